@@ -1,0 +1,139 @@
+"""Errors and findings: what went wrong or was odd, where, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class PanopticError(Exception):
+    """Base of every error that this package raises on purpose.
+
+    The message is one or two plain sentences that can be shown to a person as
+    they are: what was expected, what was found, and what to do.
+
+    Parameters
+    ----------
+    message
+        What went wrong, in words for the person at the screen.
+    path
+        The file or folder concerned.
+    region
+        Name of the region concerned.
+    object_id
+        Id of the object concerned.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: Path | None = None,
+        region: str | None = None,
+        object_id: int | None = None,
+    ) -> None:
+        self.message = message
+        self.path = path
+        self.region = region
+        self.object_id = object_id
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        """Give the message, with the place it is about."""
+        place = [f"{self.path}"] if self.path is not None else []
+        if self.region is not None and (self.path is None or self.region not in self.path.name):
+            place.append(f"region {self.region}")
+        if self.object_id is not None:
+            place.append(f"object {self.object_id}")
+        return f"{', '.join(place)}: {self.message}" if place else self.message
+
+
+class UnreadableFileError(PanopticError):
+    """A file cannot be read, or what is in it is not what it should be."""
+
+
+class CohortError(PanopticError):
+    """A folder is not a cohort, or its description cannot be understood."""
+
+
+class SettingsError(PanopticError, ValueError):
+    """A setting has a value that it cannot have."""
+
+
+class LabelError(PanopticError, ValueError):
+    """Label arrays do not fit together, or are no label arrays."""
+
+
+class FindingKind(StrEnum):
+    """What a reader noticed and handled; nothing of this is dropped in silence."""
+
+    VANISHED = "vanished"  # an object without a single pixel left
+    OVERLAPPING = "overlapping"  # pixels claimed by more than one object
+    MISSING = "missing"  # a file that should be there and is not
+    UNREADABLE = "unreadable"  # a file that is there and cannot be used
+    EXTRA = "extra"  # a file that belongs to no known region or class
+    UNKNOWN_CLASS = "unknown-class"  # a class name that the scheme does not know
+    UNKNOWN_COLOURS = "unknown-colours"  # mask pixels of a colour that no class has
+    OUTSIDE_IMAGE = "outside-image"  # vertices or objects beyond the image
+    SELF_CROSSING = "self-crossing"  # a polygon whose outline crosses itself
+    DEGENERATE = "degenerate"  # a polygon with fewer than three different vertices
+    NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
+    FALLBACK = "fallback"  # read in another way than asked or usual
+    AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something odd that a reader met, handled, and reports.
+
+    Parameters
+    ----------
+    kind
+        What sort of oddity.
+    message
+        One sentence for the person at the screen.
+    path, region, team
+        Where it was met, as far as known.
+    class_name
+        The class concerned, if one.
+    count
+        How many objects, pixels or files it concerns.
+    object_ids
+        Ids of the objects concerned, where there are any.
+    """
+
+    kind: FindingKind
+    message: str
+    path: Path | None = None
+    region: str | None = None
+    team: str | None = None
+    class_name: str | None = None
+    count: int = 1
+    object_ids: tuple[int, ...] = ()
+
+    def as_record(self) -> dict[str, Any]:
+        """Give a plain dictionary, for JSON."""
+        record = asdict(self)
+        record["kind"] = str(self.kind)
+        record["path"] = None if self.path is None else str(self.path)
+        record["object_ids"] = list(self.object_ids)
+        return record
+
+
+def english_list(words: Sequence[object], *, limit: int = 8) -> str:
+    """Join words with commas and an "and"; a long list is cut and counted.
+
+    Examples
+    --------
+    >>> english_list(["a", "b", "c"])
+    'a, b and c'
+    """
+    texts = [str(word) for word in words]
+    if len(texts) > limit:
+        return f"{', '.join(texts[:limit])} and {len(texts) - limit} more"
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -1,0 +1,1 @@
+"""Figures from label images: values in, values out; no files, no interface."""

@@ -1,0 +1,188 @@
+"""The whole chain for one label pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from napari_panoptic.errors import LabelError
+from napari_panoptic.evaluation.ambiguity import judge
+from napari_panoptic.evaluation.distances import pair_distances
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.matching import match
+from napari_panoptic.evaluation.metrics import (
+    Counts,
+    Metrics,
+    class_metrics,
+    confusion_frame,
+    count,
+    unit_metrics,
+)
+from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
+from napari_panoptic.evaluation.overlap import OverlapTable, overlap_table
+from napari_panoptic.evaluation.settings import EvaluationSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What came of evaluating one label pair. Nothing in it is ever changed.
+
+    Parameters
+    ----------
+    pair
+        What was evaluated.
+    settings
+        How.
+    table
+        Areas and intersections.
+    outcomes
+        Status, cause, partner, IoU and distances of every object.
+    counts
+        Their sums, which can be added over regions.
+    """
+
+    pair: LabelPair
+    settings: EvaluationSettings
+    table: OverlapTable
+    outcomes: Outcomes
+    counts: Counts
+
+    @cached_property
+    def objects(self) -> pd.DataFrame:
+        """One row per object: side, id, class, status, cause, partner, IoU, distances, place."""
+        return self.outcomes.to_frame()
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The figures of the pair; NaN where undefined."""
+        return unit_metrics(self.counts)
+
+    @cached_property
+    def by_class(self) -> pd.DataFrame:
+        """The figures of each class."""
+        return class_metrics(self.counts)
+
+    @cached_property
+    def confusion(self) -> pd.DataFrame:
+        """The confusion matrix: rows reference, columns prediction, ``none`` first."""
+        return confusion_frame(self.counts)
+
+
+def evaluate(
+    pair: LabelPair,
+    settings: EvaluationSettings | None = None,
+    *,
+    table: OverlapTable | None = None,
+) -> Evaluation:
+    """Evaluate one label pair.
+
+    Parameters
+    ----------
+    pair
+        Reference, prediction and ambiguous area; not changed.
+    settings
+        How to evaluate; the defaults where None.
+    table
+        The pair's overlap table, where it is known already: no setting
+        changes it.
+    """
+    settings = settings or EvaluationSettings()
+    table = table or overlap_table(pair)
+    judged = judge(table, settings.ambiguous)
+    matches = match(pair, table, judged, settings)
+    distances = None
+    if settings.distances:
+        distances = pair_distances(
+            pair,
+            judged,
+            judged.pair_reference[matches.pair],
+            judged.pair_prediction[matches.pair],
+            settings.outlines,
+        )
+    result = outcomes(pair, table, judged, matches, distances, near_iou=settings.near_iou)
+    return Evaluation(
+        pair=pair, settings=settings, table=table, outcomes=result, counts=count(result)
+    )
+
+
+def evaluate_pair(
+    reference: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    reference_classes: Mapping[int, str],
+    prediction_classes: Mapping[int, str],
+    ambiguous: ArrayLike | None = None,
+    settings: EvaluationSettings | None = None,
+    mpp: float | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Evaluation:
+    """Evaluate a predicted label image against a reference label image.
+
+    Parameters
+    ----------
+    reference, prediction
+        Integer arrays (y, x) of one shape: 0 for background, any positive id
+        per object.
+    reference_classes, prediction_classes
+        Id -> class name, for at least every id in the array.
+    ambiguous
+        Boolean array (y, x), True where the annotation excludes the area.
+    settings
+        How to evaluate; the defaults where None.
+    mpp
+        Micrometres per pixel; without it distances are in px only.
+    class_names
+        The classes in the order of the confusion matrix. By default those
+        that the two mappings name, in order of first mention.
+
+    Returns
+    -------
+    Evaluation
+        With ``.objects``, ``.metrics``, ``.by_class`` and ``.confusion``.
+
+    Raises
+    ------
+    LabelError
+        For arrays that are no label images, do not fit together, or hold ids
+        without a class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reference = np.array([[1, 1, 0, 2]])
+    >>> prediction = np.array([[5, 5, 0, 0]])
+    >>> result = evaluate_pair(
+    ...     reference,
+    ...     prediction,
+    ...     reference_classes={1: "Epithelial", 2: "Epithelial"},
+    ...     prediction_classes={5: "Epithelial"},
+    ... )
+    >>> result.objects["status"].tolist()
+    ['TP', 'FN', 'TP']
+    """
+    if class_names is None:
+        mentioned = [*reference_classes.values(), *prediction_classes.values()]
+        class_names = tuple(dict.fromkeys(mentioned))
+    pair = LabelPair(
+        reference=LabelImage.from_array(
+            reference, reference_classes, class_names, side="reference"
+        ),
+        prediction=LabelImage.from_array(
+            prediction, prediction_classes, class_names, side="prediction"
+        ),
+        ambiguous=None if ambiguous is None else _mask(ambiguous),
+        mpp=mpp,
+    )
+    return evaluate(pair, settings)
+
+
+def _mask(ambiguous: ArrayLike) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    mask = np.asarray(ambiguous)
+    if mask.ndim != 2:
+        raise LabelError(f"the ambiguous mask must be 2-D (y, x), found shape {mask.shape}")
+    return mask.astype(bool)

@@ -1,0 +1,321 @@
+"""Label images: the objects of one side of one region, validated once and trusted after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from napari_panoptic.errors import LabelError, english_list
+
+
+@dataclass(frozen=True)
+class Vanished:
+    """An object of a file that has no pixel in the label image.
+
+    Parameters
+    ----------
+    id
+        The id that the object would have.
+    class_name
+        Its class.
+    reason
+        Why it has no pixel, in words for people.
+    """
+
+    id: int
+    class_name: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class LabelImage:
+    """The objects of one side of one region.
+
+    Parameters
+    ----------
+    index
+        int32 image (y, x): 0 is background, ``k`` is the object of row
+        ``k - 1`` of the arrays below. Every row has at least one pixel.
+    ids
+        int64 (n,): the objects' ids for people and files, ascending, unique,
+        positive.
+    class_index
+        int16 (n,): 1-based index into ``class_names``.
+    original_ids
+        int64 (n,): the id in the file that the object came from; may repeat
+        between classes.
+    class_names
+        The scored classes, in order.
+    class_masks
+        Class name -> int32 image (y, x) of that class alone, before classes
+        were flattened over each other, with ids as in the file. Empty where
+        there never were such masks.
+    vanished
+        Objects of the file that have no pixel here.
+    overlapping_px
+        Number of pixels that more than one object of the file claimed.
+    """
+
+    index: NDArray[np.int32]
+    ids: NDArray[np.int64]
+    class_index: NDArray[np.int16]
+    original_ids: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    class_masks: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
+    vanished: tuple[Vanished, ...] = ()
+    overlapping_px: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width in px."""
+        height, width = self.index.shape
+        return height, width
+
+    def __len__(self) -> int:
+        """Count the objects."""
+        return len(self.ids)
+
+    def class_names_of_objects(self) -> NDArray[np.object_]:
+        """Give the class name of each object, in row order."""
+        return np.array(self.class_names, dtype=object)[self.class_index - 1]
+
+    def id_image(self) -> NDArray[np.int64]:
+        """Give an image (y, x) of ids, 0 for background."""
+        return np.concatenate([[0], self.ids])[self.index]
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int], class_names: Sequence[str]) -> LabelImage:
+        """Make a label image without objects."""
+        return cls(
+            index=np.zeros(shape, np.int32),
+            ids=np.zeros(0, np.int64),
+            class_index=np.zeros(0, np.int16),
+            original_ids=np.zeros(0, np.int64),
+            class_names=tuple(class_names),
+        )
+
+    @classmethod
+    def from_array(
+        cls,
+        labels: ArrayLike,
+        classes: Mapping[int, str],
+        class_names: Sequence[str],
+        *,
+        side: str = "labels",
+    ) -> LabelImage:
+        """Take a 2-D array of ids and a class for each id.
+
+        Parameters
+        ----------
+        labels
+            Integer array (y, x) of any integer type, 0 for background.
+        classes
+            Id -> class name, for at least every id in the array.
+        class_names
+            The known classes, in order.
+        side
+            What to call the array in error messages.
+
+        Raises
+        ------
+        LabelError
+            For an array that is not 2-D, not whole numbers, or has negative
+            ids; for an id without a class, or a class that is not known.
+        """
+        values = checked_array(labels, side)
+        index, ids = compact(values)
+        numbers = {name: number for number, name in enumerate(class_names, start=1)}
+        names = [classes.get(id_) for id_ in ids.tolist()]
+        if without := [id_ for id_, name in zip(ids.tolist(), names, strict=True) if name is None]:
+            raise LabelError(
+                f"every id of the {side} needs a class; there is none for {english_list(without)}",
+                object_id=without[0],
+            )
+        if unknown := sorted({str(name) for name in names if name not in numbers}):
+            raise LabelError(
+                f"unknown class {english_list(unknown)} in the {side}; "
+                f"known are {english_list(list(class_names))}"
+            )
+        return cls(
+            index=index,
+            ids=ids,
+            class_index=np.array([numbers[str(name)] for name in names], dtype=np.int16),
+            original_ids=ids,
+            class_names=tuple(class_names),
+        )
+
+    @classmethod
+    def from_class_masks(
+        cls,
+        masks: Mapping[str, NDArray[np.int32]],
+        class_names: Sequence[str],
+        shape: tuple[int, int],
+        *,
+        vanished: Sequence[Vanished] = (),
+        overlapping_px: int = 0,
+    ) -> LabelImage:
+        """Flatten one mask per class, in class order: a later class overwrites.
+
+        An object keeps its id where no other class uses the same id;
+        otherwise all objects get new ids, class by class in class order. An
+        object that is overwritten completely has vanished and is reported.
+
+        Parameters
+        ----------
+        masks
+            Class name -> int32 image (y, x) of ids of that class, 0 for
+            background. Kept, not copied.
+        class_names
+            The scored classes, in order.
+        shape
+            Height and width in px.
+        vanished, overlapping_px
+            What was already lost or found to overlap inside a class.
+        """
+        present = [name for name in class_names if name in masks and masks[name].any()]
+        own_ids = {name: compact(masks[name]) for name in present}
+        every_id = np.concatenate([np.zeros(0, np.int64), *(own_ids[n][1] for n in present)])
+        unique = len(np.unique(every_id)) == len(every_id)
+        # One row per object of any class, in the order of its final id.
+        numbers = np.array([list(class_names).index(name) + 1 for name in present], dtype=np.int16)
+        class_index = np.repeat(numbers, [len(own_ids[name][1]) for name in present])
+        ids = every_id if unique else np.arange(1, len(every_id) + 1, dtype=np.int64)
+
+        flat = np.zeros(shape, np.int32)
+        claimed = np.zeros(shape, bool)
+        offset = 0
+        for name in present:
+            index, class_ids = own_ids[name]
+            covered = index > 0
+            overlapping_px += int(np.count_nonzero(covered & claimed))
+            claimed |= covered
+            np.copyto(flat, index + np.int32(offset), where=covered)
+            offset += len(class_ids)
+
+        order = np.argsort(ids, kind="stable")
+        survives = np.zeros(len(ids) + 1, bool)
+        survives[np.unique(flat)] = True
+        kept = order[survives[1:][order]]
+        lookup = np.zeros(len(ids) + 1, np.int32)
+        lookup[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
+        names = np.array(class_names, dtype=object)
+        overwritten = [
+            Vanished(int(ids[row]), str(names[class_index[row] - 1]), "covered by another class")
+            for row in order
+            if not survives[row + 1]
+        ]
+        return cls(
+            index=lookup[flat],
+            ids=ids[kept],
+            class_index=class_index[kept],
+            original_ids=every_id[kept],
+            class_names=tuple(class_names),
+            class_masks=dict(masks),
+            vanished=(*vanished, *overwritten),
+            overlapping_px=overlapping_px,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPair:
+    """Reference and prediction of one region, with the ambiguous area.
+
+    Parameters
+    ----------
+    reference, prediction
+        The two sides, of one shape and one class list.
+    ambiguous
+        bool image (y, x), True where the annotation excludes the area; None
+        where nothing is excluded.
+    mpp
+        Micrometres per pixel, or None where unknown.
+
+    Raises
+    ------
+    LabelError
+        Where shapes or class lists differ.
+    """
+
+    reference: LabelImage
+    prediction: LabelImage
+    ambiguous: NDArray[np.bool_] | None = None
+    mpp: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check that everything fits together."""
+        if self.prediction.shape != self.reference.shape:
+            raise LabelError(
+                f"the prediction must have the reference's size of "
+                f"{size_text(self.reference.shape)}, found {size_text(self.prediction.shape)}"
+            )
+        if self.ambiguous is not None and self.ambiguous.shape != self.reference.shape:
+            raise LabelError(
+                f"the ambiguous mask must have the reference's size of "
+                f"{size_text(self.reference.shape)}, found {size_text(self.ambiguous.shape)}"
+            )
+        if self.reference.class_names != self.prediction.class_names:
+            raise LabelError(
+                f"reference and prediction must have the same classes, found "
+                f"{self.reference.class_names} and {self.prediction.class_names}"
+            )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The scored classes, in order."""
+        return self.reference.class_names
+
+
+def checked_array(labels: ArrayLike, side: str) -> NDArray[np.int64]:
+    """Check that something is a 2-D array of whole, non-negative numbers.
+
+    Raises
+    ------
+    LabelError
+        With what was expected and what was found.
+    """
+    array = np.asarray(labels)
+    if array.ndim != 2:
+        raise LabelError(f"the {side} must be a 2-D array (y, x), found shape {array.shape}")
+    if array.dtype == bool:
+        array = array.astype(np.uint8)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise LabelError(f"the {side} must hold whole numbers, found type {array.dtype}")
+    if array.size and int(array.min()) < 0:
+        raise LabelError(f"the {side} must not hold negative ids, found {int(array.min())}")
+    if array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise LabelError(f"the {side} holds ids above 2^63, found {int(array.max())}")
+    return array.astype(np.int64, copy=False)
+
+
+def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Give the ids of an image the numbers 1..n, in ascending order.
+
+    Returns
+    -------
+    index
+        int32 image (y, x) of numbers, 0 for background.
+    ids
+        int64 (n,): the id of each number, ascending.
+    """
+    highest = int(values.max(initial=0))
+    if highest <= max(4 * values.size, 1 << 16):
+        used = np.zeros(highest + 1, bool)
+        used[values] = True
+        used[0] = False
+        ids = np.flatnonzero(used).astype(np.int64)
+        lookup = np.zeros(highest + 1, np.int32)
+        lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
+        return lookup[values], ids
+    ids, inverse = np.unique(values, return_inverse=True)
+    index = inverse.reshape(values.shape).astype(np.int32)
+    if ids[0] == 0:
+        return index, ids[1:].astype(np.int64)
+    return index + np.int32(1), ids.astype(np.int64)
+
+
+def size_text(shape: tuple[int, ...]) -> str:
+    """Write a shape as people do: width x height in px."""
+    return f"{shape[1]} x {shape[0]} px"

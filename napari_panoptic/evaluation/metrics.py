@@ -1,0 +1,312 @@
+"""From outcomes to counts, and from counts to figures.
+
+Counts are sums over objects and can be added over regions; figures are
+quotients of counts. Undefined figures are NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.evaluation.matching import NO_PARTNER
+from napari_panoptic.evaluation.outcomes import Outcomes
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
+
+FloatArray = NDArray[np.float64]
+
+CLASS_COLUMNS = (
+    "class",
+    "tp",
+    "fp",
+    "fn",
+    "iou_sum",
+    "pq",
+    "sq",
+    "dq",
+    "precision",
+    "recall",
+    "f1",
+    "mean_iou",
+    "mean_hausdorff_px",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Sums over the objects of a region, patient or team.
+
+    Parameters
+    ----------
+    class_names
+        The C scored classes, in order.
+    tp, fp, fn
+        int64 (C,): per class, as panoptic quality counts them: a misclassified
+        pair is an FP of the predicted class and an FN of the reference class.
+    iou_sum
+        float64 (C,): summed IoU of the TPs of a class.
+    confusion
+        int64 (C + 1, C + 1): rows reference, columns prediction, index 0 none.
+    matched_iou_sum
+        float64 (C,): summed IoU of all matched pairs, by reference class.
+    hausdorff_sum_px, hausdorff_pairs
+        float64 and int64 (C,): summed Hausdorff distance, and the number of
+        pairs for which it is defined, by reference class.
+    ignored_reference, ignored_prediction
+        Objects that the ambiguous policy excludes.
+    """
+
+    class_names: tuple[str, ...]
+    tp: NDArray[np.int64]
+    fp: NDArray[np.int64]
+    fn: NDArray[np.int64]
+    iou_sum: FloatArray
+    confusion: NDArray[np.int64]
+    matched_iou_sum: FloatArray
+    hausdorff_sum_px: FloatArray
+    hausdorff_pairs: NDArray[np.int64]
+    ignored_reference: int = 0
+    ignored_prediction: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        """Sum the counts of two units of the same classes."""
+        if self.class_names != other.class_names:
+            raise ValueError(f"classes differ: {self.class_names} and {other.class_names}")
+        sums = {
+            f.name: getattr(self, f.name) + getattr(other, f.name)
+            for f in fields(self)
+            if f.name != "class_names"
+        }
+        return Counts(class_names=self.class_names, **sums)
+
+    @classmethod
+    def zero(cls, class_names: tuple[str, ...]) -> Counts:
+        """Make the counts of a unit without objects."""
+        n = len(class_names)
+        return cls(
+            class_names=class_names,
+            tp=np.zeros(n, np.int64),
+            fp=np.zeros(n, np.int64),
+            fn=np.zeros(n, np.int64),
+            iou_sum=np.zeros(n),
+            confusion=np.zeros((n + 1, n + 1), np.int64),
+            matched_iou_sum=np.zeros(n),
+            hausdorff_sum_px=np.zeros(n),
+            hausdorff_pairs=np.zeros(n, np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class Metrics(Mapping[str, float]):
+    """The figures of a unit (region, patient, or pooled); NaN where undefined.
+
+    Can be read as attributes or as a mapping.
+
+    Parameters
+    ----------
+    pq, sq, dq
+        Panoptic, segmentation and detection quality (Kirillov et al., CVPR
+        2019): PQ and DQ averaged over the classes present in reference or
+        prediction, SQ over the classes with a TP.
+    detection_precision, detection_recall, detection_f1, detection_accuracy
+        Class-blind; accuracy is TP / (TP + FP + FN).
+    balanced_accuracy
+        Mean recall over the classes with a matched reference object.
+    mean_iou
+        Mean IoU of matched pairs per reference class, averaged over the
+        classes with a matched pair.
+    mean_hausdorff_px
+        Mean Hausdorff distance over all matched pairs, in px.
+    """
+
+    pq: float
+    sq: float
+    dq: float
+    detection_precision: float
+    detection_recall: float
+    detection_f1: float
+    detection_accuracy: float
+    balanced_accuracy: float
+    mean_iou: float
+    mean_hausdorff_px: float
+
+    def __getitem__(self, name: str) -> float:
+        """Give the figure of a name."""
+        if name not in METRIC_NAMES:
+            raise KeyError(name)
+        return float(getattr(self, name))
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(METRIC_NAMES)
+
+    def __len__(self) -> int:
+        """Count the figures."""
+        return len(METRIC_NAMES)
+
+
+METRIC_NAMES: tuple[str, ...] = tuple(f.name for f in fields(Metrics))
+
+
+def count(outcomes: Outcomes) -> Counts:
+    """Count the outcomes of one label pair.
+
+    Parameters
+    ----------
+    outcomes
+        What became of every object.
+    """
+    n = len(outcomes.class_names)
+    reference, prediction = outcomes.reference, outcomes.prediction
+    rows = np.flatnonzero(reference.partner != NO_PARTNER)
+    columns = reference.partner[rows]
+    reference_class = reference.class_index[rows].astype(np.int64)
+    prediction_class = prediction.class_index[columns].astype(np.int64)
+    missed = reference.class_index[reference.status == STATUS_CODE[Status.FN]]
+    spurious = prediction.class_index[prediction.status == STATUS_CODE[Status.FP]]
+
+    confusion = np.zeros((n + 1, n + 1), np.int64)
+    np.add.at(confusion, (reference_class, prediction_class), 1)
+    np.add.at(confusion[:, 0], missed, 1)
+    np.add.at(confusion[0], spurious, 1)
+
+    iou = reference.iou[rows]
+    same = reference_class == prediction_class
+    hausdorff = reference.hausdorff_px[rows]
+    measured = ~np.isnan(hausdorff)
+
+    def by_class(chosen: NDArray[np.bool_], values: FloatArray) -> FloatArray:
+        sums = np.bincount(reference_class[chosen], weights=values[chosen], minlength=n + 1)
+        return sums[1:].astype(np.float64)
+
+    tp = np.diag(confusion)[1:]
+    return Counts(
+        class_names=outcomes.class_names,
+        tp=tp.copy(),
+        fp=confusion[:, 1:].sum(axis=0) - tp,
+        fn=confusion[1:].sum(axis=1) - tp,
+        iou_sum=by_class(same, iou),
+        confusion=confusion,
+        matched_iou_sum=by_class(np.ones(len(rows), bool), iou),
+        hausdorff_sum_px=by_class(measured, hausdorff),
+        hausdorff_pairs=np.bincount(reference_class[measured], minlength=n + 1)[1:],
+        ignored_reference=reference.count(Status.IGNORED),
+        ignored_prediction=prediction.count(Status.IGNORED),
+    )
+
+
+def unit_metrics(counts: Counts) -> Metrics:
+    """Compute the figures of a unit from its counts."""
+    quality = class_quality(counts)
+    true, spurious, missed = detection_counts(counts)
+    recall = class_recall(counts)
+    return Metrics(
+        pq=_mean_defined(quality["pq"]),
+        sq=_mean_defined(quality["sq"]),
+        dq=_mean_defined(quality["dq"]),
+        detection_precision=_ratio(true, true + spurious),
+        detection_recall=_ratio(true, true + missed),
+        detection_f1=_ratio(2 * true, 2 * true + spurious + missed),
+        detection_accuracy=_ratio(true, true + spurious + missed),
+        balanced_accuracy=_mean_defined(recall),
+        mean_iou=_mean_defined(_divide(counts.matched_iou_sum, _matched(counts).sum(axis=1))),
+        mean_hausdorff_px=_ratio(counts.hausdorff_sum_px.sum(), counts.hausdorff_pairs.sum()),
+    )
+
+
+def class_metrics(counts: Counts) -> pd.DataFrame:
+    """Compute the figures of each class; one row per class, columns ``CLASS_COLUMNS``.
+
+    precision, recall and f1 are those of the classification of matched pairs,
+    on the row-normalised confusion matrix.
+    """
+    recall = class_recall(counts)
+    normalised = normalised_confusion(counts)
+    column_sum = normalised.sum(axis=0)
+    right = np.diag(normalised)
+    return pd.DataFrame(
+        {
+            "class": list(counts.class_names),
+            "tp": counts.tp,
+            "fp": counts.fp,
+            "fn": counts.fn,
+            "iou_sum": counts.iou_sum,
+            **class_quality(counts),
+            "precision": _divide(right, column_sum),
+            "recall": recall,
+            "f1": _divide(2 * right, normalised.sum(axis=1) + column_sum),
+            "mean_iou": _divide(counts.matched_iou_sum, _matched(counts).sum(axis=1)),
+            "mean_hausdorff_px": _divide(counts.hausdorff_sum_px, counts.hausdorff_pairs),
+        },
+        columns=list(CLASS_COLUMNS),
+    )
+
+
+def class_quality(counts: Counts) -> dict[str, FloatArray]:
+    """Compute PQ, SQ and DQ per class (C,), NaN where undefined.
+
+    PQ = sum of IoU / (TP + FP/2 + FN/2), SQ = sum of IoU / TP and
+    DQ = TP / (TP + FP/2 + FN/2) (Kirillov et al., CVPR 2019).
+    """
+    weight = counts.tp + counts.fp / 2 + counts.fn / 2
+    return {
+        "pq": _divide(counts.iou_sum, weight),
+        "sq": _divide(counts.iou_sum, counts.tp),
+        "dq": _divide(counts.tp, weight),
+    }
+
+
+def detection_counts(counts: Counts) -> tuple[int, int, int]:
+    """Give the class-blind numbers of matched pairs, unmatched predictions and misses."""
+    confusion = counts.confusion
+    return int(_matched(counts).sum()), int(confusion[0].sum()), int(confusion[:, 0].sum())
+
+
+def normalised_confusion(counts: Counts) -> FloatArray:
+    """Give the row-normalised confusion matrix of matched pairs (C, C); empty rows are 0."""
+    matched = _matched(counts)
+    total = matched.sum(axis=1, keepdims=True)
+    shares: FloatArray = np.divide(matched, total, out=np.zeros(matched.shape), where=total > 0)
+    return shares
+
+
+def class_recall(counts: Counts) -> FloatArray:
+    """Give each class's recall among matched pairs (C,), NaN without one."""
+    return _divide(np.diag(_matched(counts)), _matched(counts).sum(axis=1))
+
+
+def confusion_frame(counts: Counts) -> pd.DataFrame:
+    """Give the confusion matrix with named rows (reference) and columns (prediction)."""
+    names = ["none", *counts.class_names]
+    frame = pd.DataFrame(counts.confusion, index=names, columns=names)
+    frame.index.name, frame.columns.name = "reference", "prediction"
+    return frame
+
+
+def present_classes(counts: Counts) -> NDArray[np.bool_]:
+    """Tell which classes (C,) the unit has in reference or prediction."""
+    return (counts.tp + counts.fp + counts.fn) > 0
+
+
+def _matched(counts: Counts) -> NDArray[np.int64]:
+    return counts.confusion[1:, 1:]
+
+
+def _divide(
+    above: NDArray[np.integer | np.floating], below: NDArray[np.integer | np.floating]
+) -> FloatArray:
+    quotient: FloatArray = np.divide(above, below, out=np.full(len(below), np.nan), where=below > 0)
+    return quotient
+
+
+def _ratio(above: float, below: float) -> float:
+    return float(above / below) if below > 0 else float("nan")
+
+
+def _mean_defined(values: FloatArray) -> float:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else float("nan")

@@ -1,0 +1,220 @@
+"""What a cohort is made of: class scheme, regions, teams, and which files hold what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from napari_panoptic.errors import CohortError, Finding
+
+Rgb = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class ClassScheme:
+    """The classes of a challenge, in the order in which they are flattened and reported.
+
+    Parameters
+    ----------
+    names
+        The scored classes, in order. Class index 0 means "none"; the class
+        ``names[k]`` has index ``k + 1`` wherever classes are numbers.
+    colours
+        One RGB colour (0-255) per scored class, as used in colour-coded masks
+        and for colouring by class.
+    ambiguous
+        Name of the class whose areas are excluded from scoring, if any.
+    border
+        Colours that colour-coded masks draw over object borders.
+    background
+        Colours that stand for "no object" in colour-coded masks.
+    aliases
+        Other spellings found in files, mapped to the names above. Spelling is
+        compared without regard to case.
+    """
+
+    names: tuple[str, ...]
+    colours: tuple[Rgb, ...]
+    ambiguous: str | None = "Ambiguous"
+    border: tuple[Rgb, ...] = ((139, 69, 19),)
+    background: tuple[Rgb, ...] = ((0, 0, 0),)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check that the scheme can be used."""
+        known = [*self.names, *([self.ambiguous] if self.ambiguous else [])]
+        if not self.names or len({name.casefold() for name in known}) != len(known):
+            raise CohortError(f"class names must be at least one and all different, found {known}")
+        if len(self.colours) != len(self.names):
+            raise CohortError(
+                f"{len(self.names)} classes need {len(self.names)} colours, "
+                f"found {len(self.colours)}"
+            )
+        if unknown := sorted(set(self.aliases.values()) - set(known)):
+            raise CohortError(f"aliases point to classes that do not exist: {unknown}")
+
+    def canonical(self, name: str) -> str | None:
+        """Give the scheme's spelling of a class name, or None for an unknown class."""
+        wanted = name.strip().casefold()
+        known = [*self.names, *([self.ambiguous] if self.ambiguous else [])]
+        table = {alias.casefold(): target for alias, target in self.aliases.items()}
+        table |= {canonical.casefold(): canonical for canonical in known}
+        return table.get(wanted)
+
+
+MONUSAC_CLASSES = ClassScheme(
+    names=("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"),
+    colours=((255, 0, 0), (255, 255, 0), (0, 0, 255), (0, 255, 0)),
+)
+
+
+class Source(StrEnum):
+    """In which form the objects of one region are on disk."""
+
+    COLOUR_CODED = "colour-coded"  # one RGB image, a colour per class
+    SUBMISSION = "submission"  # one n-ary .mat mask per class
+    LABELS = "labels"  # label images (TIFF, PNG, NPY)
+    IMAGESCOPE = "imagescope"  # ImageScope XML polygons
+
+
+@dataclass(frozen=True)
+class MaskFiles:
+    """The file or files that hold the objects of one region in one form.
+
+    Parameters
+    ----------
+    source
+        The form.
+    paths
+        The files: under the key ``""`` a single file for all classes, or under
+        each class name the files of that class (several are kept, so that the
+        reader can say which it took).
+    """
+
+    source: Source
+    paths: Mapping[str, tuple[Path, ...]]
+
+    @property
+    def all_paths(self) -> tuple[Path, ...]:
+        """Every file, in class order."""
+        return tuple(path for paths in self.paths.values() for path in paths)
+
+
+@dataclass(frozen=True)
+class Region:
+    """One image of a patient with its annotation.
+
+    Parameters
+    ----------
+    name
+        Unique in the cohort.
+    patient
+        Which patient it belongs to.
+    image
+        The image file, or None where there is none.
+    reference
+        The annotation, or None where there is none: such a region can be
+        looked at, not evaluated.
+    """
+
+    name: str
+    patient: str
+    image: Path | None
+    reference: MaskFiles | None
+
+
+@dataclass(frozen=True)
+class Team:
+    """Somebody's predictions.
+
+    Parameters
+    ----------
+    name
+        Unique in the cohort.
+    is_annotation
+        True for the annotation's own colour-coded version, which can be scored
+        like a team (to see what restoration costs) but is none: it stays out
+        of the default selection and of the ranking.
+    """
+
+    name: str
+    is_annotation: bool = False
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Regions, teams, and which files hold which team's predictions.
+
+    Parameters
+    ----------
+    name
+        A name for people, usually the folder's.
+    root
+        The folder it was found in.
+    scheme
+        The classes.
+    regions
+        Sorted by patient and name.
+    teams
+        Sorted by name; the annotation's own version, if any, last.
+    predictions
+        ``(team name, region name)`` -> the forms in which the prediction is
+        there. Missing pairs are absent.
+    findings
+        What was missing, extra or odd in the folder.
+    """
+
+    name: str
+    root: Path
+    scheme: ClassScheme
+    regions: tuple[Region, ...]
+    teams: tuple[Team, ...]
+    predictions: Mapping[tuple[str, str], Mapping[Source, MaskFiles]]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def patients(self) -> tuple[str, ...]:
+        """Patient ids, in order, each once."""
+        return tuple(dict.fromkeys(region.patient for region in self.regions))
+
+    @property
+    def competing_teams(self) -> tuple[Team, ...]:
+        """The teams without the annotation's own colour-coded version."""
+        return tuple(team for team in self.teams if not team.is_annotation)
+
+    def region(self, name: str) -> Region:
+        """Find a region by its name.
+
+        Raises
+        ------
+        CohortError
+            Where there is no such region; the message names similar ones.
+        """
+        for region in self.regions:
+            if region.name == name:
+                return region
+        raise CohortError(_no_such("region", name, [region.name for region in self.regions]))
+
+    def team(self, name: str) -> Team:
+        """Find a team by its name.
+
+        Raises
+        ------
+        CohortError
+            Where there is no such team; the message names those there are.
+        """
+        for team in self.teams:
+            if team.name == name:
+                return team
+        raise CohortError(_no_such("team", name, [team.name for team in self.teams]))
+
+
+def _no_such(what: str, name: str, known: list[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or known[:5]
+    if not close:
+        return f"there is no {what} '{name}': this cohort has no {what}s"
+    return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"
