@@ -175,25 +175,25 @@ class LabelImage:
         vanished, overlapping_px
             What was already lost or found to overlap inside a class.
         """
-        present = [name for name in class_names if name in masks and masks[name].any()]
-        own_ids = {name: compact(masks[name]) for name in present}
-        every_id = np.concatenate([np.zeros(0, np.int64), *(own_ids[n][1] for n in present)])
-        unique = len(np.unique(every_id)) == len(every_id)
-        # One row per object of any class, in the order of its final id.
-        numbers = np.array([list(class_names).index(name) + 1 for name in present], dtype=np.int16)
-        class_index = np.repeat(numbers, [len(own_ids[name][1]) for name in present])
-        ids = every_id if unique else np.arange(1, len(every_id) + 1, dtype=np.int64)
+        own = class_compacts(masks, class_names)
+        own_ids = {name: ids for name, (_, ids) in own.items()}
+        nothing = np.zeros(0, np.int64)
+        every_id = np.concatenate([nothing, *own_ids.values()])
+        ids = np.concatenate([nothing, *region_ids(own_ids).values()])
+        numbers = [list(class_names).index(name) + 1 for name in own]
+        class_index = np.repeat(
+            np.array(numbers, np.int16), [len(class_own) for class_own in own_ids.values()]
+        )
 
         flat = np.zeros(shape, np.int32)
         claimed = np.zeros(shape, bool)
         offset = 0
-        for name in present:
-            index, class_ids = own_ids[name]
+        for index, class_own in own.values():
             covered = index > 0
             overlapping_px += int(np.count_nonzero(covered & claimed))
             claimed |= covered
             np.copyto(flat, index + np.int32(offset), where=covered)
-            offset += len(class_ids)
+            offset += len(class_own)
 
         order = np.argsort(ids, kind="stable")
         survives = np.zeros(len(ids) + 1, bool)
@@ -266,6 +266,38 @@ class LabelPair:
     def class_names(self) -> tuple[str, ...]:
         """The scored classes, in order."""
         return self.reference.class_names
+
+
+def class_compacts(
+    masks: Mapping[str, NDArray[np.int32]], class_names: Sequence[str]
+) -> dict[str, tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    """Apply :func:`compact` to each class mask that holds an object, in class order."""
+    own = {name: compact(masks[name]) for name in class_names if name in masks}
+    return {name: (index, ids) for name, (index, ids) in own.items() if len(ids)}
+
+
+def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
+    """Decide the ids in the region of the objects of several class masks.
+
+    Parameters
+    ----------
+    own_ids
+        Class -> ids in the class mask, ascending, classes in order.
+
+    Returns
+    -------
+    dict
+        Class -> ids in the region: the same where no id is used by two
+        classes; otherwise all objects are numbered anew from 1, class by class.
+    """
+    every_id = np.concatenate([np.zeros(0, np.int64), *own_ids.values()])
+    if len(np.unique(every_id)) == len(every_id):
+        return dict(own_ids)
+    ends = np.cumsum([len(ids) for ids in own_ids.values()])
+    return {
+        name: np.arange(end - len(ids) + 1, end + 1, dtype=np.int64)
+        for (name, ids), end in zip(own_ids.items(), ends, strict=True)
+    }
 
 
 def checked_array(labels: ArrayLike, side: str) -> NDArray[np.int64]:

@@ -56,6 +56,10 @@ class Counts:
     hausdorff_sum_px, hausdorff_pairs
         float64 and int64 (C,): summed Hausdorff distance, and the number of
         pairs for which it is defined, by reference class.
+    present
+        int64 (C,): regions that count the class. A class counts where
+        tp + fp + fn > 0; a scoring may also count one that has nothing left,
+        whose PQ and DQ are then 0.
     ignored_reference, ignored_prediction
         Objects that the ambiguous policy excludes.
     """
@@ -69,6 +73,7 @@ class Counts:
     matched_iou_sum: FloatArray
     hausdorff_sum_px: FloatArray
     hausdorff_pairs: NDArray[np.int64]
+    present: NDArray[np.int64]
     ignored_reference: int = 0
     ignored_prediction: int = 0
 
@@ -97,6 +102,7 @@ class Counts:
             matched_iou_sum=np.zeros(n),
             hausdorff_sum_px=np.zeros(n),
             hausdorff_pairs=np.zeros(n, np.int64),
+            present=np.zeros(n, np.int64),
         )
 
 
@@ -184,16 +190,19 @@ def count(outcomes: Outcomes) -> Counts:
         return sums[1:].astype(np.float64)
 
     tp = np.diag(confusion)[1:]
+    fp = confusion[:, 1:].sum(axis=0) - tp
+    fn = confusion[1:].sum(axis=1) - tp
     return Counts(
         class_names=outcomes.class_names,
         tp=tp.copy(),
-        fp=confusion[:, 1:].sum(axis=0) - tp,
-        fn=confusion[1:].sum(axis=1) - tp,
+        fp=fp,
+        fn=fn,
         iou_sum=by_class(same, iou),
         confusion=confusion,
         matched_iou_sum=by_class(np.ones(len(rows), bool), iou),
         hausdorff_sum_px=by_class(measured, hausdorff),
         hausdorff_pairs=np.bincount(reference_class[measured], minlength=n + 1)[1:],
+        present=((tp + fp + fn) > 0).astype(np.int64),
         ignored_reference=reference.count(Status.IGNORED),
         ignored_prediction=prediction.count(Status.IGNORED),
     )
@@ -253,10 +262,11 @@ def class_quality(counts: Counts) -> dict[str, FloatArray]:
     DQ = TP / (TP + FP/2 + FN/2) (Kirillov et al., CVPR 2019).
     """
     weight = counts.tp + counts.fp / 2 + counts.fn / 2
+    nothing_left = np.where((counts.present > 0) & (weight == 0), 0.0, np.nan)
     return {
-        "pq": _divide(counts.iou_sum, weight),
+        "pq": np.where(weight > 0, _divide(counts.iou_sum, weight), nothing_left),
         "sq": _divide(counts.iou_sum, counts.tp),
-        "dq": _divide(counts.tp, weight),
+        "dq": np.where(weight > 0, _divide(counts.tp, weight), nothing_left),
     }
 
 
@@ -285,11 +295,6 @@ def confusion_frame(counts: Counts) -> pd.DataFrame:
     frame = pd.DataFrame(counts.confusion, index=names, columns=names)
     frame.index.name, frame.columns.name = "reference", "prediction"
     return frame
-
-
-def present_classes(counts: Counts) -> NDArray[np.bool_]:
-    """Tell which classes (C,) the unit has in reference or prediction."""
-    return (counts.tp + counts.fp + counts.fn) > 0
 
 
 def _matched(counts: Counts) -> NDArray[np.int64]:

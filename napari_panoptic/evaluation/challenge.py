@@ -1,0 +1,215 @@
+"""The MoNuSAC 2020 scoring as it was run, and each of its errors corrected.
+
+Reconstructed by Foucart, Debeir and Decaestecker (2021) from the organisers'
+notebook: every class is scored alone, and three errors change the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.evaluation.aggregate import spread
+from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair, class_compacts, region_ids
+from napari_panoptic.evaluation.matching import NO_PARTNER
+from napari_panoptic.evaluation.metrics import Counts, unit_metrics
+from napari_panoptic.evaluation.settings import Correction, EvaluationSettings
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """One class of one region, scored alone.
+
+    Parameters
+    ----------
+    tp, fn, iou_sum
+        Matched pairs, unmatched reference objects, summed IoU of the pairs.
+    fp_as_run
+        Prediction ids that are not among the ids of matched *reference*
+        objects: what the challenge counted as false positives.
+    fp
+        Predicted objects that match nothing: what it meant to count.
+    in_reference, in_prediction
+        Whether the class had an object there before the ambiguous area was cut.
+    """
+
+    tp: int
+    fn: int
+    iou_sum: float
+    fp_as_run: int
+    fp: int
+    in_reference: bool
+    in_prediction: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ChallengeEvaluation:
+    """A region of a team, each class alone.
+
+    Parameters
+    ----------
+    evaluations
+        Class -> the evaluation of that class's own masks.
+    scores
+        Class -> what the challenge takes from it.
+    """
+
+    evaluations: Mapping[str, Evaluation]
+    scores: Mapping[str, ClassScore]
+
+
+def evaluate_challenge(pair: LabelPair, settings: EvaluationSettings) -> ChallengeEvaluation:
+    """Score every class of a label pair alone, on its own masks.
+
+    Parameters
+    ----------
+    pair
+        With masks per class where the files have them; classes are taken from
+        the flattened labels otherwise.
+    settings
+        The matching rule and ambiguous policy are applied within each class.
+    """
+    evaluations: dict[str, Evaluation] = {}
+    scores: dict[str, ClassScore] = {}
+    for name, alone in class_pairs(pair):
+        evaluation = evaluate(alone, settings)
+        evaluations[name] = evaluation
+        scores[name] = _class_score(evaluation)
+    return ChallengeEvaluation(evaluations, scores)
+
+
+def class_pairs(pair: LabelPair) -> Iterator[tuple[str, LabelPair]]:
+    """Give a label pair for each class alone, not flattened over other classes."""
+    for name in pair.class_names:
+        yield (
+            name,
+            replace(
+                pair,
+                reference=_class_alone(pair.reference, name),
+                prediction=_class_alone(pair.prediction, name),
+            ),
+        )
+
+
+def challenge_counts(evaluation: ChallengeEvaluation, corrections: frozenset[Correction]) -> Counts:
+    """Count one region as the challenge does, with the corrections asked for.
+
+    Only the classes that the challenge counts in this region enter. One that
+    has nothing left after the ambiguous area is cut counts all the same.
+    """
+    class_names = tuple(evaluation.scores)
+    total = Counts.zero(class_names)
+    for number, (name, score) in enumerate(evaluation.scores.items()):
+        if not _is_counted(score, corrections):
+            continue
+        counts = evaluation.evaluations[name].counts
+        fp, confusion, present = counts.fp.copy(), counts.confusion.copy(), counts.present.copy()
+        fp[number] = confusion[0, number + 1] = false_positives(score, corrections)
+        present[number] = 1
+        total += replace(counts, fp=fp, confusion=confusion, present=present)
+    return total
+
+
+def team_score(regions: Sequence[tuple[str, Counts]], corrections: frozenset[Correction]) -> float:
+    """Compute a team's score: the mean PQ over regions, or over patients where corrected.
+
+    Parameters
+    ----------
+    regions
+        ``(patient, counts)`` of every evaluated region.
+    corrections
+        Which of the three errors to correct.
+    """
+    if Correction.PER_PATIENT in corrections:
+        patients: dict[str, Counts] = {}
+        for patient, counts in regions:
+            patients[patient] = patients[patient] + counts if patient in patients else counts
+        units = list(patients.values())
+    else:
+        units = [counts for _, counts in regions]
+    return spread([unit_metrics(unit).pq for unit in units]).mean
+
+
+def uncounted(regions: Iterable[Mapping[str, ClassScore]]) -> tuple[int, int]:
+    """Count what the challenge never looked at, for lack of the class in the annotation.
+
+    Returns
+    -------
+    objects
+        Predicted objects of absent classes, after the ambiguous area is cut.
+    masks
+        Class masks that hold at least one of them.
+    """
+    absent = [
+        score.fp
+        for scores in regions
+        for score in scores.values()
+        if not score.in_reference and score.fp > 0
+    ]
+    return sum(absent), len(absent)
+
+
+def false_positives(score: ClassScore, corrections: frozenset[Correction]) -> int:
+    """Give the false positives of a class as the corrections have them counted."""
+    return score.fp if Correction.MATCHING in corrections else score.fp_as_run
+
+
+def _is_counted(score: ClassScore, corrections: frozenset[Correction]) -> bool:
+    if Correction.ABSENT_CLASS_FP in corrections:
+        return score.in_reference or score.in_prediction
+    return score.in_reference
+
+
+def _class_alone(labels: LabelImage, name: str) -> LabelImage:
+    number = labels.class_names.index(name) + 1
+    if labels.class_masks:
+        own = class_compacts(labels.class_masks, labels.class_names)
+        if name not in own:
+            return LabelImage.empty(labels.shape, labels.class_names)
+        index, own_ids = own[name]
+        ids = region_ids({n: class_own for n, (_, class_own) in own.items()})[name]
+        return LabelImage(
+            index=index,
+            ids=ids,
+            class_index=np.full(len(ids), number, np.int16),
+            original_ids=own_ids,
+            class_names=labels.class_names,
+        )
+    rows = np.flatnonzero(labels.class_index == number)
+    lookup = np.zeros(len(labels) + 1, np.int32)
+    lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
+    return LabelImage(
+        index=lookup[labels.index],
+        ids=labels.ids[rows],
+        class_index=labels.class_index[rows],
+        original_ids=labels.original_ids[rows],
+        class_names=labels.class_names,
+    )
+
+
+def _class_score(evaluation: Evaluation) -> ClassScore:
+    reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
+    matched = reference.partner != NO_PARTNER
+    present = prediction.status != STATUS_CODE[Status.IGNORED]
+    return ClassScore(
+        tp=int(matched.sum()),
+        fn=reference.count(Status.FN),
+        iou_sum=float(reference.iou[matched].sum()),
+        fp_as_run=_unlike(
+            evaluation.pair.prediction.original_ids[present],
+            evaluation.pair.reference.original_ids[matched],
+        ),
+        fp=prediction.count(Status.FP),
+        in_reference=len(reference) > 0,
+        in_prediction=len(prediction) > 0,
+    )
+
+
+def _unlike(prediction_ids: NDArray[np.int64], matched_ids: NDArray[np.int64]) -> int:
+    """Count the prediction ids that are no matched reference id: the challenge's error."""
+    return int((~np.isin(prediction_ids, matched_ids)).sum())
