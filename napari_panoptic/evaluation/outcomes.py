@@ -283,6 +283,7 @@ class _Causes:
         self.prediction_inside = 2 * self.shared > judged.prediction.area[self.p]
         self.reference_inside = 2 * self.shared > judged.reference.area[self.r]
         self.reference_area = judged.reference.area
+        self.prediction_area = judged.prediction.area
         self.fn = reference_status == STATUS_CODE[Status.FN]
         self.fp = prediction_status == STATUS_CODE[Status.FP]
         self.reference_spill = judged.reference.ambiguous_share > 0.5
@@ -297,7 +298,7 @@ class _Causes:
             (Cause.AMBIGUOUS_SPILL, self.reference_spill),
             (Cause.SPLIT, self._has_split_pattern()),
             (Cause.MERGED, self._any_r(self.reference_inside & (self.swallowed[self.p] >= 2))),
-            *self._near_rules(self.r, self.n_r),
+            *self._near_rules(self.r, self.n_r, self.prediction_area[self.p]),
             (Cause.MISSED, np.ones(self.n_r, bool)),
         ]
         return _first_that_applies(rules, self.fn)
@@ -313,7 +314,7 @@ class _Causes:
                 Cause.DUPLICATE,
                 self._any_p(self.prediction_inside & self.matched_reference[self.r]),
             ),
-            *self._near_rules(self.p, self.n_p),
+            *self._near_rules(self.p, self.n_p, self.reference_area[self.r]),
             (Cause.SPURIOUS, np.ones(self.n_p, bool)),
         ]
         return _first_that_applies(rules, self.fp)
@@ -325,13 +326,23 @@ class _Causes:
         covered = np.bincount(r, weights=self.shared[self.prediction_inside], minlength=self.n_r)
         return (pieces >= 2) & (2 * covered > self.reference_area)
 
-    def _near_rules(self, rows: NDArray[np.int32], n: int) -> list[tuple[Cause, NDArray[np.bool_]]]:
+    def _near_rules(
+        self, rows: NDArray[np.int32], n: int, other_area: NDArray[np.int64]
+    ) -> list[tuple[Cause, NDArray[np.bool_]]]:
         """Let the best unmatched counterpart decide between size and place."""
         candidates = np.flatnonzero(self.fn[self.r] & self.fp[self.p] & (self.iou >= self.near_iou))
-        # Best IoU first; of equals the larger intersection, after which equals
-        # have the same areas, so that the cause cannot depend on labels.
+        # Best IoU first; of equals the larger intersection, then the smaller
+        # counterpart: what is equal after that gives the same cause, so that
+        # causes do not depend on labels.
         order = candidates[
-            np.lexsort((-self.shared[candidates], -self.iou[candidates], rows[candidates]))
+            np.lexsort(
+                (
+                    other_area[candidates],
+                    -self.shared[candidates],
+                    -self.iou[candidates],
+                    rows[candidates],
+                )
+            )
         ]
         _, first = np.unique(rows[order], return_index=True)
         best = order[first]

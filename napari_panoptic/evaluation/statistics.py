@@ -60,7 +60,8 @@ def compare_teams(
         False for distances.
     """
     teams = tuple(figures)
-    values = np.array([figures[team] for team in teams], np.float64).reshape(len(teams), -1)
+    n_listed = max((len(values) for values in figures.values()), default=0)
+    values = np.array(list(figures.values()), np.float64).reshape(len(teams), n_listed)
     values = values[:, ~np.isnan(values).any(axis=0)]
     n_patients = values.shape[1]
     ranked = stats.rankdata(-values if higher_is_better else values, axis=0)

@@ -1,0 +1,338 @@
+"""The command ``napari-panoptic``: view, evaluate, sample, demo."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from napari_panoptic import __version__
+from napari_panoptic.errors import CohortError, Finding, PanopticError, SettingsError, english_list
+from napari_panoptic.evaluation.settings import (
+    DEFAULT_PROTOCOL,
+    PROTOCOLS,
+    AmbiguousPolicy,
+    Correction,
+    EvaluationSettings,
+    Matching,
+    Outlines,
+    Restoration,
+    Scoring,
+    protocol,
+)
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.sample import write_sample_cohort
+from napari_panoptic.pipeline import RegionResult, evaluate_cohort
+from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.report.tables import CohortEvaluation, write_tables
+
+_SHOWN_FINDINGS = 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments
+        Without the program's name; those of the process where None.
+
+    Returns
+    -------
+    int
+        0 when it was done, 1 when nothing could be done, 2 for wrong arguments.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 2
+    try:
+        return int(options.run(options))
+    except SettingsError as error:
+        parser.exit(2, f"napari-panoptic: {error}\n")
+    except PanopticError as error:
+        print(f"napari-panoptic: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("napari-panoptic: stopped", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="napari-panoptic",
+        description="See why a nucleus segmentation failed: open a challenge's regions with "
+        "their annotations and the teams' predictions, colour every nucleus by what became of "
+        "it, and compute the same figures as tables.",
+    )
+    parser.add_argument("--version", action="version", version=f"napari-panoptic {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_view(commands.add_parser("view", help="open a cohort in a window"))
+    _add_evaluate(
+        commands.add_parser(
+            "evaluate",
+            help="write the figures of a whole cohort as CSV tables",
+            description="Match every predicted nucleus with every annotated one, and write "
+            "objects.csv, regions.csv, patients.csv, patients_by_class.csv, teams.csv, "
+            "confusion.csv and evaluation.json. What cannot be read is listed, and the rest is "
+            "evaluated. Exit status: 0 done, 1 nothing could be evaluated, 2 wrong arguments.",
+        )
+    )
+    sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
+    sample.add_argument("folder", type=Path, metavar="FOLDER", help="made where it is not there")
+    sample.set_defaults(run=_sample)
+    demo = commands.add_parser("demo", help="open the built-in sample cohort in a window")
+    demo.add_argument(
+        "--cohort",
+        type=Path,
+        metavar="FOLDER",
+        help="write the sample cohort there and keep it (default: a temporary folder)",
+    )
+    _add_screenshot(demo)
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _add_cohort(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "cohort",
+        type=Path,
+        metavar="COHORT",
+        help="a folder in the layout of MoNuSAC 2020, or with a cohort.toml",
+    )
+
+
+def _add_screenshot(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--screenshot",
+        type=Path,
+        metavar="PNG",
+        help="save a picture of the window when all is shown, then close",
+    )
+
+
+def _add_view(parser: argparse.ArgumentParser) -> None:
+    _add_cohort(parser)
+    parser.add_argument("--region", metavar="NAME", help="the region to open (default: the first)")
+    _add_screenshot(parser)
+    parser.set_defaults(run=_view)
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    _add_cohort(parser)
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
+    )
+    parser.add_argument(
+        "--teams",
+        metavar="A,B",
+        help="names of teams, separated by commas (default: all; the annotation's own "
+        "colour-coded version only if it is named)",
+    )
+    parser.add_argument(
+        "--protocol",
+        choices=list(PROTOCOLS),
+        default=DEFAULT_PROTOCOL,
+        help="named settings to start from; options given beside it override it "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--correct",
+        metavar="LIST",
+        help="with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
+        f"correct, separated by commas: {english_list([c.value for c in Correction])}",
+    )
+    _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
+    parser.add_argument(
+        "--radius",
+        type=int,
+        metavar="N",
+        help="pixels by which border-dilated grows objects; negative shrinks (default: 1)",
+    )
+    parser.add_argument(
+        "--source",
+        choices=[Source.COLOUR_CODED.value, Source.SUBMISSION.value, Source.LABELS.value],
+        help="which form of the predictions to read (default: colour-coded where present)",
+    )
+    _choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
+    parser.add_argument(
+        "--iou-threshold",
+        type=float,
+        metavar="T",
+        help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
+    )
+    _choice(parser, "--ambiguous", AmbiguousPolicy, "what becomes of ambiguous areas")
+    _choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
+    parser.add_argument(
+        "--jobs",
+        type=_positive,
+        metavar="N",
+        help="regions evaluated at a time (default: one per processor)",
+    )
+    parser.add_argument(
+        "--no-distances",
+        action="store_true",
+        help="leave the Hausdorff distances out (faster)",
+    )
+    parser.set_defaults(run=_evaluate)
+
+
+def _choice(
+    parser: argparse.ArgumentParser,
+    flag: str,
+    vocabulary: type[Restoration] | type[Matching] | type[AmbiguousPolicy] | type[Outlines],
+    meaning: str,
+) -> None:
+    words = [member.value for member in vocabulary]
+    parser.add_argument(flag, choices=words, help=f"{meaning} (default: {words[0]})")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, found {number}")
+    return number
+
+
+def settings_from(options: argparse.Namespace) -> EvaluationSettings:
+    """Combine the protocol and the options given beside it.
+
+    Raises
+    ------
+    SettingsError
+        For a value that is not allowed, or options that do not go together.
+    """
+    settings = protocol(options.protocol)
+    given = {
+        name: value
+        for name in ("restoration", "radius", "matching", "iou_threshold", "ambiguous", "outlines")
+        if (value := getattr(options, name)) is not None
+    }
+    if options.radius is not None and options.restoration is None:
+        given["restoration"] = Restoration.BORDER_DILATED
+    if options.no_distances:
+        given["distances"] = False
+    if options.correct is not None:
+        if settings.scoring is not Scoring.CHALLENGE:
+            raise SettingsError(
+                "--correct corrects errors of the challenge's scoring: "
+                "give --protocol monusac-2020-as-run with it"
+            )
+        given["corrections"] = frozenset(_words(options.correct))
+    return settings.replaced(**given)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    settings = settings_from(options)
+    cohort = open_cohort(options.cohort)
+    names = _team_names(cohort, options.teams)
+    source = None if options.source is None else Source(options.source)
+    results: list[RegionResult] = []
+    regions = evaluate_cohort(cohort, settings, team_names=names, source=source, jobs=options.jobs)
+    # disable=None: a bar for people at a terminal, silence for log files.
+    for region in tqdm(regions, total=len(cohort.regions), unit="region", disable=None):
+        results.extend(region)
+    evaluation = CohortEvaluation(cohort, settings, options.protocol, results)
+    _report_findings(evaluation.findings)
+    if not evaluation.evaluated:
+        print(
+            f"napari-panoptic: nothing could be evaluated in {cohort.root}: "
+            f"{_why_nothing(cohort, names)}",
+            file=sys.stderr,
+        )
+        return 1
+    try:
+        write_tables(evaluation, options.output)
+    except OSError as error:
+        raise PanopticError(
+            f"the tables cannot be written: {error.strerror}; choose another --output",
+            path=options.output,
+        ) from error
+    _print_scores(evaluation, options.output)
+    return 0
+
+
+def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:
+    if wanted is None:
+        return [team.name for team in cohort.competing_teams]
+    names = _words(wanted)
+    try:
+        return [cohort.team(name).name for name in names]
+    except CohortError as error:
+        raise SettingsError(f"--teams: {error}") from error
+
+
+def _words(text: str) -> list[str]:
+    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
+    if not cohort.regions:
+        return "it has no regions"
+    if not names:
+        return "it has no predictions; put a folder per team into Teams/ or Submissions/"
+    return "no region has both a readable annotation and a readable prediction"
+
+
+def _report_findings(findings: Sequence[Finding]) -> None:
+    """Tell what was odd: the first of them in full, the rest by number."""
+    for finding in findings[:_SHOWN_FINDINGS]:
+        print(f"napari-panoptic: {finding.kind}: {finding.message}", file=sys.stderr)
+    if len(findings) > _SHOWN_FINDINGS:
+        kinds = Counter(str(finding.kind) for finding in findings[_SHOWN_FINDINGS:])
+        rest = english_list([f"{count} {kind}" for kind, count in kinds.items()])
+        print(f"napari-panoptic: and {rest}: see evaluation.json", file=sys.stderr)
+
+
+def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
+    scored = sorted(evaluation.team_names, key=evaluation.score, reverse=True)
+    width = max(len(team) for team in scored)
+    print(f"{'team'.ljust(width)}  score")
+    for team in scored:
+        print(f"{team.ljust(width)}  {evaluation.score(team):.4f}")
+    print(f"tables written to {folder}")
+
+
+def _view(options: argparse.Namespace) -> int:
+    return _open_window(options.cohort, region=options.region, screenshot=options.screenshot)
+
+
+def _sample(options: argparse.Namespace) -> int:
+    folder = _written_sample(options.folder)
+    print(f"sample cohort written to {folder}")
+    print(f"look at it with: napari-panoptic view {folder}")
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    if options.cohort is not None:
+        return _open_window(_written_sample(options.cohort), screenshot=options.screenshot)
+    with tempfile.TemporaryDirectory(prefix="napari-panoptic-") as folder:
+        return _open_window(_written_sample(Path(folder)), screenshot=options.screenshot)
+
+
+def _written_sample(folder: Path) -> Path:
+    try:
+        return write_sample_cohort(folder)
+    except OSError as error:
+        raise PanopticError(
+            f"the sample cohort cannot be written: {error.strerror}; choose another folder",
+            path=folder,
+        ) from error
+
+
+def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | None) -> int:
+    # napari and Qt take seconds to import: only a window needs them.
+    from napari_panoptic.viewer.launch import run_view
+
+    return run_view(cohort, region=region, screenshot=screenshot)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,324 @@
+"""From the files of a cohort to evaluations, region by region.
+
+The one place where reading and evaluating meet. The session shows one region
+at a time, the command line and the navigator want all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from napari_panoptic.errors import Finding, FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.evaluation.challenge import (
+    ClassScore,
+    challenge_counts,
+    evaluate_challenge,
+)
+from napari_panoptic.evaluation.evaluate import evaluate
+from napari_panoptic.evaluation.labels import LabelPair
+from napari_panoptic.evaluation.metrics import Counts, Metrics, unit_metrics
+from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
+from napari_panoptic.io.loading import LoadedMasks, load_masks, region_shape
+from napari_panoptic.io.slides import ImageInfo, probe_image
+from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
+
+
+@dataclass(frozen=True, eq=False)
+class RegionSummary:
+    """One region and team in a line, for the navigator.
+
+    Parameters
+    ----------
+    region, team
+        Names.
+    counts
+        Summed outcomes, or None where it could not be evaluated.
+    metrics
+        The figures, or None likewise.
+    findings
+        What stood in the way, or was odd.
+    """
+
+    region: str
+    team: str
+    counts: Counts | None
+    metrics: Metrics | None
+    findings: tuple[Finding, ...] = ()
+
+
+SOURCE_ORDER = (Source.COLOUR_CODED, Source.LABELS, Source.SUBMISSION, Source.IMAGESCOPE)
+"""Which form of a prediction is read where several are there and none is asked for."""
+
+
+def choose_files(forms: Mapping[Source, MaskFiles], source: Source | None) -> MaskFiles | None:
+    """Pick the form of a prediction to read: the one asked for, or the first there is."""
+    if source is not None:
+        return forms.get(source)
+    return next((forms[form] for form in SOURCE_ORDER if form in forms), None)
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceMasks:
+    """The annotation of a region, and what is known of its image.
+
+    Parameters
+    ----------
+    shape, mpp
+        Size in px, and micrometres per pixel or None.
+    masks
+        The annotated objects, or None where there are none to be had.
+    findings
+        What was odd.
+    """
+
+    shape: tuple[int, int]
+    mpp: float | None
+    masks: LoadedMasks | None
+    findings: tuple[Finding, ...]
+
+
+def load_reference(cohort: Cohort, region: Region, settings: EvaluationSettings) -> ReferenceMasks:
+    """Read a region's size and annotation, without its pixels.
+
+    Raises
+    ------
+    PanopticError
+        Where not even the size of the region can be found out.
+    """
+    info, findings = _probe(region)
+    shape = info.shape if info is not None else region_shape(cohort, region)
+    masks: LoadedMasks | None = None
+    if region.reference is not None:
+        try:
+            masks = load_masks(
+                region.reference,
+                cohort.scheme,
+                shape=shape,
+                restoration=settings.restoration,
+                radius=settings.radius,
+                region=region.name,
+            )
+            findings += masks.findings
+        except PanopticError as error:
+            findings += (unreadable(error, region=region.name),)
+    mpp = info.mpp if info is not None else None
+    return ReferenceMasks(shape=shape, mpp=mpp, masks=masks, findings=findings)
+
+
+def load_prediction(
+    cohort: Cohort,
+    region: Region,
+    team: str,
+    shape: tuple[int, int],
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> tuple[LoadedMasks | None, tuple[Finding, ...]]:
+    """Read one team's objects of one region; None with a finding where that fails."""
+    files = choose_files(cohort.predictions.get((team, region.name), {}), source)
+    if files is None:
+        form = f" in the form '{source}'" if source is not None else ""
+        message = f"team '{team}' has no prediction{form} for region {region.name}: not evaluated"
+        missing = Finding(FindingKind.MISSING, message, region=region.name, team=team)
+        return None, (missing,)
+    try:
+        masks = load_masks(
+            files,
+            cohort.scheme,
+            shape=shape,
+            restoration=settings.restoration,
+            radius=settings.radius,
+            region=region.name,
+            team=team,
+        )
+    except PanopticError as error:
+        return None, (unreadable(error, region=region.name, team=team),)
+    return masks, (*masks.findings, *_unusual_form(cohort, region, team, files, source))
+
+
+def _unusual_form(
+    cohort: Cohort, region: Region, team: str, files: MaskFiles, source: Source | None
+) -> tuple[Finding, ...]:
+    """Say so where a team's figures would mix two forms of its predictions."""
+    everywhere = [forms for (name, _), forms in cohort.predictions.items() if name == team]
+    usual = next((form for form in SOURCE_ORDER if any(form in f for f in everywhere)), None)
+    if source is not None or files.source is usual:
+        return ()
+    message = (
+        f"team '{team}' has no {usual} prediction for region {region.name}: "
+        f"its {files.source} prediction is used instead"
+    )
+    return (Finding(FindingKind.FALLBACK, message, region=region.name, team=team),)
+
+
+def _probe(region: Region) -> tuple[ImageInfo | None, tuple[Finding, ...]]:
+    if region.image is None:
+        return None, ()
+    try:
+        info = probe_image(region.image)
+    except UnreadableFileError as error:
+        return None, (unreadable(error, region=region.name),)
+    return info, tuple(replace(finding, region=region.name) for finding in info.findings)
+
+
+def unreadable(
+    error: PanopticError, *, region: str | None = None, team: str | None = None
+) -> Finding:
+    """Make a finding of an error that stood in the way of one region or team."""
+    return Finding(FindingKind.UNREADABLE, str(error), path=error.path, region=region, team=team)
+
+
+@dataclass(frozen=True, eq=False)
+class RegionResult:
+    """One team's outcomes in one region, without the pixels behind them.
+
+    Parameters
+    ----------
+    team, patient, region
+        Names.
+    objects
+        One row per object, columns ``OBJECT_COLUMNS``; None where the region
+        could not be evaluated.
+    counts
+        Their sums, as the scoring counts them; None likewise.
+    scores
+        Class -> the challenge's view of it; only under challenge scoring.
+    findings
+        What was odd or stood in the way.
+    """
+
+    team: str
+    patient: str
+    region: str
+    objects: pd.DataFrame | None
+    counts: Counts | None
+    scores: Mapping[str, ClassScore] | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def evaluate_cohort(
+    cohort: Cohort,
+    settings: EvaluationSettings,
+    *,
+    team_names: Sequence[str] | None = None,
+    source: Source | None = None,
+    jobs: int | None = None,
+) -> Iterator[list[RegionResult]]:
+    """Evaluate all regions of a cohort, several at a time.
+
+    Parameters
+    ----------
+    cohort, settings
+        What to evaluate, and how.
+    team_names
+        Which teams; those that compete where None.
+    source
+        Which form of the predictions; None for the usual one.
+    jobs
+        Regions at a time; as many as there are processors where None.
+
+    Yields
+    ------
+    list of RegionResult
+        The teams of one region; regions in the cohort's order.
+    """
+    names = list(team_names or (team.name for team in cohort.competing_teams))
+    workers = jobs or os.cpu_count() or 1
+
+    def one(region: Region) -> list[RegionResult]:
+        return evaluate_region(cohort, region, names, settings, source)
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        yield from pool.map(one, cohort.regions)
+
+
+def evaluate_region(
+    cohort: Cohort,
+    region: Region,
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> list[RegionResult]:
+    """Evaluate several teams on one region; what cannot be read becomes a finding."""
+    try:
+        reference = load_reference(cohort, region, settings)
+    except PanopticError as error:
+        finding = unreadable(error, region=region.name)
+        return [
+            RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
+            for team in team_names
+        ]
+    return [
+        _evaluate_team(cohort, region, reference, team, settings, source) for team in team_names
+    ]
+
+
+def _evaluate_team(
+    cohort: Cohort,
+    region: Region,
+    reference: ReferenceMasks,
+    team: str,
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> RegionResult:
+    masks, found = load_prediction(cohort, region, team, reference.shape, settings, source)
+    result = RegionResult(
+        team, region.patient, region.name, None, None, findings=(*reference.findings, *found)
+    )
+    if masks is None or reference.masks is None:
+        return result
+    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
+    if settings.scoring is Scoring.CHALLENGE:
+        challenge = evaluate_challenge(pair, settings)
+        frames = [evaluation.objects for evaluation in challenge.evaluations.values()]
+        objects = pd.concat(frames, ignore_index=True)
+        return replace(
+            result,
+            objects=objects.sort_values(["side", "id"], ascending=[False, True]),
+            counts=challenge_counts(challenge, settings.corrections),
+            scores=challenge.scores,
+        )
+    evaluation = evaluate(pair, settings)
+    return replace(result, objects=evaluation.objects, counts=evaluation.counts)
+
+
+def evaluate_cohort_summary(
+    cohort: Cohort,
+    settings: EvaluationSettings,
+    *,
+    source: Source | None = None,
+    team_names: tuple[str, ...] | None = None,
+) -> Iterator[RegionSummary]:
+    """Evaluate the whole cohort in lines, region by region, without distances.
+
+    Parameters
+    ----------
+    cohort, settings, source
+        As in :func:`evaluate_cohort`.
+    team_names
+        Which teams; all where None.
+    """
+    quick = settings.replaced(distances=False)
+    teams = team_names or tuple(team.name for team in cohort.teams)
+    for region in cohort.regions:
+        try:
+            reference = load_reference(cohort, region, quick)
+        except PanopticError as error:
+            finding = unreadable(error, region=region.name)
+            for team in teams:
+                yield RegionSummary(region.name, team, None, None, (finding,))
+            continue
+        for team in teams:
+            masks, found = load_prediction(cohort, region, team, reference.shape, quick, source)
+            if masks is None or reference.masks is None:
+                yield RegionSummary(region.name, team, None, None, found)
+                continue
+            pair = LabelPair(
+                reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp
+            )
+            counts = evaluate(pair, quick).counts
+            yield RegionSummary(region.name, team, counts, unit_metrics(counts), found)

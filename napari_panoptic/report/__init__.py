@@ -1,0 +1,1 @@
+"""Figures on paper: tables that other programs read."""
