@@ -23,7 +23,7 @@ from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
-from napari_panoptic.io.loading import LoadedMasks, load_masks, region_shape
+from napari_panoptic.io.loading import LoadedMasks, load_masks, reference_shape
 from napari_panoptic.io.slides import ImageInfo, probe_image
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
 
@@ -91,7 +91,7 @@ def load_reference(cohort: Cohort, region: Region, settings: EvaluationSettings)
         Where not even the size of the region can be found out.
     """
     info, findings = _probe(region)
-    shape = info.shape if info is not None else region_shape(cohort, region)
+    shape = info.shape if info is not None else _shape_from_masks(cohort, region)
     masks: LoadedMasks | None = None
     if region.reference is not None:
         try:
@@ -153,6 +153,22 @@ def _unusual_form(
         f"its {files.source} prediction is used instead"
     )
     return (Finding(FindingKind.FALLBACK, message, region=region.name, team=team),)
+
+
+def _shape_from_masks(cohort: Cohort, region: Region) -> tuple[int, int]:
+    """Find out how large a region without a readable image is."""
+    masks = [region.reference] if region.reference is not None else []
+    for (_, name), forms in cohort.predictions.items():
+        masks.extend(forms.values() if name == region.name else ())
+    shape = reference_shape(None, masks)
+    if shape is None:
+        raise UnreadableFileError(
+            "neither the image nor any mask of this region tells how large it is: "
+            "put the image back, or a mask of the same size",
+            path=region.image,
+            region=region.name,
+        )
+    return shape
 
 
 def _probe(region: Region) -> tuple[ImageInfo | None, tuple[Finding, ...]]:

@@ -156,37 +156,41 @@ def _tree_distances(a: NDArray[np.int32], b: NDArray[np.int32]) -> tuple[float, 
 
 @compiled
 def _contours(index: NDArray[np.int32], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Count contour pixels per object, then write them in raster order."""
+    """Find the contour pixels in raster order, then sort them by object."""
     height, width = index.shape
     start = np.zeros(n + 2, np.int64)
+    found = np.empty((4096, 2), np.int32)
+    count = 0
     for y in range(height):
+        # Beyond the image edge counts as object: the edge pixel stands in for it.
+        above = index[max(y - 1, 0)]
+        here = index[y]
+        below = index[min(y + 1, height - 1)]
+        if count + width > len(found):
+            larger = np.empty((2 * len(found) + width, 2), np.int32)
+            larger[:count] = found[:count]
+            found = larger
         for x in range(width):
-            label = index[y, x]
-            if label > 0 and _on_contour(index, y, x, label):
+            label = here[x]
+            if label > 0 and (
+                above[x] != label
+                or below[x] != label
+                or here[max(x - 1, 0)] != label
+                or here[min(x + 1, width - 1)] != label
+            ):
+                found[count, 0] = y
+                found[count, 1] = x
+                count += 1
                 start[label + 1] += 1
     for label in range(1, n + 2):
         start[label] += start[label - 1]
-    yx = np.empty((start[n + 1], 2), np.int32)
+    yx = np.empty((count, 2), np.int32)
     place = start.copy()
-    for y in range(height):
-        for x in range(width):
-            label = index[y, x]
-            if label > 0 and _on_contour(index, y, x, label):
-                yx[place[label], 0] = y
-                yx[place[label], 1] = x
-                place[label] += 1
+    for k in range(count):
+        label = index[found[k, 0], found[k, 1]]
+        yx[place[label]] = found[k]
+        place[label] += 1
     return start, yx
-
-
-@compiled
-def _on_contour(index: NDArray[np.int32], y: int, x: int, label: int) -> bool:
-    height, width = index.shape
-    return bool(
-        (y > 0 and index[y - 1, x] != label)
-        or (y < height - 1 and index[y + 1, x] != label)
-        or (x > 0 and index[y, x - 1] != label)
-        or (x < width - 1 and index[y, x + 1] != label)
-    )
 
 
 @compiled

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from napari_panoptic._compiled import compiled
 from napari_panoptic.errors import LabelError, english_list
 
 
@@ -208,7 +209,7 @@ class LabelImage:
             if not survives[row + 1]
         ]
         return cls(
-            index=lookup[flat],
+            index=_looked_up(lookup, flat),
             ids=ids[kept],
             class_index=class_index[kept],
             original_ids=every_id[kept],
@@ -300,7 +301,7 @@ def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np
     }
 
 
-def checked_array(labels: ArrayLike, side: str) -> NDArray[np.int64]:
+def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:
     """Check that something is a 2-D array of whole, non-negative numbers.
 
     Raises
@@ -319,7 +320,7 @@ def checked_array(labels: ArrayLike, side: str) -> NDArray[np.int64]:
         raise LabelError(f"the {side} must not hold negative ids, found {int(array.min())}")
     if array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise LabelError(f"the {side} holds ids above 2^63, found {int(array.max())}")
-    return array.astype(np.int64, copy=False)
+    return array
 
 
 def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -333,19 +334,40 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
         int64 (n,): the id of each number, ascending.
     """
     highest = int(values.max(initial=0))
-    if highest <= max(4 * values.size, 1 << 16):
-        used = np.zeros(highest + 1, bool)
-        used[values] = True
-        used[0] = False
-        ids = np.flatnonzero(used).astype(np.int64)
+    if highest <= min(max(4 * values.size, 1 << 16), np.iinfo(np.int32).max - 1):
+        narrow = np.ascontiguousarray(values, dtype=np.int32)
+        ids = np.flatnonzero(_used(narrow, highest))
+        if len(ids) == highest:  # numbered 1..n already
+            return narrow.copy() if narrow is values else narrow, ids
         lookup = np.zeros(highest + 1, np.int32)
         lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
-        return lookup[values], ids
+        return _looked_up(lookup, narrow), ids
     ids, inverse = np.unique(values, return_inverse=True)
     index = inverse.reshape(values.shape).astype(np.int32)
     if ids[0] == 0:
         return index, ids[1:].astype(np.int64)
     return index + np.int32(1), ids.astype(np.int64)
+
+
+@compiled
+def _used(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]:
+    """Tell which ids from 1 to the highest occur."""
+    used = np.zeros(highest + 1, np.bool_)
+    for value in values.flat:
+        used[value] = True
+    used[0] = False
+    return used
+
+
+@compiled
+def _looked_up(lookup: NDArray[np.int32], values: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Replace every value by its entry in a table."""
+    result = np.empty_like(values)
+    height, width = values.shape
+    for y in range(height):
+        for x in range(width):
+            result[y, x] = lookup[values[y, x]]
+    return result
 
 
 def size_text(shape: tuple[int, ...]) -> str:

@@ -143,7 +143,7 @@ def _side_table(rows: NDArray[np.int64], shape: tuple[int, int]) -> SideTable:
 
 @compiled
 def _add_run(
-    rows: NDArray[np.int64], label: int, y: int, x0: int, x1: int, void: bool, width: int
+    rows: NDArray[np.int64], label: np.int32, y: int, x0: int, x1: int, void: bool, width: int
 ) -> None:
     """Add the pixels (y, x0..x1-1) to one object's row."""
     row = rows[label]
@@ -194,6 +194,31 @@ def _grown(
 
 
 @compiled
+def _run_ends(
+    reference: NDArray[np.int32],
+    prediction: NDArray[np.int32],
+    void: NDArray[np.uint8],
+    has_void: bool,
+    ends: NDArray[np.int64],
+) -> int:
+    """Write where the runs of one image row end; return how many there are.
+
+    Without a branch per pixel: ends of runs cannot be predicted, and a wrong
+    guess costs more than all other work on the pixel.
+    """
+    width = len(reference)
+    count = 0
+    for x in range(1, width):
+        changed = (reference[x] ^ reference[x - 1]) | (prediction[x] ^ prediction[x - 1])
+        if has_void:
+            changed |= np.int32(void[x] ^ void[x - 1])
+        ends[count] = x
+        count += changed != 0
+    ends[count] = width
+    return count + 1
+
+
+@compiled
 def _scan(
     reference: NDArray[np.int32],
     prediction: NDArray[np.int32],
@@ -208,40 +233,30 @@ def _scan(
     total = np.zeros(4096, np.int64)
     in_void = np.zeros(4096, np.int64)
     used = 0
-    for y in range(height):
-        x = 0
-        while x < width:
-            r = reference[y, x]
-            p = prediction[y, x]
-            start = x
-            if r == 0 and p == 0:
-                x += 1
-                while x < width and reference[y, x] == 0 and prediction[y, x] == 0:
-                    x += 1
-                continue
-            v = has_void and void[y, x] != 0
-            x += 1
-            while (
-                x < width
-                and reference[y, x] == r
-                and prediction[y, x] == p
-                and (not has_void or (void[y, x] != 0) == v)
-            ):
-                x += 1
+    ends = np.empty(width + 1, np.int64)
+    for y in range(height if width else 0):
+        n_runs = _run_ends(reference[y], prediction[y], void[y if has_void else 0], has_void, ends)
+        start = 0
+        for run in range(n_runs):
+            end = ends[run]
+            r = reference[y, start]
+            p = prediction[y, start]
+            v = has_void and void[y, start] != 0
             if r > 0:
-                _add_run(reference_rows, r, y, start, x, v, width)
+                _add_run(reference_rows, r, y, start, end, v, width)
             if p > 0:
-                _add_run(prediction_rows, p, y, start, x, v, width)
+                _add_run(prediction_rows, p, y, start, end, v, width)
             if r > 0 and p > 0:
                 key = (np.int64(r) << 32) | np.int64(p)
                 place = _slot(keys, key)
                 if keys[place] == 0:
                     keys[place] = key
                     used += 1
-                total[place] += x - start
+                total[place] += end - start
                 if v:
-                    in_void[place] += x - start
+                    in_void[place] += end - start
                 if 2 * used > len(keys):
                     keys, total, in_void = _grown(keys, total, in_void)
+            start = end
     filled = np.flatnonzero(keys)
     return keys[filled], total[filled], in_void[filled]

@@ -154,7 +154,10 @@ def regions_table(evaluation: CohortEvaluation) -> pd.DataFrame:
         place = {"team": result.team, "patient": result.patient, "region": result.region}
         by_class = class_metrics(result.counts)[["class", *_REGION_FIGURES]]
         present = result.counts.present > 0
-        rows.extend({**place, **row} for row in by_class[present].to_dict("records"))
+        rows.extend(
+            place | {str(name): value for name, value in row.items()}
+            for row in by_class[present].to_dict("records")
+        )
         unit = unit_metrics(result.counts)
         rows.append({**place, "class": "mean", "pq": unit.pq, "sq": unit.sq, "dq": unit.dq})
     frame = pd.DataFrame(rows, columns=["team", "patient", "region", "class", *_REGION_FIGURES])

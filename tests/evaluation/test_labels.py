@@ -107,9 +107,9 @@ def test_booleans_are_one_object() -> None:
     assert result.metrics.pq == 1.0
 
 
-def test_an_image_of_no_pixels_has_no_figures() -> None:
-    result = evaluate_pair(
-        np.zeros((0, 5), int), np.zeros((0, 5), int), reference_classes={}, prediction_classes={}
-    )
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0)])
+def test_an_image_of_no_pixels_has_no_figures(shape: tuple[int, int]) -> None:
+    nothing = np.zeros(shape, int)
+    result = evaluate_pair(nothing, nothing, reference_classes={}, prediction_classes={})
     assert result.objects.empty
     assert np.isnan(result.metrics.pq)
