@@ -102,8 +102,7 @@ def pair_distances(
     outlines
         Which outlines to compare where ambiguous pixels are cut away.
     """
-    cut_reference = judged.cuts_reference and outlines is not Outlines.BOTH_WHOLE
-    cut_prediction = judged.cuts_prediction and outlines is Outlines.BOTH_CLIPPED
+    cut_reference, cut_prediction = cuts(judged, outlines)
     reference = contours(
         pair.reference.index,
         len(pair.reference),
@@ -115,6 +114,14 @@ def pair_distances(
         without=pair.ambiguous if cut_prediction else None,
     )
     return contour_distances(reference, prediction, reference_rows, prediction_rows)
+
+
+def cuts(judged: JudgedOverlap, outlines: Outlines) -> tuple[bool, bool]:
+    """Tell whether ambiguous pixels are cut from the reference's and the prediction's outlines."""
+    return (
+        judged.cuts_reference and outlines is not Outlines.BOTH_WHOLE,
+        judged.cuts_prediction and outlines is Outlines.BOTH_CLIPPED,
+    )
 
 
 def contour_distances(

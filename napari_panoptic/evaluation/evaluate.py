@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from napari_panoptic.errors import LabelError
-from napari_panoptic.evaluation.ambiguity import judge
-from napari_panoptic.evaluation.distances import pair_distances
+from napari_panoptic.evaluation.ambiguity import JudgedOverlap, judge
+from napari_panoptic.evaluation.distances import PairDistances, pair_distances
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.matching import match
+from napari_panoptic.evaluation.matching import Matches, match
 from napari_panoptic.evaluation.metrics import (
     Counts,
     Metrics,
@@ -104,6 +104,18 @@ def evaluate(
             judged.pair_prediction[matches.pair],
             settings.outlines,
         )
+    return assembled(pair, settings, table, judged, matches, distances)
+
+
+def assembled(
+    pair: LabelPair,
+    settings: EvaluationSettings,
+    table: OverlapTable,
+    judged: JudgedOverlap,
+    matches: Matches,
+    distances: PairDistances | None,
+) -> Evaluation:
+    """Decide and count the outcomes of stages that are computed already."""
     result = outcomes(pair, table, judged, matches, distances, near_iou=settings.near_iou)
     return Evaluation(
         pair=pair, settings=settings, table=table, outcomes=result, counts=count(result)

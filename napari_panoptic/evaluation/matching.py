@@ -54,7 +54,7 @@ def match(
     Matches
         Class-blind. Strict IoU: pairs above the threshold, strictly; below a
         threshold of 0.5 the one-to-one subset of largest summed IoU. Centroid:
-        for each reference object the prediction of highest IoU (lowest row of
+        for each reference object the prediction of highest IoU (lowest id of
         equals), if its rounded centroid falls on that reference object.
     """
     if settings.matching is Matching.CENTROID:
@@ -72,11 +72,11 @@ def match(
 
 def _centroid_pairs(pair: LabelPair, judged: JudgedOverlap) -> NDArray[np.int64]:
     candidates = np.flatnonzero(judged.iou > 0)
-    # Best pair per reference object: highest IoU first, then lowest prediction row.
+    # Best pair per reference object: highest IoU first, then the lowest label.
     order = candidates[
         np.lexsort(
             (
-                judged.pair_prediction[candidates],
+                pair.prediction.ids[judged.pair_prediction[candidates]],
                 -judged.iou[candidates],
                 judged.pair_reference[candidates],
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pandas as pd
@@ -229,7 +229,7 @@ def outcomes(
             bbox=counted.bbox,
         )
 
-    return Outcomes(
+    decided = Outcomes(
         reference=side(
             Side.REFERENCE, pair.reference, table.reference, reference_status, causes.reference()
         ),
@@ -242,6 +242,38 @@ def outcomes(
         ),
         class_names=pair.class_names,
         mpp=pair.mpp,
+    )
+    return _of_objects_with_pixels(decided, table)
+
+
+def _of_objects_with_pixels(decided: Outcomes, table: OverlapTable) -> Outcomes:
+    """Drop the rows that editing has emptied, and sort the others by id.
+
+    Label images from files have no such rows and are sorted already.
+    """
+    kept: dict[Side, NDArray[np.int64]] = {}
+    for side, counted in zip(Side, (table.reference, table.prediction), strict=True):
+        rows = np.flatnonzero(counted.area > 0)
+        kept[side] = rows[np.argsort(decided.side(side).ids[rows], kind="stable")]
+    unchanged = all(
+        np.array_equal(rows, np.arange(len(decided.side(side)))) for side, rows in kept.items()
+    )
+    if unchanged:
+        return decided
+
+    def reordered(side: Side) -> SideOutcomes:
+        own, rows = decided.side(side), kept[side]
+        other_rows = kept[Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE]
+        position = np.full(len(decided.other(side)) + 1, NO_PARTNER, np.int32)
+        position[other_rows] = np.arange(len(other_rows), dtype=np.int32)
+        arrays = {f.name: getattr(own, f.name)[rows] for f in fields(own) if f.name != "side"}
+        arrays["partner"] = position[own.partner[rows]]
+        return SideOutcomes(side=side, **arrays)
+
+    return replace(
+        decided,
+        reference=reordered(Side.REFERENCE),
+        prediction=reordered(Side.PREDICTION),
     )
 
 
