@@ -12,7 +12,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from napari_panoptic import __version__
-from napari_panoptic.errors import CohortError, Finding, PanopticError, SettingsError, english_list
+from napari_panoptic.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    PanopticError,
+    SettingsError,
+    english_list,
+)
 from napari_panoptic.evaluation.settings import (
     DEFAULT_PROTOCOL,
     PROTOCOLS,
@@ -32,6 +39,7 @@ from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.tables import CohortEvaluation, write_tables
 
 _SHOWN_FINDINGS = 20
+_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -281,13 +289,23 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
 
 
 def _report_findings(findings: Sequence[Finding]) -> None:
-    """Tell what was odd: the first of them in full, the rest by number."""
-    for finding in findings[:_SHOWN_FINDINGS]:
+    """Tell what stood in the way in full, and of all else how often it was met."""
+    in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
+    for finding in in_the_way[:_SHOWN_FINDINGS]:
         print(f"napari-panoptic: {finding.kind}: {finding.message}", file=sys.stderr)
-    if len(findings) > _SHOWN_FINDINGS:
-        kinds = Counter(str(finding.kind) for finding in findings[_SHOWN_FINDINGS:])
-        rest = english_list([f"{count} {kind}" for kind, count in kinds.items()])
-        print(f"napari-panoptic: and {rest}: see evaluation.json", file=sys.stderr)
+    handled = Counter(f.kind for f in findings if f.kind not in _IN_THE_WAY)
+    rest = Counter(f.kind for f in in_the_way[_SHOWN_FINDINGS:])
+    for kind, count in (rest + handled).items():
+        example = next(f for f in reversed(findings) if f.kind is kind)
+        place = f" (region {example.region})" if example.region else ""
+        print(
+            f"napari-panoptic: {kind}: {count} more, such as: {example.message}{place}"
+            if kind in rest
+            else f"napari-panoptic: {kind}: {count} x, such as: {example.message}{place}",
+            file=sys.stderr,
+        )
+    if findings:
+        print("napari-panoptic: all of them are listed in evaluation.json", file=sys.stderr)
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -231,14 +232,14 @@ def outcomes(
 
     decided = Outcomes(
         reference=side(
-            Side.REFERENCE, pair.reference, table.reference, reference_status, causes.reference()
+            Side.REFERENCE, pair.reference, table.reference, reference_status, causes.reference
         ),
         prediction=side(
             Side.PREDICTION,
             pair.prediction,
             table.prediction,
             prediction_status,
-            causes.prediction(),
+            causes.prediction,
         ),
         class_names=pair.class_names,
         mpp=pair.mpp,
@@ -324,8 +325,9 @@ class _Causes:
         self.swallowed = np.bincount(self.p[self.reference_inside], minlength=self.n_p)
         self.near_iou = near_iou
 
+    @cached_property
     def reference(self) -> NDArray[np.int8]:
-        """Give the cause code of every reference object."""
+        """The cause code of every reference object."""
         rules = [
             (Cause.AMBIGUOUS_SPILL, self.reference_spill),
             (Cause.SPLIT, self._has_split_pattern()),
@@ -335,9 +337,10 @@ class _Causes:
         ]
         return _first_that_applies(rules, self.fn)
 
+    @cached_property
     def prediction(self) -> NDArray[np.int8]:
-        """Give the cause code of every predicted object."""
-        split = self.reference() == CAUSE_CODE[Cause.SPLIT]
+        """The cause code of every predicted object."""
+        split = self.reference == CAUSE_CODE[Cause.SPLIT]
         rules = [
             (Cause.AMBIGUOUS_SPILL, self.prediction_spill),
             (Cause.FRAGMENT, self._any_p(self.prediction_inside & split[self.r])),
