@@ -187,18 +187,13 @@ class LabelImage:
         )
 
         flat = np.zeros(shape, np.int32)
-        claimed = np.zeros(shape, bool)
         offset = 0
         for index, class_own in own.values():
-            covered = index > 0
-            overlapping_px += int(np.count_nonzero(covered & claimed))
-            claimed |= covered
-            np.copyto(flat, index + np.int32(offset), where=covered)
+            overlapping_px += _lay_over(flat, index, offset)
             offset += len(class_own)
 
         order = np.argsort(ids, kind="stable")
-        survives = np.zeros(len(ids) + 1, bool)
-        survives[np.unique(flat)] = True
+        survives = _used(flat, len(ids))
         kept = order[survives[1:][order]]
         lookup = np.zeros(len(ids) + 1, np.int32)
         lookup[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
@@ -357,6 +352,19 @@ def _used(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]:
         used[value] = True
     used[0] = False
     return used
+
+
+@compiled
+def _lay_over(flat: NDArray[np.int32], index: NDArray[np.int32], offset: int) -> int:
+    """Write the objects of one class over those before; count the pixels taken from them."""
+    taken = 0
+    height, width = flat.shape
+    for y in range(height):
+        for x in range(width):
+            if index[y, x] > 0:
+                taken += flat[y, x] > 0
+                flat[y, x] = index[y, x] + offset
+    return taken
 
 
 @compiled

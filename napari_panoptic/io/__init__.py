@@ -1,0 +1,1 @@
+"""Readers: what is on disk becomes plain values. No napari, no Qt."""

@@ -1,0 +1,279 @@
+"""What every reader needs: checked paths, decoded pixels, sizes, safe writing."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, BinaryIO
+
+import numpy as np
+import tifffile
+from numpy.typing import NDArray
+from PIL import Image
+
+from napari_panoptic.errors import UnreadableFileError
+from napari_panoptic.evaluation.labels import size_text
+
+DECODING_ERRORS: tuple[type[Exception], ...] = (
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RuntimeError,
+    EOFError,
+    AttributeError,
+    struct.error,
+    zlib.error,
+    Image.DecompressionBombError,
+)
+"""What decoders raise on damaged files: they share no common base."""
+
+TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+MOST_CHANNELS = 16
+"""Where nothing names the dimensions, one longer than this is height or width."""
+
+
+def check_file(path: Path, what: str) -> None:
+    """Make sure that there is a readable, non-empty file.
+
+    Raises
+    ------
+    UnreadableFileError
+        With what was expected and what is there instead.
+    """
+    try:
+        with path.open("rb") as file:
+            empty = not file.read(1)
+    except FileNotFoundError:
+        raise UnreadableFileError(
+            f"expected {what}, but there is no such file", path=path
+        ) from None
+    except IsADirectoryError:
+        raise UnreadableFileError(f"expected {what}, found a folder", path=path) from None
+    except PermissionError:
+        # Windows says so of folders, too.
+        found = "found a folder" if path.is_dir() else "but there is no permission to read it"
+        raise UnreadableFileError(f"expected {what}, {found}", path=path) from None
+    except OSError as error:
+        raise UnreadableFileError(
+            f"expected {what}, but it cannot be opened ({error.strerror})", path=path
+        ) from error
+    if empty:
+        raise UnreadableFileError(
+            f"expected {what}, found an empty file (0 bytes); copy or export it again", path=path
+        )
+
+
+def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
+    """Decode a TIFF, PNG, JPEG or NPY file, whatever its name says.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What is expected, for error messages.
+    colour
+        Whether palettes are turned into colours (else the indices are kept).
+
+    Returns
+    -------
+    array
+        (y, x) or (y, x, channel), without singleton dimensions where there are more.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it cannot be decoded.
+    """
+    check_file(path, what)
+    decode = {"tiff": _decode_tiff, "npy": _decode_npy, "other": _decode_other}[file_kind(path)]
+    try:
+        return _at_least_flat(decode(path, colour))
+    except DECODING_ERRORS as error:
+        raise undecodable(path, what, error) from error
+
+
+def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
+    """Give the shape of an image file without decoding its pixels.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where its header cannot be understood.
+    """
+    check_file(path, what)
+    try:
+        match file_kind(path):
+            case "tiff":
+                with tifffile.TiffFile(path) as tiff:
+                    return channels_last_shape(tuple(tiff.series[0].shape), tiff.series[0].axes)
+            case "npy":
+                mapped = _at_least_flat(np.load(path, mmap_mode="r", allow_pickle=False))
+                return channels_last_shape(tuple(mapped.shape), "")
+            case _:
+                with Image.open(path) as image:
+                    return (image.height, image.width)
+    except DECODING_ERRORS as error:
+        raise undecodable(path, what, error) from error
+
+
+def file_kind(path: Path) -> str:
+    """Tell ``tiff``, ``npy`` or ``other`` by the first bytes: names mislead."""
+    with path.open("rb") as file:
+        start = file.read(6)
+    if start[:4] in TIFF_MAGIC:
+        return "tiff"
+    return "npy" if start == b"\x93NUMPY" else "other"
+
+
+def undecodable(path: Path, what: str, error: Exception) -> UnreadableFileError:
+    """Make the error for a file that a decoder gave up on."""
+    reason = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    reason = reason.replace(str(path), path.name)
+    return UnreadableFileError(
+        f"expected {what}, but it cannot be decoded: it is damaged, cut off or of another "
+        f"format ({reason[:160]}); copy or export it again",
+        path=path,
+    )
+
+
+def channels_last(array: NDArray[Any], axes: str = "") -> NDArray[Any]:
+    """Drop dimensions of one that are no part of a picture, and put channels last.
+
+    Parameters
+    ----------
+    array
+        As decoded.
+    axes
+        A letter per dimension, as tifffile names them; empty where unknown.
+    """
+    drop = _superfluous(array.shape, axes)
+    axes = "".join(axis for i, axis in enumerate(axes) if i not in drop)
+    array = array.squeeze(axis=drop)
+    return np.moveaxis(array, 0, -1) if _channels_first(array.shape, axes) else array
+
+
+def channels_last_shape(shape: tuple[int, ...], axes: str) -> tuple[int, ...]:
+    """Give the shape that `channels_last` gives."""
+    return channels_last(np.broadcast_to(np.uint8(0), shape), axes).shape
+
+
+def _superfluous(shape: tuple[int, ...], axes: str) -> tuple[int, ...]:
+    single = [i for i, size in enumerate(shape) if size == 1 and axes[i : i + 1] not in set("YX")]
+    if len(shape) <= 2 or axes:
+        return tuple(single) if len(shape) > 2 else ()
+    # Nobody says which dimension is which: a picture one pixel high stays one.
+    if len(shape) == 3 and single[:1] == [0] and 1 < shape[2] <= MOST_CHANNELS:
+        return ()
+    return tuple(single[: len(shape) - 2])
+
+
+def _channels_first(shape: tuple[int, ...], axes: str) -> bool:
+    if len(shape) != 3:
+        return False
+    if axes.endswith("S"):
+        return False
+    # Few planes of a larger picture: planes are channels, whatever the file calls them.
+    return axes[:1] in ("S", "C") or (shape[0] <= MOST_CHANNELS < shape[2])
+
+
+def check_size(
+    found: tuple[int, ...],
+    expected: tuple[int, int] | None,
+    *,
+    path: Path,
+    region: str | None = None,
+    what: str = "the mask",
+) -> None:
+    """Make sure that a mask has the size of its region.
+
+    Raises
+    ------
+    UnreadableFileError
+        Naming both sizes, and whether width and height are swapped.
+    """
+    if expected is None or tuple(found[:2]) == tuple(expected):
+        return
+    hint = "make sure that it belongs to this region and was not scaled or padded"
+    if tuple(found[:2]) == (expected[1], expected[0]):
+        hint = "width and height are swapped: transpose the mask"
+    raise UnreadableFileError(
+        f"{what} must have the region's size of {size_text(expected)}, "
+        f"found {size_text(found)}; {hint}",
+        path=path,
+        region=region,
+    )
+
+
+@contextmanager
+def replaced_when_complete(path: Path) -> Iterator[BinaryIO]:
+    """Write a file beside its place and move it there only when it is complete.
+
+    Whoever reads meanwhile sees the old file or the new one, never half of it;
+    after an error the old one stays.
+    """
+    with NamedTemporaryFile(
+        "wb", dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part", delete=False
+    ) as file:
+        part = Path(file.name)
+        try:
+            yield file  # type: ignore[misc]
+            file.close()
+            part.replace(path)
+        except BaseException:
+            file.close()
+            part.unlink(missing_ok=True)
+            raise
+
+
+def _at_least_flat(array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim < 2:
+        raise ValueError(f"an array of shape {array.shape} is no picture")
+    return array
+
+
+def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
+    with tifffile.TiffFile(path) as tiff:
+        series = tiff.series[0]
+        page = tiff.pages[0]
+        _check_complete(path, tiff)
+        array: NDArray[Any] = series.asarray()
+        if (
+            colour
+            and page.photometric == tifffile.PHOTOMETRIC.PALETTE
+            and page.colormap is not None
+        ):
+            return np.ascontiguousarray((page.colormap >> 8).astype(np.uint8).T[array])
+        return channels_last(array, series.axes)
+
+
+def _check_complete(path: Path, tiff: Any) -> None:
+    """Refuse a file whose pixel data lie beyond its end.
+
+    The decoder would fill what is missing with zeros, that is, background.
+    """
+    size = path.stat().st_size
+    for page in tiff.series[0].pages:
+        ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
+        if max(ends, default=0) > size:
+            raise ValueError(f"pixel data end at byte {max(ends)}, the file at byte {size}")
+
+
+def _decode_npy(path: Path, colour: bool) -> NDArray[Any]:  # noqa: ARG001 - same call for all
+    # Pickled objects could run code: they are refused.
+    return channels_last(np.load(path, allow_pickle=False))
+
+
+def _decode_other(path: Path, colour: bool) -> NDArray[Any]:
+    with Image.open(path) as image:
+        if colour and image.mode in ("P", "CMYK", "YCbCr", "LAB", "HSV", "PA"):
+            return np.asarray(image.convert("RGBA" if "transparency" in image.info else "RGB"))
+        return np.asarray(image)

@@ -1,0 +1,287 @@
+"""How a cohort's folder is laid out: the known layouts, and ``cohort.toml``."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from napari_panoptic.errors import CohortError, english_list
+from napari_panoptic.io._patterns import Pattern
+from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Rgb, Source
+
+DESCRIPTION = "cohort.toml"
+ANNOTATIONS = "MoNuSAC Testing Data and Annotations"
+TEAMS = "Teams"
+SUBMISSIONS = "Submissions"
+COLOUR_CODED = "MoNuSAC_Testing_Color_Coded_Masks"
+CLASSES_KEY = "classes"
+"""Under reference and predictions: where tables of classes lie."""
+
+Patterns = tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class MaskPatterns:
+    """Where masks of one kind lie.
+
+    Parameters
+    ----------
+    forms
+        Per form the patterns, the preferred first.
+    sidecars
+        Where the tables of classes of label images lie, if not beside them.
+    """
+
+    forms: Mapping[Source, Patterns] = field(default_factory=dict)
+    sidecars: Patterns = ()
+
+    @property
+    def all(self) -> Patterns:
+        """Every pattern."""
+        return (*(p for patterns in self.forms.values() for p in patterns), *self.sidecars)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the files of a cohort lie.
+
+    Parameters
+    ----------
+    scheme
+        The classes.
+    image
+        Where images lie, the preferred first.
+    reference, predictions, annotation
+        Where the annotation lies, the teams' predictions, and the annotation's
+        own version in another form, which is scored like a team.
+    patient
+        How the patient is told from the region's name where no folder tells
+        it; None for: up to the last ``_``.
+    name
+        Name of the cohort, or None for the folder's.
+    """
+
+    scheme: ClassScheme
+    image: Patterns
+    reference: MaskPatterns
+    predictions: MaskPatterns
+    annotation: MaskPatterns = MaskPatterns()
+    patient: re.Pattern[str] | None = None
+    name: str | None = None
+
+    @property
+    def all_patterns(self) -> Patterns:
+        """Every pattern."""
+        masks = (self.reference, self.predictions, self.annotation)
+        return (*self.image, *(pattern for kind in masks for pattern in kind.all))
+
+    def patient_of(self, region: str) -> str:
+        """Tell the patient from a region's name."""
+        if self.patient is not None and (found := self.patient.search(region)):
+            return found["patient"]
+        return region.rpartition("_")[0] or region
+
+
+def _patterns(*texts: str) -> Patterns:
+    return tuple(Pattern(text) for text in texts)
+
+
+def _with_and_without_patient(folder: str, *names: str) -> Patterns:
+    nested = [f"{folder}/{{patient}}/{name}" for name in names]
+    return _patterns(*nested, *(f"{folder}/{name}" for name in names))
+
+
+MONUSAC_LAYOUT = Layout(
+    scheme=MONUSAC_CLASSES,
+    image=_with_and_without_patient(
+        ANNOTATIONS,
+        *(f"{{region}}.{ending}" for ending in ("svs", "tif", "tiff", "png", "jpg", "jpeg")),
+    ),
+    reference=MaskPatterns(
+        {Source.IMAGESCOPE: _with_and_without_patient(ANNOTATIONS, "{region}.xml")}
+    ),
+    predictions=MaskPatterns(
+        {
+            Source.COLOUR_CODED: _with_and_without_patient(
+                f"{TEAMS}/{{team}}",
+                *("{region}_mask.png.tif", "{region}_mask.tif", "{region}_mask.png"),
+            ),
+            Source.SUBMISSION: _with_and_without_patient(
+                f"{SUBMISSIONS}/{{team}}", "{region}/{class}/*.mat"
+            ),
+        }
+    ),
+    annotation=MaskPatterns(
+        {
+            Source.COLOUR_CODED: _with_and_without_patient(
+                COLOUR_CODED,
+                *("{region}_RGB_mask.tif.tif", "{region}_RGB_mask.tif", "{region}_RGB_mask.png"),
+            )
+        }
+    ),
+)
+"""The folders of the MoNuSAC 2020 challenge, in the spellings met so far."""
+
+
+def read_description(path: Path) -> Layout:
+    """Read a ``cohort.toml``.
+
+    Raises
+    ------
+    CohortError
+        Where it cannot be read or understood; the message names the line or
+        the key, and similar keys that exist.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise CohortError(f"it cannot be read ({error.strerror})", path=path) from error
+    except UnicodeDecodeError as error:
+        raise CohortError("it is not UTF-8 text; save it as UTF-8", path=path) from error
+    except tomllib.TOMLDecodeError as error:
+        raise CohortError(f"it is no valid TOML: {error}", path=path) from error
+    try:
+        return _layout(table)
+    except CohortError as error:
+        raise CohortError(error.message, path=path) from error
+
+
+def _layout(table: dict[str, Any]) -> Layout:
+    _check_keys(table, "", ("name", "classes", "ambiguous", "masks", "aliases", "files"))
+    files = _table(table, "files", required=True)
+    allowed = ("image", "reference", "predictions", "annotation", "patient")
+    _check_keys(files, "files", allowed)
+    image = _pattern_list(files.get("image", []), "files.image", {"region"}, {"patient"})
+    reference = _mask_patterns(files, "reference")
+    if not image and not reference.all:
+        raise CohortError(
+            "[files] must say where the images or the annotations are: give image or reference"
+        )
+    return Layout(
+        scheme=_scheme(table),
+        image=image,
+        reference=reference,
+        predictions=_mask_patterns(files, "predictions", team=True),
+        annotation=_mask_patterns(files, "annotation"),
+        patient=_patient(files.get("patient")),
+        name=_text(table["name"], "name") if "name" in table else None,
+    )
+
+
+def _scheme(table: dict[str, Any]) -> ClassScheme:
+    classes = _table(table, "classes", required=True)
+    ambiguous = _table(table, "ambiguous")
+    masks = _table(table, "masks")
+    aliases = _table(table, "aliases")
+    _check_keys(ambiguous, "ambiguous", ("name",))
+    _check_keys(masks, "masks", ("border", "background"))
+    defaults = MONUSAC_CLASSES
+    return ClassScheme(
+        names=tuple(classes),
+        colours=tuple(_colour(value, f"classes.{name}") for name, value in classes.items()),
+        ambiguous=_text(ambiguous["name"], "ambiguous.name") if "name" in ambiguous else None,
+        border=_colours(masks, "border", defaults.border),
+        background=_colours(masks, "background", defaults.background),
+        aliases={name: _text(target, f"aliases.{name}") for name, target in aliases.items()},
+    )
+
+
+def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> MaskPatterns:
+    where = f"files.{key}"
+    table = _table(files, key, prefix="files.")
+    _check_keys(table, where, [*(str(source) for source in Source), CLASSES_KEY])
+    optional = {"patient"} | ({"team"} if team else set())
+    forms = {}
+    for name, value in table.items():
+        if name == CLASSES_KEY:
+            continue
+        source = Source(name)
+        required = {"region"} | ({"class"} if source is Source.SUBMISSION else set())
+        per_class = {"class"} if source is Source.LABELS else set()
+        forms[source] = _pattern_list(value, f"{where}.{name}", required, optional | per_class)
+    sidecars = table.get(CLASSES_KEY, [])
+    return MaskPatterns(
+        forms, _pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional)
+    )
+
+
+def _pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -> Patterns:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise CohortError(f"{key} must be a path pattern or a list of them, found {value!r}")
+    patterns = _patterns(*texts)
+    for pattern in patterns:
+        missing = sorted(required - pattern.fields)
+        surplus = sorted(pattern.fields - required - optional)
+        if missing or surplus:
+            problem = "needs" if missing else "cannot have"
+            names = english_list([f"{{{name}}}" for name in missing or surplus])
+            raise CohortError(f"{key} {problem} the placeholder {names}, found '{pattern.text}'")
+    return patterns
+
+
+def _patient(value: Any) -> re.Pattern[str] | None:
+    if value is None:
+        return None
+    try:
+        expression = re.compile(_text(value, "files.patient"))
+    except re.error as error:
+        raise CohortError(f"files.patient is no valid regular expression: {error}") from error
+    if "patient" not in expression.groupindex:
+        raise CohortError(
+            f"files.patient must have a group named patient, such as (?P<patient>.+)_[0-9]+, "
+            f"found '{value}'"
+        )
+    return expression
+
+
+def _table(
+    parent: dict[str, Any], key: str, *, prefix: str = "", required: bool = False
+) -> dict[str, Any]:
+    value = parent.get(key, {})
+    if not isinstance(value, dict):
+        raise CohortError(f"{prefix}{key} must be a table, found {value!r}")
+    if required and not value:
+        raise CohortError(f"the table [{prefix}{key}] is missing or empty")
+    return value
+
+
+def _check_keys(table: Mapping[str, Any], where: str, known: Sequence[str]) -> None:
+    for key in table:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
+            hint = f"did you mean {' or '.join(close)}?" if close else ""
+            place = f"in [{where}]" if where else "at the top"
+            raise CohortError(
+                f"unknown key '{key}' {place}; {hint or f'known are {english_list(known)}'}"
+            )
+
+
+def _text(value: Any, key: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise CohortError(f"{key} must be text, found {value!r}")
+    return value
+
+
+def _colours(table: dict[str, Any], key: str, default: tuple[Rgb, ...]) -> tuple[Rgb, ...]:
+    value = table.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, list):
+        raise CohortError(f"masks.{key} must be a list of colours, found {value!r}")
+    return tuple(_colour(colour, f"masks.{key}") for colour in value)
+
+
+def _colour(value: Any, key: str) -> Rgb:
+    match value:
+        case [int(red), int(green), int(blue)] if all(0 <= v <= 255 for v in value):
+            return (red, green, blue)
+    raise CohortError(
+        f"{key} must be a colour of three numbers from 0 to 255, such as [255, 0, 0], "
+        f"found {value!r}"
+    )

@@ -1,0 +1,210 @@
+"""Paths with placeholders: which files of a folder belong to which region, team, class."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from napari_panoptic.errors import CohortError, Finding, FindingKind
+
+FIELDS = ("patient", "region", "team", "class")
+"""What can stand between braces in a pattern."""
+
+
+def natural_key(text: str) -> list[tuple[int, int, str]]:
+    """Give a sort key under which region_2 comes before region_10."""
+    parts = re.split(r"([0-9]+)", text.casefold())
+    return [(1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A file or folder that fits a pattern.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    fields
+        What the placeholders stand for.
+    """
+
+    path: Path
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A path below a cohort's folder, with placeholders and ``*``.
+
+    Fixed parts are compared without regard to case. A placeholder or ``*``
+    never reaches over a ``/``; the same placeholder stands for the same text
+    everywhere in a path.
+
+    Parameters
+    ----------
+    text
+        Such as ``Teams/{team}/{region}_mask.png``.
+
+    Raises
+    ------
+    CohortError
+        For unknown placeholders, and for paths that leave the folder.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        """Check that the pattern can be used."""
+        if not self.text or self.text.startswith(("/", "\\")) or ":" in self.text:
+            raise CohortError(f"a pattern is a path below the cohort's folder, found '{self.text}'")
+        if ".." in self.parts or "**" in self.text:
+            raise CohortError(
+                f"a pattern cannot leave the cohort's folder or skip levels, found '{self.text}'"
+            )
+        unknown = set(re.findall(r"\{([^}]*)\}", self.text)) - set(FIELDS)
+        if unknown or self.text.count("{") != self.text.count("}"):
+            known = ", ".join(f"{{{name}}}" for name in FIELDS)
+            raise CohortError(f"placeholders are {known}; found '{self.text}'")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of folders and of the file."""
+        return tuple(part for part in self.text.split("/") if part not in ("", "."))
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The placeholders in use."""
+        return frozenset(name for name in FIELDS if f"{{{name}}}" in self.text)
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The leading folders without placeholder or ``*``."""
+        folders = self.parts[:-1]
+        end = next((i for i, p in enumerate(folders) if "{" in p or "*" in p), len(folders))
+        return folders[:end]
+
+    def folder_of(self, name: str) -> Pattern | None:
+        """Give the pattern of the folder named by a placeholder, None where a file is."""
+        holders = [i for i, part in enumerate(self.parts[:-1]) if f"{{{name}}}" in part]
+        return Pattern("/".join(self.parts[: holders[0] + 1])) if holders else None
+
+    def files(self, listing: Listing) -> Iterator[Match]:
+        """Find the files that fit, in natural order."""
+        return self._walk(listing, listing.root, {}, 0, folders=False)
+
+    def folders(self, listing: Listing) -> Iterator[Match]:
+        """Find the folders that fit, in natural order."""
+        return self._walk(listing, listing.root, {}, 0, folders=True)
+
+    def _walk(
+        self,
+        listing: Listing,
+        folder: Path,
+        fields: Mapping[str, str],
+        depth: int,
+        *,
+        folders: bool,
+    ) -> Iterator[Match]:
+        last = depth == len(self.parts) - 1
+        expression = _expression(self.parts[depth], fields)
+        for entry in listing.entries(folder):
+            if entry.is_folder != (folders or not last):
+                continue
+            if found := expression.fullmatch(entry.path.name):
+                bound = {**fields, **_unmangled(found.groupdict())}
+                if last:
+                    yield Match(entry.path, bound)
+                else:
+                    yield from self._walk(listing, entry.path, bound, depth + 1, folders=folders)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something in a folder."""
+
+    path: Path
+    is_folder: bool
+
+
+@dataclass
+class Listing:
+    """The contents of a cohort's folders, each read once.
+
+    Parameters
+    ----------
+    root
+        The cohort's folder.
+    findings
+        The folders that could not be read.
+    """
+
+    root: Path
+    findings: list[Finding] = field(default_factory=list)
+    _known: dict[Path, tuple[Entry, ...]] = field(default_factory=dict)
+
+    def entries(self, folder: Path) -> tuple[Entry, ...]:
+        """Give what is in a folder, in natural order, hidden things left out."""
+        if folder not in self._known:
+            self._known[folder] = self._read(folder)
+        return self._known[folder]
+
+    def files_below(self, folder: Path) -> Iterator[Path]:
+        """Give every file in a folder and its folders."""
+        for entry in self.entries(folder):
+            if not entry.is_folder:
+                yield entry.path
+            elif not entry.path.is_symlink():
+                yield from self.files_below(entry.path)
+
+    def below(self, parts: tuple[str, ...]) -> Iterator[Path]:
+        """Find the folders at a fixed place, without regard to case."""
+        if not parts:
+            yield self.root
+            return
+        for match in Pattern("/".join(parts)).folders(self):
+            yield match.path
+
+    def _read(self, folder: Path) -> tuple[Entry, ...]:
+        try:
+            with os.scandir(folder) as found:
+                entries = [
+                    Entry(folder / entry.name, entry.is_dir())
+                    for entry in found
+                    if not entry.name.startswith(".")
+                ]
+        except OSError as error:
+            if folder == self.root:
+                raise
+            message = f"the folder cannot be read ({error.strerror}): nothing in it was used"
+            self.findings.append(Finding(FindingKind.UNREADABLE, message, path=folder))
+            return ()
+        return tuple(sorted(entries, key=lambda entry: natural_key(entry.path.name)))
+
+
+def _expression(part: str, fields: Mapping[str, str]) -> re.Pattern[str]:
+    """Turn one name of a pattern into a regular expression."""
+    text = ""
+    seen: set[str] = set()
+    for piece in re.split(r"(\{[a-z]+\}|\*)", part):
+        name = piece[1:-1] if piece.startswith("{") else None
+        if piece == "*":
+            text += ".*"
+        elif name is None:
+            text += re.escape(piece)
+        elif name in fields:
+            text += re.escape(fields[name])
+        elif name in seen:
+            text += f"(?P=f_{name})"
+        else:
+            seen.add(name)
+            text += f"(?P<f_{name}>.+)"
+    return re.compile(text, re.IGNORECASE | re.DOTALL)
+
+
+def _unmangled(groups: Mapping[str, str]) -> dict[str, str]:
+    # "class" alone would do as a group name, yet a prefix keeps clear of surprises.
+    return {name.removeprefix("f_"): value for name, value in groups.items()}

@@ -1,0 +1,426 @@
+"""A folder becomes a cohort: regions, teams, and which files hold what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from napari_panoptic.errors import CohortError, Finding, FindingKind, english_list
+from napari_panoptic.io._layout import (
+    ANNOTATIONS,
+    COLOUR_CODED,
+    DESCRIPTION,
+    MONUSAC_LAYOUT,
+    SUBMISSIONS,
+    TEAMS,
+    Layout,
+    MaskPatterns,
+    Patterns,
+    read_description,
+)
+from napari_panoptic.io._patterns import Listing, Match, Pattern, natural_key
+from napari_panoptic.io.label_images import sidecars_beside
+from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Region, Source, Team
+
+ANNOTATION_TEAM = "colour-coded GT"
+"""Name of the annotation's own version where it is scored like a team."""
+ONLY_TEAM = "predictions"
+"""Name of the team where the patterns of a cohort name none."""
+
+_EXPECTED = (
+    f"expected either the MoNuSAC folders, '{ANNOTATIONS}/PATIENT/REGION.svs' and '.xml' with "
+    f"'{TEAMS}/TEAM/PATIENT/REGION_mask.png.tif' or '{SUBMISSIONS}/TEAM/PATIENT/REGION/CLASS/"
+    f"*.mat', or a file {DESCRIPTION} that describes the folder (see docs/cohorts.md)"
+)
+
+
+def open_cohort(folder: str | Path) -> Cohort:
+    """Find out which regions and teams a folder holds. No pixels are read.
+
+    A ``cohort.toml`` in the folder says what lies where; without one the
+    folders of the MoNuSAC challenge are expected. Names of folders and endings
+    are compared without regard to case.
+
+    Parameters
+    ----------
+    folder
+        The cohort's folder, or its ``cohort.toml``.
+
+    Returns
+    -------
+    Cohort
+        What is missing or extra is in its findings.
+
+    Raises
+    ------
+    CohortError
+        Where the folder is missing, is a file, cannot be read, or holds no
+        region; where its ``cohort.toml`` cannot be understood.
+    """
+    root = Path(folder)
+    if root.name == DESCRIPTION and root.is_file():
+        root = root.parent
+    listing = _checked_listing(root)
+    layout = _layout_of(listing)
+    return _Discovery(layout, listing).cohort()
+
+
+def _checked_listing(root: Path) -> Listing:
+    listing = Listing(root)
+    try:
+        entries = listing.entries(root)
+    except FileNotFoundError:
+        raise CohortError("there is no such folder", path=root) from None
+    except NotADirectoryError:
+        raise CohortError(
+            "this is a file; open the folder that holds the whole cohort", path=root
+        ) from None
+    except PermissionError:
+        raise CohortError(
+            "there is no permission to read this folder; ask its owner for access", path=root
+        ) from None
+    except OSError as error:
+        raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
+    if not entries:
+        raise CohortError(f"the folder is empty; {_EXPECTED}", path=root)
+    return listing
+
+
+def _layout_of(listing: Listing) -> Layout:
+    description = listing.root / DESCRIPTION
+    if any(entry.path == description for entry in listing.entries(listing.root)):
+        return read_description(description)
+    if any(listing.below((ANNOTATIONS,))):
+        return MONUSAC_LAYOUT
+    hint = ""
+    known = {name.casefold() for name in (ANNOTATIONS, TEAMS, SUBMISSIONS, COLOUR_CODED)}
+    if listing.root.resolve().name.casefold() in known:
+        hint = "this looks like one folder of a cohort, open the folder above it; "
+    for entry in listing.entries(listing.root):
+        if entry.is_folder and any(Listing(entry.path).below((ANNOTATIONS,))):
+            hint = f"did you mean the folder '{entry.path.name}' in it? "
+    raise CohortError(f"this folder is no cohort; {hint}{_EXPECTED}", path=listing.root)
+
+
+@dataclass
+class _Found:
+    """The files of one region (and team) in one form, while they are collected."""
+
+    region: str
+    patient: str | None
+    paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+
+    def files(self, source: Source, scheme: ClassScheme) -> MaskFiles:
+        order = ["", *scheme.names, scheme.ambiguous]
+        names = sorted((name for name in self.paths if self.paths[name]), key=order.index)
+        return MaskFiles(source, {name: tuple(self.paths[name]) for name in names})
+
+
+class _Shelf:
+    """What was found, by region and patient; spelling is compared without case."""
+
+    def __init__(self) -> None:
+        self._by_region: dict[str, list[_Found]] = defaultdict(list)
+
+    def __iter__(self) -> Iterator[_Found]:
+        return (found for same_name in self._by_region.values() for found in same_name)
+
+    def repeats(self, region: str) -> bool:
+        """Tell whether several patients have a region of this name."""
+        return len(self._by_region[region.casefold()]) > 1
+
+    def get(self, region: str, patient: str | None) -> _Found | None:
+        """Find what belongs to a region; an unknown patient fits any."""
+        for found in self._by_region.get(region.casefold(), []):
+            if found.patient is None or patient is None or _same(found.patient, patient):
+                return found
+        return None
+
+    def need(self, region: str, patient: str | None) -> _Found:
+        """Find what belongs to a region, or begin with it."""
+        if (found := self.get(region, patient)) is None:
+            found = _Found(region, patient)
+            self._by_region[region.casefold()].append(found)
+        found.patient = found.patient or patient
+        return found
+
+
+def _same(a: str, b: str) -> bool:
+    return a.casefold() == b.casefold()
+
+
+@dataclass
+class _Form:
+    """Everything found in one form: by team (casefolded; "" where there are no teams)."""
+
+    filled: dict[str, _Shelf] = field(default_factory=lambda: defaultdict(_Shelf))
+    # Folders of regions without a single file in them: nothing was found there by the team.
+    empty: dict[str, _Shelf] = field(default_factory=lambda: defaultdict(_Shelf))
+
+    def get(self, team: str, key: _Key) -> _Found | None:
+        for shelves in (self.filled, self.empty):
+            if team in shelves and (found := shelves[team].get(*key)):
+                return found
+        return None
+
+
+_Key = tuple[str, str | None]
+_Predictions = dict[tuple[str, str], dict[Source, MaskFiles]]
+
+
+class _Discovery:
+    """One walk through a cohort's folder."""
+
+    def __init__(self, layout: Layout, listing: Listing) -> None:
+        self._layout = layout
+        self._listing = listing
+        self._scheme = layout.scheme
+        self._used: set[Path] = set()
+        self._findings: list[Finding] = []
+        self._team_names: dict[str, str] = {"": ONLY_TEAM}
+
+    def cohort(self) -> Cohort:
+        layout = self._layout
+        images = self._collect_images()
+        references = self._collect(layout.reference)
+        regions = self._regions(images, references)
+        if not regions:
+            raise CohortError(self._nothing_found(), path=self._listing.root)
+        teams_forms = self._collect(layout.predictions)
+        predictions = self._predictions(teams_forms, regions)
+        self._findings.extend(self._idle_teams(teams_forms))
+        copies = self._predictions(self._collect(layout.annotation), regions)
+        annotation = {(ANNOTATION_TEAM, region): forms for (_, region), forms in copies.items()}
+        everything = [region for region, _ in regions]
+        self._findings.extend(_region_findings(everything, layout))
+        self._findings.extend(_prediction_findings(predictions, everything))
+        self._findings.extend(self._extra_files())
+        teams = sorted({team for team, _ in predictions}, key=natural_key)
+        return Cohort(
+            name=layout.name or self._listing.root.resolve().name,
+            root=self._listing.root,
+            scheme=self._scheme,
+            regions=tuple(everything),
+            teams=(
+                *(Team(name) for name in teams),
+                *([Team(ANNOTATION_TEAM, is_annotation=True)] if annotation else []),
+            ),
+            predictions={**predictions, **annotation},
+            findings=(*self._listing.findings, *self._findings),
+        )
+
+    def _nothing_found(self) -> str:
+        patterns = [f"'{pattern.text}'" for pattern in self._layout.all_patterns]
+        unreadable = [f"'{f.path}'" for f in self._listing.findings]
+        reason = f"; {english_list(unreadable)} cannot be read" if unreadable else ""
+        return (
+            f"no image and no annotation was found in this folder{reason}; looked for "
+            f"{english_list(patterns, limit=4)}"
+        )
+
+    def _collect_images(self) -> _Shelf:
+        shelf = _Shelf()
+        for pattern in self._layout.image:
+            for match in self._marked(pattern.files(self._listing)):
+                found = shelf.need(match.fields["region"], match.fields.get("patient"))
+                # An earlier pattern is preferred: later ones add nothing to it.
+                if not found.paths[""]:
+                    found.paths[""].append(match.path)
+        return shelf
+
+    def _collect(self, masks: MaskPatterns) -> dict[Source, _Form]:
+        forms = {source: self._collect_form(p) for source, p in masks.forms.items()}
+        for pattern in masks.sidecars:
+            for match in self._marked(pattern.files(self._listing)):
+                shelf = forms.get(Source.LABELS, _Form()).filled[self._team(match)]
+                found = shelf.get(match.fields["region"], match.fields.get("patient"))
+                if found and "" in found.paths:
+                    found.paths[""].append(match.path)
+        for shelf in forms.get(Source.LABELS, _Form()).filled.values():
+            for path in [
+                path for found in shelf for paths in found.paths.values() for path in paths
+            ]:
+                self._used.update(sidecars_beside(path))
+        return forms
+
+    def _collect_form(self, patterns: Patterns) -> _Form:
+        form = _Form()
+        unknown: dict[tuple[str, str], list[Path]] = defaultdict(list)
+        for pattern in patterns:
+            begun: set[tuple[int, str]] = set()
+            for match in self._marked(pattern.files(self._listing)):
+                class_name = match.fields.get("class")
+                name = "" if class_name is None else self._scheme.canonical(class_name)
+                if name is None:
+                    unknown[self._team(match), str(class_name)].append(match.path)
+                    continue
+                shelf = form.filled[self._team(match)]
+                found = shelf.need(match.fields["region"], match.fields.get("patient"))
+                # Several files of one pattern are kept, those of later patterns are not needed.
+                if (id(found), name) in begun or not found.paths[name]:
+                    begun.add((id(found), name))
+                    found.paths[name].append(match.path)
+            self._collect_empty(pattern, form)
+        self._findings.extend(self._unknown_classes(unknown))
+        return form
+
+    def _collect_empty(self, pattern: Pattern, form: _Form) -> None:
+        folder = pattern.folder_of("region") if "class" in pattern.fields else None
+        for match in folder.folders(self._listing) if folder else ():
+            shelf = form.empty[self._team(match)]
+            shelf.need(match.fields["region"], match.fields.get("patient"))
+
+    def _marked(self, matches: Iterable[Match]) -> Iterator[Match]:
+        for match in matches:
+            self._used.add(match.path)
+            yield match
+
+    def _team(self, match: Match) -> str:
+        name = match.fields.get("team", "")
+        self._team_names.setdefault(name.casefold(), name)
+        return name.casefold()
+
+    def _regions(
+        self, images: _Shelf, references: Mapping[Source, _Form]
+    ) -> list[tuple[Region, _Key]]:
+        known = _Shelf()
+        annotated = [form.filled[""] for form in references.values()]
+        for found in (found for shelf in (images, *annotated) for found in shelf):
+            known.need(found.region, found.patient)
+        regions = []
+        for found in known:
+            key = (found.region, found.patient)
+            patient = found.patient or self._layout.patient_of(found.region)
+            image = images.get(*key)
+            region = Region(
+                # Names are unique in a cohort; where folders repeat them, the patient tells.
+                f"{patient}_{found.region}" if known.repeats(found.region) else found.region,
+                patient,
+                image.paths[""][0] if image else None,
+                next(iter(self._forms(references, "", key).values()), None),
+            )
+            regions.append((region, key))
+        return sorted(regions, key=lambda r: (natural_key(r[0].patient), natural_key(r[0].name)))
+
+    def _forms(
+        self, forms: Mapping[Source, _Form], team: str, key: _Key
+    ) -> dict[Source, MaskFiles]:
+        return {
+            source: found.files(source, self._scheme)
+            for source, form in forms.items()
+            if (found := form.get(team, key))
+        }
+
+    def _predictions(
+        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, _Key]]
+    ) -> _Predictions:
+        teams = {team for form in forms.values() for team in form.filled}
+        self._findings.extend(self._unknown_regions(forms, regions))
+        return {
+            (self._team_names[team], region.name): files
+            for team in sorted(teams)
+            for region, key in regions
+            if (files := self._forms(forms, team, key))
+        }
+
+    def _unknown_classes(self, unknown: Mapping[tuple[str, str], list[Path]]) -> Iterator[Finding]:
+        known = [*self._scheme.names, *([self._scheme.ambiguous] if self._scheme.ambiguous else [])]
+        for (team, name), paths in unknown.items():
+            yield Finding(
+                FindingKind.EXTRA,
+                f"{len(paths)} file(s) of the unknown class '{name}' are not used; known are "
+                f"{english_list(known)}",
+                path=paths[0],
+                team=self._team_names[team] if team else None,
+                class_name=name,
+                count=len(paths),
+            )
+
+    def _unknown_regions(
+        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, _Key]]
+    ) -> Iterator[Finding]:
+        for source, form in forms.items():
+            for team, shelf in form.filled.items():
+                used = {id(shelf.get(*key)) for _, key in regions}
+                names = [found.region for found in shelf if id(found) not in used]
+                if names:
+                    yield Finding(
+                        FindingKind.EXTRA,
+                        f"{source} files for {len(names)} region(s) that this cohort does not "
+                        f"have are not used: {english_list(names)}",
+                        region=names[0] if len(names) == 1 else None,
+                        team=self._team_names[team] if team else None,
+                        count=len(names),
+                    )
+
+    def _idle_teams(self, forms: Mapping[Source, _Form]) -> Iterator[Finding]:
+        """Report folders of teams in which nothing is a prediction."""
+        teams = {team for form in forms.values() for team in form.filled}
+        folders = {
+            pattern.folder_of("team")
+            for source in forms
+            for pattern in self._layout.predictions.forms.get(source, ())
+        }
+        reported: set[str] = set()
+        for folder in sorted((f for f in folders if f), key=lambda f: f.text):
+            for match in folder.folders(self._listing):
+                if self._team(match) not in teams | reported:
+                    reported.add(self._team(match))
+                    message = (
+                        f"the team folder '{match.path.name}' holds no prediction for any region; "
+                        f"the team is left out"
+                    )
+                    yield Finding(
+                        FindingKind.MISSING, message, path=match.path, team=match.fields["team"]
+                    )
+
+    def _extra_files(self) -> Iterator[Finding]:
+        """Report files in the cohort's own folders that no pattern explains."""
+        roots = {p.fixed for p in self._layout.all_patterns if p.fixed}
+        for fixed in sorted(roots):
+            for folder in self._listing.below(fixed):
+                extra = [p for p in self._listing.files_below(folder) if p not in self._used]
+                self._used.update(extra)
+                if extra:
+                    names = english_list([p.relative_to(folder).as_posix() for p in extra], limit=5)
+                    yield Finding(
+                        FindingKind.EXTRA,
+                        f"{len(extra)} file(s) in '{folder.name}' belong to no known region, "
+                        f"team or class and are not used: {names}",
+                        path=extra[0] if len(extra) == 1 else folder,
+                        count=len(extra),
+                    )
+
+
+def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]:
+    without_image = [r.name for r in regions if r.image is None]
+    if without_image and layout.image:
+        text = "have an annotation but no image: they can be evaluated, not looked at"
+        yield _missing(without_image, text)
+    without_reference = [r.name for r in regions if r.reference is None]
+    if without_reference and layout.reference.forms:
+        yield _missing(
+            without_reference, "have no annotation: they can be looked at, not evaluated"
+        )
+
+
+def _prediction_findings(predictions: _Predictions, regions: list[Region]) -> Iterator[Finding]:
+    for team in sorted({team for team, _ in predictions}, key=natural_key):
+        of_team = {region.name: predictions.get((team, region.name), {}) for region in regions}
+        for source in Source:
+            there = [name for name, forms in of_team.items() if source in forms]
+            lacking = [name for name, forms in of_team.items() if source not in forms]
+            if there and lacking:
+                yield _missing(lacking, f"have no {source} file of team '{team}'", team=team)
+
+
+def _missing(regions: list[str], what: str, *, team: str | None = None) -> Finding:
+    return Finding(
+        FindingKind.MISSING,
+        f"{len(regions)} region(s) {what}: {english_list(regions)}",
+        region=regions[0] if len(regions) == 1 else None,
+        team=team,
+        count=len(regions),
+    )

@@ -1,0 +1,412 @@
+"""Label images (TIFF, PNG, NPY): one number per object, classes beside them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tifffile
+from numpy.typing import ArrayLike, NDArray
+
+from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.evaluation.labels import LabelImage, checked_array, compact
+from napari_panoptic.io._files import (
+    check_file,
+    check_size,
+    pixel_shape,
+    read_pixels,
+    replaced_when_complete,
+)
+from napari_panoptic.io._masks import object_mask, vanished_findings, whole_numbers
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
+from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+
+WHAT = "a label image (one positive number per object)"
+SIDECAR_SUFFIXES = (".csv", ".json")
+"""Files that give the class of each id, beside a label image of the same stem."""
+
+ClassMasks = dict[str, NDArray[np.int32]]
+
+
+def read_labels(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    *,
+    shape: tuple[int, int] | None = None,
+    region: str | None = None,
+    team: str | None = None,
+) -> LoadedMasks:
+    """Read the label images of one region.
+
+    What is understood:
+
+    - one file per class (under each class name), the ambiguous class included:
+      any positive number there marks an excluded area;
+    - one file (under the key ``""``), 2-D, with a sidecar that gives the class of
+      each id: ``<stem>.csv`` with the columns id and class, or ``<stem>.json``
+      with ``{id: class}``, or a file with such an ending among the paths. With
+      a single class no sidecar is needed;
+    - one file (y, x, 2): object ids and class numbers (1 for the first class).
+      The class of an object is that of most of its pixels;
+    - one file (y, x, C) with C the number of classes, or one more: ids per
+      class; a last channel too many is the background and is not read. Where
+      C is 2, the second channel is taken for class numbers if it is filled
+      exactly where the first is and holds only numbers of classes.
+
+    Parameters
+    ----------
+    files
+        The files.
+    scheme
+        The classes.
+    shape
+        Height and width that the images must have. May be None where there is
+        at least one file.
+    region, team
+        Names, for findings and errors.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where a file cannot be read, has another size, or does not tell the
+        classes of its objects.
+    """
+    request = LoadRequest(shape=shape, region=region, team=team)
+    if files.paths.get(""):
+        loaded = _read_single(files.paths[""], scheme, request)
+    else:
+        loaded = _read_per_class(files, scheme, request)
+    masks, ambiguous, size, findings = loaded
+    labels = LabelImage.from_class_masks(masks, scheme.names, size)
+    findings.extend(vanished_findings(labels))
+    if ambiguous is not None and not ambiguous.any():
+        ambiguous = None
+    return LoadedMasks(labels, ambiguous, located(findings, request))
+
+
+def write_labels(path: Path, labels: ArrayLike) -> None:
+    """Write a label image as TIFF, in the smallest of uint16 and uint32 that holds it.
+
+    The file appears only when it is complete.
+
+    Parameters
+    ----------
+    path
+        Where to write; an existing file is replaced.
+    labels
+        Whole numbers (y, x), 0 for background.
+
+    Raises
+    ------
+    LabelError
+        Where they are not 2-D or not whole non-negative numbers.
+    """
+    array = checked_array(labels, "label image")
+    highest = int(array.max(initial=0))
+    if highest > np.iinfo(np.uint32).max:
+        array = compact(array)[0].astype(np.int64)
+        highest = int(array.max(initial=0))
+    smallest = np.uint16 if highest <= np.iinfo(np.uint16).max else np.uint32
+    with replaced_when_complete(path) as file:
+        tifffile.imwrite(
+            file,
+            array.astype(smallest),
+            photometric="minisblack",
+            compression="adobe_deflate",
+            metadata=None,
+        )
+
+
+_Parts = tuple[ClassMasks, NDArray[np.bool_] | None, tuple[int, int], list[Finding]]
+
+
+def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> _Parts:
+    masks: ClassMasks = {}
+    ambiguous: NDArray[np.bool_] | None = None
+    findings: list[Finding] = []
+    shape = request.shape
+    for name, paths in files.paths.items():
+        if not paths:
+            continue
+        path = paths[0]
+        findings.extend(_extra(name, paths))
+        what = f"the {name} label image"
+        pixels = read_pixels(path, WHAT, colour=False)
+        check_size(pixels.shape, shape, path=path, region=request.region, what=what)
+        shape = shape or pixels.shape[:2]
+        if name == scheme.ambiguous:
+            ambiguous = _plane(pixels, path, what, request.region) > 0
+        elif name in scheme.names:
+            masks[name], found = object_mask(
+                pixels, path=path, what=what, region=request.region, class_name=name
+            )
+            findings.extend(found)
+    if shape is None:
+        raise UnreadableFileError(
+            "there is no label image for this region, and neither its image nor another mask "
+            "tells its size",
+            region=request.region,
+        )
+    return masks, ambiguous, shape, findings
+
+
+def _plane(pixels: NDArray[Any], path: Path, what: str, region: str | None) -> NDArray[np.integer]:
+    if pixels.ndim != 2:
+        raise UnreadableFileError(
+            f"{what} must be 2-D (rows, columns), found an array of shape {pixels.shape}",
+            path=path,
+            region=region,
+        )
+    return whole_numbers(pixels, path=path, what=what, region=region)
+
+
+def _extra(name: str, paths: tuple[Path, ...]) -> list[Finding]:
+    if len(paths) < 2:
+        return []
+    message = (
+        f"{len(paths)} files for {name}: {paths[0].name} was read, "
+        f"{english_list([path.name for path in paths[1:]])} not"
+    )
+    return [
+        Finding(FindingKind.EXTRA, message, path=paths[1], class_name=name, count=len(paths) - 1)
+    ]
+
+
+def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequest) -> _Parts:
+    images = [path for path in paths if path.suffix.lower() not in SIDECAR_SUFFIXES]
+    sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
+    if not images:
+        raise UnreadableFileError(
+            f"expected {WHAT}, found only a table of classes", path=paths[0], region=request.region
+        )
+    path = images[0]
+    findings = _extra("all classes", tuple(images))
+    pixels = _oriented(read_pixels(path, WHAT, colour=False), request.shape, len(scheme.names))
+    check_size(
+        pixels.shape, request.shape, path=path, region=request.region, what="the label image"
+    )
+    size = (pixels.shape[0], pixels.shape[1])
+    if pixels.ndim == 2:
+        masks, ambiguous = _from_sidecar(pixels, path, sidecars, scheme, request, findings)
+        return masks, ambiguous, size, findings
+    if pixels.ndim == 3:
+        channels = pixels.shape[2]
+        numbers = whole_numbers(pixels, path=path, what="the label image", region=request.region)
+        if channels == 2 and _second_is_class(numbers, len(scheme.names)):
+            return _from_class_numbers(numbers, path, scheme, findings), None, size, findings
+        if channels in (len(scheme.names), len(scheme.names) + 1):
+            return _from_channels(numbers, path, scheme, findings), None, size, findings
+    n = len(scheme.names)
+    raise UnreadableFileError(
+        f"expected a label image that is 2-D, or has two channels (ids and class numbers), or "
+        f"{n} or {n + 1} channels (ids per class), found an array of shape {pixels.shape}",
+        path=path,
+        region=request.region,
+    )
+
+
+def _oriented(pixels: NDArray[Any], shape: tuple[int, int] | None, classes: int) -> NDArray[Any]:
+    """Put channels last also where the array is too small to tell them by size."""
+    if pixels.ndim != 3:
+        return pixels
+    allowed = (2, classes, classes + 1)
+    first = shape is not None and pixels.shape[1:] == shape and pixels.shape[:2] != shape
+    if first or (pixels.shape[2] not in allowed and pixels.shape[0] in allowed):
+        return np.moveaxis(pixels, 0, -1)
+    return pixels
+
+
+def _second_is_class(numbers: NDArray[np.integer], classes: int) -> bool:
+    if classes > 2:
+        return True
+    first, second = numbers[..., 0], numbers[..., 1]
+    return int(second.max(initial=0)) <= classes and bool(((first > 0) == (second > 0)).all())
+
+
+def _from_channels(
+    numbers: NDArray[np.integer], path: Path, scheme: ClassScheme, findings: list[Finding]
+) -> ClassMasks:
+    masks: ClassMasks = {}
+    for channel, name in enumerate(scheme.names):
+        what = f"the {name} channel"
+        masks[name], found = object_mask(
+            numbers[..., channel], path=path, what=what, class_name=name
+        )
+        findings.extend(found)
+    return masks
+
+
+def _from_class_numbers(
+    numbers: NDArray[np.integer], path: Path, scheme: ClassScheme, findings: list[Finding]
+) -> ClassMasks:
+    ids, class_numbers = numbers[..., 0], numbers[..., 1]
+    mask, found = object_mask(ids, path=path, what="the channel of ids")
+    findings.extend(found)
+    index, unique_ids = compact(mask)
+    highest = int(class_numbers.max(initial=0)) + 1
+    # How many pixels of each object say which class.
+    votes = np.bincount(
+        index.ravel().astype(np.int64) * highest + class_numbers.ravel(),
+        minlength=(len(unique_ids) + 1) * highest,
+    ).reshape(-1, highest)[1:]
+    winner = votes.argmax(axis=1) if len(votes) else np.zeros(0, np.int64)
+    mixed = unique_ids[np.count_nonzero(votes, axis=1) > 1].tolist()
+    if mixed:
+        message = (
+            f"{len(mixed)} object(s) with pixels of several classes; that of most of their "
+            f"pixels was taken: {english_list(mixed)}"
+        )
+        findings.append(
+            Finding(
+                FindingKind.FALLBACK,
+                message,
+                path=path,
+                count=len(mixed),
+                object_ids=tuple(mixed),
+            )
+        )
+    number_name = dict(enumerate(scheme.names, start=1))
+    classes = {
+        id_: number_name.get(number) or str(number)
+        for id_, number in zip(unique_ids.tolist(), winner.tolist(), strict=True)
+    }
+    masks, _ = _split(mask, classes, path, scheme, findings)
+    return masks
+
+
+def _from_sidecar(
+    pixels: NDArray[Any],
+    path: Path,
+    sidecars: list[Path],
+    scheme: ClassScheme,
+    request: LoadRequest,
+    findings: list[Finding],
+) -> tuple[ClassMasks, NDArray[np.bool_] | None]:
+    what = "the label image"
+    sidecar = next(iter(sidecars), None) or next(sidecars_beside(path), None)
+    if sidecar is None:
+        if len(scheme.names) > 1:
+            raise UnreadableFileError(
+                f"the label image tells no classes: expected a table of them beside it, "
+                f"{path.stem}.csv (with the header id,class) or {path.stem}.json "
+                f"({{id: class}}), or one image per class",
+                path=path,
+                region=request.region,
+            )
+        mask, found = object_mask(pixels, path=path, what=what, region=request.region)
+        findings.extend(found)
+        return {scheme.names[0]: mask}, None
+    numbers = _plane(pixels, path, what, request.region)
+    classes = _read_sidecar(sidecar, scheme)
+    highest = int(numbers.max(initial=0))
+    if highest > np.iinfo(np.int32).max:
+        index, ids = compact(checked_array(numbers, what))
+        classes = {n: classes[i] for n, i in enumerate(ids.tolist(), start=1) if i in classes}
+        message = f"the label image has ids up to {highest}: objects were numbered anew"
+        findings.append(Finding(FindingKind.FALLBACK, message, path=path, count=len(ids)))
+        return _split(index, classes, path, scheme, findings)
+    return _split(numbers.astype(np.int32), classes, path, scheme, findings)
+
+
+def _split(
+    mask: NDArray[np.int32],
+    classes: Mapping[int, str],
+    path: Path,
+    scheme: ClassScheme,
+    findings: list[Finding],
+) -> tuple[ClassMasks, NDArray[np.bool_] | None]:
+    """Distribute the objects of one mask over masks per class."""
+    index, ids = compact(mask)
+    canonical = [scheme.canonical(classes.get(id_, "")) for id_ in ids.tolist()]
+    findings.extend(_unknown_classes(ids.tolist(), canonical, classes, path, scheme))
+    masks: ClassMasks = {}
+    names = np.array([None, *canonical], dtype=object)
+    for name in scheme.names:
+        of_class = (names == name)[index]
+        if of_class.any():
+            masks[name] = np.where(of_class, mask, np.int32(0))
+    if scheme.ambiguous not in canonical or scheme.ambiguous is None:
+        return masks, None
+    return masks, (names == scheme.ambiguous)[index]
+
+
+def _unknown_classes(
+    ids: list[int],
+    canonical: list[str | None],
+    classes: Mapping[int, str],
+    path: Path,
+    scheme: ClassScheme,
+) -> Iterator[Finding]:
+    unknown = [id_ for id_, name in zip(ids, canonical, strict=True) if name is None]
+    for name in sorted({classes.get(id_, "") for id_ in unknown}):
+        concerned = tuple(id_ for id_ in unknown if classes.get(id_, "") == name)
+        called = f"of the unknown class '{name}'" if name else "without a class"
+        yield Finding(
+            FindingKind.UNKNOWN_CLASS,
+            f"{len(concerned)} object(s) {called} left out: {english_list(concerned)}; known "
+            f"classes are {english_list(list(scheme.names))}",
+            path=path,
+            class_name=name or None,
+            count=len(concerned),
+            object_ids=concerned,
+        )
+
+
+def sidecars_beside(path: Path) -> Iterator[Path]:
+    """Give the tables of classes that lie beside a label image and have its stem."""
+    for suffix in SIDECAR_SUFFIXES:
+        if (sidecar := path.with_suffix(suffix)).is_file():
+            yield sidecar
+
+
+def _read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
+    what = "a table of classes (id,class)"
+    check_file(path, what)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
+        classes = {int(id_): str(name).strip() for id_, name in pairs}
+    except (ValueError, TypeError, KeyError, csv.Error) as error:
+        raise UnreadableFileError(
+            f"expected {what}: CSV with the header id,class, or JSON such as "
+            f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
+            path=path,
+        ) from error
+    # Class numbers are understood as in images: 1 is the first class.
+    numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
+    return {id_: numbers.get(name, name) for id_, name in classes.items()}
+
+
+def _json_pairs(text: str) -> list[tuple[Any, Any]]:
+    table = json.loads(text)
+    if not isinstance(table, dict):
+        raise TypeError(f"not a table but a {type(table).__name__}")
+    return list(table.items())
+
+
+def _csv_pairs(text: str) -> list[tuple[str, str]]:
+    first = text.split("\n", 1)[0]
+    rows = csv.DictReader(text.splitlines(), delimiter=max(",;\t", key=first.count))
+    columns = {name.strip().casefold(): name for name in rows.fieldnames or ()}
+    if missing := [name for name in ("id", "class") if name not in columns]:
+        raise KeyError(f"no column {english_list(missing)}")
+    return [(row[columns["id"]], row[columns["class"]]) for row in rows]
+
+
+def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    return read_labels(files, scheme, shape=request.shape, region=request.region, team=request.team)
+
+
+def _shape(files: MaskFiles) -> tuple[int, int] | None:
+    for path in files.all_paths:
+        if path.suffix.lower() not in SIDECAR_SUFFIXES:
+            height, width = pixel_shape(path, WHAT)[:2]
+            return height, width
+    return None
+
+
+register(Source.LABELS, _load, _shape)

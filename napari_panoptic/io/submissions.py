@@ -1,0 +1,285 @@
+"""Submissions: n-ary masks in MATLAB files, one per class, in all their habits."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+from numpy.typing import NDArray
+from scipy.io.matlab import MatReadError
+
+from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.io._files import DECODING_ERRORS, check_file, check_size, undecodable
+from napari_panoptic.io._masks import object_mask, vanished_findings
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
+from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+
+WHAT = "a MATLAB file with an n-ary mask"
+KNOWN_NAMES = ("n_ary_mask", "{class}_mask", "{class}", "img", "arr", "name", "item", "uint8")
+"""Variable names seen in submissions, best first; compared without regard to case."""
+NUMERIC_CLASSES = {
+    *("double", "single", "logical", "sparse"),
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+# MATLAB puts 512 bytes of its own before the HDF5 data.
+HDF5_STARTS = (0, 512)
+
+Shape = tuple[int, ...]
+
+
+def read_submission(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    *,
+    shape: tuple[int, int] | None = None,
+    region: str | None = None,
+    team: str | None = None,
+) -> LoadedMasks:
+    """Read one region of a submission.
+
+    A class without a file is a class of which nothing was predicted. Several
+    files in one class folder: the first by name is taken, the others are
+    reported. If any file cannot be read, the whole region cannot: with the
+    rest alone, objects would count as missed that perhaps were found.
+
+    Parameters
+    ----------
+    files
+        Class name -> files.
+    scheme
+        The classes.
+    shape
+        Height and width that the masks must have. May be None where there is
+        at least one file.
+    region, team
+        Names, for findings and errors.
+
+    Returns
+    -------
+    LoadedMasks
+        ``labels.class_masks`` holds the masks with their own ids.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where a file has no variable that could be a mask, or two that could
+        equally be; where a mask has another size than the region, more than two
+        dimensions, or holds anything but non-negative whole numbers.
+    """
+    masks: dict[str, NDArray[np.int32]] = {}
+    findings: list[Finding] = []
+    for name, paths in files.paths.items():
+        if not paths:
+            continue
+        if name not in scheme.names:
+            findings.append(_unscored(name, paths))
+            continue
+        findings.extend(_extra(name, paths))
+        mask, found = _read_class(paths[0], name, shape, region)
+        findings.extend(found)
+        masks[name] = mask
+        # All masks of a region have one size, even where nobody told it.
+        shape = shape or mask.shape
+    if shape is None:
+        raise UnreadableFileError(
+            "the submission has no mask for this region, and neither its image nor another mask "
+            "tells its size",
+            region=region,
+        )
+    labels = LabelImage.from_class_masks(masks, scheme.names, shape)
+    request = LoadRequest(region=region, team=team)
+    findings.extend(vanished_findings(labels))
+    return LoadedMasks(labels, None, located(findings, request))
+
+
+def _read_class(
+    path: Path, class_name: str, shape: tuple[int, int] | None, region: str | None
+) -> tuple[NDArray[np.int32], list[Finding]]:
+    check_file(path, WHAT)
+    variables = _variables(path)
+    name, findings = _chosen(variables, class_name, shape, path, region)
+    array = _squeezed(_value(path, name))
+    what = f"the {class_name} mask (variable '{name}')"
+    if array.ndim == 2:
+        check_size(array.shape, shape, path=path, region=region, what=what)
+    mask, found = object_mask(array, path=path, what=what, region=region, class_name=class_name)
+    return mask, [*findings, *found]
+
+
+def _chosen(
+    variables: Mapping[str, Shape],
+    class_name: str,
+    shape: tuple[int, int] | None,
+    path: Path,
+    region: str | None,
+) -> tuple[str, list[Finding]]:
+    """Choose the variable that holds the mask."""
+    masks = _candidates(variables)
+    if not masks:
+        found = english_list([f"'{n}' {_text(s)}" for n, s in variables.items()]) or "none"
+        raise UnreadableFileError(
+            f"expected a 2-D numeric variable with the {class_name} mask, found {found}; save "
+            f"the mask as n_ary_mask",
+            path=path,
+            region=region,
+        )
+    if len(masks) == 1:
+        return masks[0], []
+    for known in KNOWN_NAMES:
+        wanted = known.replace("{class}", class_name).casefold()
+        for name in masks:
+            if name.casefold() == wanted:
+                return name, [_several(name, masks, "it has a known name", path, class_name)]
+    fitting = [name for name in masks if shape and _squeezed_shape(variables[name]) == shape]
+    if len(fitting) == 1:
+        return fitting[0], [
+            _several(fitting[0], masks, "it has the image's size", path, class_name)
+        ]
+    raise UnreadableFileError(
+        f"expected one variable with the {class_name} mask, found several that could be it: "
+        f"{english_list([f'{n!r} {_text(variables[n])}' for n in masks])}; keep one of them, or "
+        f"call the mask n_ary_mask",
+        path=path,
+        region=region,
+    )
+
+
+def _candidates(variables: Mapping[str, Shape]) -> list[str]:
+    plane = [name for name, shape in variables.items() if len(_squeezed_shape(shape)) == 2]
+    # MATLAB stores a count or a threshold as 1 x 1: no mask, unless all are.
+    masks = [name for name in plane if variables[name] != (1, 1)] or plane
+    # Without a plane, let the one that is left be refused with its own shape.
+    return masks or (list(variables) if len(variables) == 1 else [])
+
+
+def _several(name: str, masks: list[str], why: str, path: Path, class_name: str) -> Finding:
+    return Finding(
+        FindingKind.AMBIGUOUS_VARIABLE,
+        f"the file has {len(masks)} variables that could be the mask "
+        f"({english_list([repr(m) for m in masks])}); '{name}' was taken, since {why}",
+        path=path,
+        class_name=class_name,
+        count=len(masks),
+    )
+
+
+def _unscored(name: str, paths: tuple[Path, ...]) -> Finding:
+    message = f"'{name}' is no class that is scored: its file was not read"
+    return Finding(FindingKind.EXTRA, message, path=paths[0], class_name=name, count=len(paths))
+
+
+def _extra(name: str, paths: tuple[Path, ...]) -> list[Finding]:
+    if len(paths) < 2:
+        return []
+    others = english_list([path.name for path in paths[1:]])
+    message = f"{len(paths)} files for {name}: {paths[0].name} was read, {others} not"
+    return [
+        Finding(FindingKind.EXTRA, message, path=paths[1], class_name=name, count=len(paths) - 1)
+    ]
+
+
+def _squeezed_shape(shape: Shape) -> Shape:
+    drop = max(0, len(shape) - 2)
+    kept = []
+    for size in shape:
+        if size == 1 and drop:
+            drop -= 1
+        else:
+            kept.append(size)
+    return tuple(kept)
+
+
+def _squeezed(array: NDArray[Any]) -> NDArray[Any]:
+    return array.reshape(_squeezed_shape(array.shape))
+
+
+def _text(shape: Shape) -> str:
+    return " x ".join(str(size) for size in shape)
+
+
+def _variables(path: Path) -> dict[str, Shape]:
+    """List the numeric variables of a file with their shapes."""
+    if _is_hdf5(path):
+        return _hdf5_variables(path)
+    try:
+        listed = scipy.io.whosmat(path, appendmat=False)
+    except (*DECODING_ERRORS, MatReadError) as error:
+        raise undecodable(path, WHAT, error) from error
+    return {name: tuple(shape) for name, shape, kind in listed if kind in NUMERIC_CLASSES}
+
+
+def _value(path: Path, name: str) -> NDArray[Any]:
+    if _is_hdf5(path):
+        return _hdf5_value(path, name)
+    try:
+        value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
+    except (*DECODING_ERRORS, MatReadError) as error:
+        raise undecodable(path, WHAT, error) from error
+    dense: NDArray[Any] = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+    return dense
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(max(HDF5_STARTS) + len(HDF5_MAGIC))
+    return any(start[at:].startswith(HDF5_MAGIC) for at in HDF5_STARTS)
+
+
+def _hdf5(path: Path) -> Any:
+    try:
+        return importlib.import_module("h5py")
+    except ImportError:
+        raise UnreadableFileError(
+            "this is a MATLAB v7.3 file, which needs the Python package h5py; save it again with "
+            "save(..., '-v7'), or install h5py",
+            path=path,
+        ) from None
+
+
+def _hdf5_variables(path: Path) -> dict[str, Shape]:
+    h5py = _hdf5(path)
+    try:
+        with h5py.File(path, "r") as file:
+            return {
+                name: tuple(item.shape[::-1])
+                for name, item in file.items()
+                if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf"
+            }
+    except DECODING_ERRORS as error:
+        raise undecodable(path, WHAT, error) from error
+
+
+def _hdf5_value(path: Path, name: str) -> NDArray[Any]:
+    try:
+        with _hdf5(path).File(path, "r") as file:
+            # MATLAB counts columns first, HDF5 rows first.
+            return np.asarray(file[name]).T
+    except DECODING_ERRORS as error:
+        raise undecodable(path, WHAT, error) from error
+
+
+def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    return read_submission(
+        files, scheme, shape=request.shape, region=request.region, team=request.team
+    )
+
+
+def _shape(files: MaskFiles) -> tuple[int, int] | None:
+    for name, paths in files.paths.items():
+        for path in paths[:1]:
+            check_file(path, WHAT)
+            variables = _variables(path)
+            chosen, _ = _chosen(variables, name, None, path, None)
+            match _squeezed_shape(variables[chosen]):
+                case (height, width):
+                    return height, width
+    return None
+
+
+register(Source.SUBMISSION, _load, _shape)

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.io.imagescope import Annotation, Polygon, read_annotation, write_annotation
+from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
+from tests.io.builders import annotation_xml, square, write_xml
+
+
+def read(tmp_path: Path, text: str | bytes) -> Annotation:
+    path = tmp_path / "a.xml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_annotation(path, MONUSAC_CLASSES)
+
+
+def only(annotation: Annotation, kind: FindingKind) -> Finding:
+    (finding,) = [finding for finding in annotation.findings if finding.kind is kind]
+    return finding
+
+
+def test_polygons_come_in_document_order_with_running_ids(tmp_path: Path) -> None:
+    path = write_xml(
+        tmp_path / "ä.xml",
+        ("Neutrophil", [square(1, 2)]),
+        ("Nonsense", [square(0, 0), square(5, 5)]),
+        ("Ambiguous", [square(7, 7)]),
+        ("epithelial ", [[("1.5", "2.75"), (3, 4), (5, 1)]]),
+    )
+    annotation = read_annotation(path, MONUSAC_CLASSES)
+    found = [(p.id, p.class_name) for p in annotation.polygons]
+    assert found == [(1, "Neutrophil"), (4, "Ambiguous"), (5, "Epithelial")]
+    np.testing.assert_array_equal(
+        annotation.polygons[2].vertices_xy, [(1.5, 2.75), (3.0, 4.0), (5.0, 1.0)]
+    )
+    assert annotation.mpp == 0.25
+    finding = only(annotation, FindingKind.UNKNOWN_CLASS)
+    assert (finding.count, finding.class_name, finding.object_ids) == (2, "Nonsense", (2, 3))
+    assert "Nonsense" in finding.message
+    assert finding.path == path
+
+
+def test_class_names_are_found_where_programs_put_them(tmp_path: Path) -> None:
+    text = annotation_xml(("Description", [square(0, 0)]))
+    text = text.replace('Id="1" Name=""', 'Id="1" Name="Macrophage"')
+    assert [p.class_name for p in read(tmp_path, text).polygons] == ["Macrophage"]
+    nameless = read(tmp_path, annotation_xml(("", [square(0, 0)])))
+    assert "without a class name" in only(nameless, FindingKind.UNKNOWN_CLASS).message
+
+
+def test_aliases_count_as_their_class(tmp_path: Path) -> None:
+    path = write_xml(tmp_path / "a.xml", ("Tumour", [square(0, 0)]))
+    scheme = ClassScheme(("Epithelial",), ((1, 2, 3),), aliases={"tumour": "Epithelial"})
+    assert [p.class_name for p in read_annotation(path, scheme).polygons] == ["Epithelial"]
+
+
+def test_a_file_without_regions_annotates_nothing(tmp_path: Path) -> None:
+    annotation = read(tmp_path, annotation_xml(("Epithelial", []), root="Annotations"))
+    assert (annotation.polygons, annotation.mpp, annotation.findings) == ((), None, ())
+
+
+@pytest.mark.parametrize("value", ["", "0", "-1", "nan", "inf", "a quarter"])
+def test_a_bad_resolution_is_no_resolution(tmp_path: Path, value: str) -> None:
+    annotation = read(tmp_path, annotation_xml(root=f'Annotations MicronsPerPixel="{value}"'))
+    assert annotation.mpp is None
+    assert f"'{value}'" in only(annotation, FindingKind.NO_MPP).message
+
+
+def test_odd_polygons_are_kept_and_reported(tmp_path: Path) -> None:
+    polygons = [
+        square(0, 0),
+        [(3, 3), (3, 3)],
+        [(0, 0), (4, 4), (4, 0), (0, 4)],
+        [(0, 0), ("x", 1), ("", ""), ("nan", 2), ("1e300", 3), (9, 0), (9, 9)],
+        [],
+    ]
+    annotation = read(tmp_path, annotation_xml(("Epithelial", polygons)))
+    assert [len(p.vertices_xy) for p in annotation.polygons] == [4, 2, 4, 3, 0]
+    assert only(annotation, FindingKind.DEGENERATE).object_ids == (2, 5)
+    assert only(annotation, FindingKind.SELF_CROSSING).object_ids == (3,)
+    assert only(annotation, FindingKind.UNREADABLE).object_ids == (4,)
+
+
+def test_a_vertex_without_coordinates(tmp_path: Path) -> None:
+    text = annotation_xml(("Epithelial", [square(0, 0)])).replace('X="4" ', "", 1)
+    annotation = read(tmp_path, text)
+    assert len(annotation.polygons[0].vertices_xy) == 3
+    assert only(annotation, FindingKind.UNREADABLE).object_ids == (1,)
+
+
+def test_ellipses_and_holes_are_reported(tmp_path: Path) -> None:
+    text = annotation_xml(("Epithelial", [square(0, 0), square(9, 9), square(20, 20)]))
+    text = text.replace('<Region Id="1">', '<Region Type="2">', 1)
+    text = text.replace('<Region Id="1">', '<Region NegativeROA="1">', 1)
+    assert only(read(tmp_path, text), FindingKind.FALLBACK).object_ids == (1, 2)
+
+
+ENTITIES = """<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "aaaaaaaaaa">
+<!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]><Annotations>&b;</Annotations>"""
+EXTERNAL = """<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a SYSTEM "file:///etc/passwd">]>
+<Annotations>&a;</Annotations>"""
+WHOLE = annotation_xml(("Epithelial", [square(0, 0), square(9, 9)]))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty file"),
+        (WHOLE[: len(WHOLE) // 2], "cut off or damaged"),
+        (WHOLE[:-3], "cut off or damaged"),
+        ("not XML at all", "cut off or damaged"),
+        (b"\x00\x01\x02\xff\xfe", "cut off or damaged"),
+        ("<ASAP_Annotations/>", "<ASAP_Annotations>, an XML file of another program"),
+        ("<html><body/></html>", "another program"),
+        (ENTITIES, "entities"),
+        (EXTERNAL, "entities"),
+        (ENTITIES.encode("utf-16"), "entities"),
+    ],
+)
+def test_what_is_no_annotation(tmp_path: Path, text: str | bytes, words: str) -> None:
+    with pytest.raises(UnreadableFileError, match=words) as caught:
+        read(tmp_path, text)
+    assert caught.value.path == tmp_path / "a.xml"
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match="no such file"):
+        read_annotation(tmp_path / "a.xml", MONUSAC_CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (WHOLE.replace("Id=", "Text='é' Id=").encode("cp1252"), "Windows-1252"),
+        (WHOLE.replace("UTF-8", "UTF-99").encode(), "UTF-8"),
+        (WHOLE.encode("utf-16"), "UTF-16"),
+    ],
+)
+def test_files_in_another_encoding_than_they_claim(
+    tmp_path: Path, data: bytes, encoding: str
+) -> None:
+    annotation = read(tmp_path, data)
+    assert len(annotation.polygons) == 2
+    assert encoding in only(annotation, FindingKind.FALLBACK).message
+
+
+def test_utf_16_that_says_so_is_nothing_odd(tmp_path: Path) -> None:
+    annotation = read(tmp_path, WHOLE.replace("UTF-8", "UTF-16").encode("utf-16"))
+    assert (len(annotation.polygons), annotation.findings) == (2, ())
+
+
+coordinate = st.floats(-1e6, 1e6, allow_nan=False)
+name = st.sampled_from([*MONUSAC_CLASSES.names, "Ambiguous"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(name, st.lists(st.tuples(coordinate, coordinate), max_size=6)), max_size=8),
+    st.none() | st.floats(1e-3, 10),
+)
+def test_what_was_written_is_read_exactly(
+    tmp_path_factory: pytest.TempPathFactory,
+    drawn: list[tuple[str, list[tuple[float, float]]]],
+    mpp: float | None,
+) -> None:
+    polygons = [
+        Polygon(number, class_name, np.array(points, dtype=np.float64).reshape(-1, 2))
+        for number, (class_name, points) in enumerate(drawn, start=1)
+    ]
+    path = tmp_path_factory.mktemp("xml") / "a.xml"
+    write_annotation(path, polygons, mpp)
+    annotation = read_annotation(path, MONUSAC_CLASSES)
+    assert annotation.mpp == mpp
+    assert len(annotation.polygons) == len(polygons)
+    for found, expected in zip(annotation.polygons, polygons, strict=True):
+        assert (found.id, found.class_name) == (expected.id, expected.class_name)
+        np.testing.assert_array_equal(found.vertices_xy, expected.vertices_xy)
+
+
+def test_class_names_with_special_characters(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    scheme = ClassScheme(("<A> & \"B\" 'é'",), ((1, 2, 3),))
+    polygon = Polygon(1, scheme.names[0], np.array(square(0, 0), dtype=float))
+    write_annotation(path, [polygon])
+    assert read_annotation(path, scheme).polygons[0].class_name == scheme.names[0]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    write_annotation(path, [])
+    before = path.read_bytes()
+    broken = Polygon(1, "Epithelial", np.array([["a", "b"]]))
+    with pytest.raises(TypeError):
+        write_annotation(path, [broken])
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from skimage.draw import polygon as reference_polygon
+
+from napari_panoptic.errors import FindingKind
+from napari_panoptic.evaluation.labels import Vanished
+from napari_panoptic.io.imagescope import Annotation, Polygon
+from napari_panoptic.io.rasterize import RasterizedAnnotation, rasterize
+from napari_panoptic.regions import MONUSAC_CLASSES
+from tests.io.builders import Points, square
+
+SHAPE = (20, 30)
+
+
+def draw(*outlines: tuple[str, Points | Sequence[tuple[float, float]]]) -> RasterizedAnnotation:
+    polygons = tuple(
+        Polygon(number, name, np.array(points, dtype=np.float64).reshape(-1, 2))
+        for number, (name, points) in enumerate(outlines, start=1)
+    )
+    return rasterize(Annotation(polygons, None), SHAPE, MONUSAC_CLASSES, region="R_1")
+
+
+def test_a_square() -> None:
+    drawn = draw(("Lymphocyte", square(3, 5, 2)))
+    expected = np.zeros(SHAPE, np.int32)
+    expected[5:8, 3:6] = 1
+    np.testing.assert_array_equal(drawn.labels.id_image(), expected)
+    assert drawn.labels.class_names_of_objects().tolist() == ["Lymphocyte"]
+    assert drawn.ambiguous is None
+    assert drawn.findings == ()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whole_annotations_against_the_plain_way(seed: int) -> None:
+    """Truncate, fill with scikit-image class by class in file order, flatten."""
+    generator = np.random.default_rng(seed)
+    outlines = []
+    for _ in range(25):
+        name = generator.choice([*MONUSAC_CLASSES.names, "Ambiguous"])
+        centre = generator.uniform(-4, 34, 2)
+        points = centre + generator.normal(0, 3, (generator.integers(1, 9), 2))
+        outlines.append((str(name), points.tolist()))
+    drawn = draw(*outlines)
+
+    flat = np.zeros(SHAPE, int)
+    claims = np.zeros(SHAPE, int)
+    for name in MONUSAC_CLASSES.names:
+        mask = np.zeros(SHAPE, int)
+        for number, (other, points) in enumerate(outlines, start=1):
+            if other == name:
+                x, y = np.array([[int(float(v)) for v in point] for point in points]).T
+                inside = reference_polygon(y, x, SHAPE)
+                mask[inside] = number
+                claims[inside] += 1
+        flat[mask > 0] = mask[mask > 0]
+    np.testing.assert_array_equal(drawn.labels.id_image(), flat)
+    assert drawn.labels.overlapping_px == np.count_nonzero(claims > 1)
+    scored = {n for n, (name, _) in enumerate(outlines, start=1) if name != "Ambiguous"}
+    lost = {vanished.id for vanished in drawn.labels.vanished}
+    assert lost == scored - set(np.unique(flat))
+
+
+def test_ids_and_classes_follow_the_file() -> None:
+    drawn = draw(
+        ("Macrophage", square(0, 0)),
+        ("Ambiguous", square(20, 10)),
+        ("Epithelial", square(10, 0)),
+    )
+    assert drawn.labels.ids.tolist() == drawn.labels.original_ids.tolist() == [1, 3]
+    assert drawn.labels.class_names_of_objects().tolist() == ["Macrophage", "Epithelial"]
+
+
+def test_ambiguous_areas_are_not_burnt_into_the_labels() -> None:
+    drawn = draw(("Epithelial", square(0, 0)), ("Ambiguous", square(2, 2)))
+    assert drawn.ambiguous is not None
+    assert (np.count_nonzero(drawn.ambiguous), drawn.ambiguous[2, 2]) == (25, True)
+    assert np.count_nonzero(drawn.labels.index) == 25
+    assert drawn.labels.overlapping_px == 0
+
+
+def test_what_vanishes_is_told_with_its_reason() -> None:
+    drawn = draw(
+        ("Epithelial", square(2, 2, 2)),
+        ("Epithelial", square(1, 1, 6)),
+        ("Epithelial", [(-8, -8), (-6, -8), (-6, -6)]),
+        ("Epithelial", []),
+        ("Macrophage", square(0, 0, 9)),
+        ("Lymphocyte", square(20, 10)),
+    )
+    assert set(drawn.labels.vanished) == {
+        Vanished(1, "Epithelial", "covered by later objects of the class"),
+        Vanished(2, "Epithelial", "covered by another class"),
+        Vanished(3, "Epithelial", "outside the image"),
+        Vanished(4, "Epithelial", "no inner pixel"),
+    }
+    assert drawn.labels.ids.tolist() == [5, 6]
+    told = [f for f in drawn.findings if f.kind is FindingKind.VANISHED]
+    assert sorted(id_ for finding in told for id_ in finding.object_ids) == [1, 2, 3, 4]
+    assert all(finding.region == "R_1" for finding in drawn.findings)
+
+
+def test_overlaps_are_counted_once_per_pixel() -> None:
+    drawn = draw(
+        ("Epithelial", square(0, 0, 3)),
+        ("Epithelial", square(2, 2, 3)),
+        ("Neutrophil", square(2, 2, 1)),
+    )
+    (finding,) = [f for f in drawn.findings if f.kind is FindingKind.OVERLAPPING]
+    assert drawn.labels.overlapping_px == finding.count == 4
+
+
+def test_vertices_outside_the_image() -> None:
+    drawn = draw(("Epithelial", square(27, 17)), ("Epithelial", square(-0.9, 3)))
+    (finding,) = [f for f in drawn.findings if f.kind is FindingKind.OUTSIDE_IMAGE]
+    # Truncation goes towards zero: -0.9 is column 0, inside.
+    assert finding.object_ids == (1,)
+    assert np.count_nonzero(drawn.labels.index == 1) == 9
+
+
+def test_nothing_annotated() -> None:
+    drawn = draw()
+    assert (len(drawn.labels), drawn.labels.shape, drawn.findings) == (0, SHAPE, ())
+
+
+def test_two_equal_vertices_are_one_pixel() -> None:
+    drawn = draw(("Neutrophil", [(4, 6), (4, 6)]))
+    assert np.argwhere(drawn.labels.index).tolist() == [[6, 4]]

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from napari_panoptic.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io import slides
+from napari_panoptic.io.slides import SlideLevel, probe_image, read_image
+from tests.io.builders import noise, write_svs, write_tiff
+from tests.paths import SHARED_CASES, needs_shared_cases
+
+
+def test_a_slide_is_read_whole_with_its_resolution(tmp_path: Path) -> None:
+    rgb = noise(86, 33)
+    path = write_svs(tmp_path / "région é 试.svs", rgb, mpp=0.2525)
+    image = read_image(path)
+    np.testing.assert_array_equal(image.levels[0], rgb)
+    assert (image.mpp, image.shape, image.findings) == (0.2525, (86, 33), ())
+    info = probe_image(path)
+    assert (info.mpp, info.shape, info.findings) == (0.2525, (86, 33), ())
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are seen on Linux only")
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    path = write_svs(tmp_path / "a.svs", noise(300, 300))
+    (tmp_path / "b.svs").write_bytes(path.read_bytes()[:400])
+    write_tiff(tmp_path / "c.tif", noise(30, 30))
+    for _ in range(3):
+        probe_image(path)
+        read_image(path)
+        read_image(tmp_path / "c.tif")
+        with pytest.raises(UnreadableFileError):
+            read_image(tmp_path / "b.svs")
+    opened = [str(fd.resolve()) for fd in Path("/proc/self/fd").iterdir()]
+    assert not [name for name in opened if str(tmp_path) in name]
+
+
+def test_without_mpp_there_is_a_finding(tmp_path: Path) -> None:
+    path = write_svs(tmp_path / "a.svs", noise(20, 20), mpp=None)
+    image = read_image(path)
+    assert image.mpp is None
+    assert [f.kind for f in image.findings] == [FindingKind.NO_MPP]
+    assert probe_image(path).findings == image.findings
+
+
+def test_resolution_tags_serve_where_they_are_plausible(tmp_path: Path) -> None:
+    per_cm = 40_000
+    path = write_tiff(
+        tmp_path / "a.tif", noise(9, 9), resolution=(per_cm, per_cm), resolutionunit="CENTIMETER"
+    )
+    image = read_image(path)
+    assert image.mpp == pytest.approx(0.25)
+    assert [f.kind for f in image.findings] == [FindingKind.FALLBACK]
+    screen = write_tiff(tmp_path / "b.tif", noise(9, 9), resolution=(72, 72), resolutionunit="INCH")
+    assert probe_image(screen).mpp is None
+
+
+def test_pixels_that_are_not_square(tmp_path: Path) -> None:
+    path = write_tiff(
+        tmp_path / "a.tif", noise(9, 9), resolution=(40_000, 20_000), resolutionunit="CENTIMETER"
+    )
+    info = probe_image(path)
+    assert info.mpp == pytest.approx(0.375)
+    assert any("not square" in finding.message for finding in info.findings)
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.jpg"])
+def test_pictures_of_other_formats(tmp_path: Path, name: str) -> None:
+    rgb = np.full((12, 17, 3), 200, np.uint8)
+    path = tmp_path / name
+    if name.endswith("tif"):
+        write_tiff(path, rgb)
+    else:
+        Image.fromarray(rgb).save(path, quality=100)
+    image = read_image(path)
+    assert image.shape == probe_image(path).shape == (12, 17)
+    np.testing.assert_allclose(image.levels[0], rgb, atol=2)
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [
+        np.full((6, 7), 9, np.uint8),
+        np.full((6, 7), 9 * 256, np.uint16),
+        np.full((6, 7, 4), 9, np.uint8),
+        np.full((6, 7, 3), 9 * 257, np.uint16),
+    ],
+)
+def test_grey_deep_and_transparent_pictures_become_rgb(tmp_path: Path, pixels: np.ndarray) -> None:
+    image = read_image(write_tiff(tmp_path / "a.tif", pixels))
+    np.testing.assert_array_equal(image.levels[0], np.full((6, 7, 3), 9, np.uint8))
+
+
+def test_planar_rgb(tmp_path: Path) -> None:
+    rgb = noise(5, 7)
+    planes = np.moveaxis(rgb, -1, 0)
+    path = write_tiff(tmp_path / "a.tif", planes, photometric="rgb", planarconfig="separate")
+    np.testing.assert_array_equal(read_image(path).levels[0], rgb)
+    assert probe_image(path).shape == (5, 7)
+
+
+def test_a_stripped_tiff_that_is_called_svs(tmp_path: Path) -> None:
+    rgb = noise(40, 30)
+    path = write_tiff(tmp_path / "a.svs", rgb)
+    np.testing.assert_array_equal(read_image(path).levels[0], rgb)
+
+
+@pytest.mark.parametrize("keep", [1, 100, 700, 3000, 5000])
+def test_a_truncated_slide_is_refused(tmp_path: Path, keep: int) -> None:
+    data = write_svs(tmp_path / "a.svs", noise(60, 60)).read_bytes()
+    assert len(data) > 5000
+    path = tmp_path / "b.svs"
+    path.write_bytes(data[:keep])
+    with pytest.raises(UnreadableFileError, match="copy or export it again"):
+        read_image(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "empty file"), (b"this is no picture", "copy or export it again")],
+)
+@pytest.mark.parametrize("name", ["a.svs", "a.png", "a.tif"])
+def test_what_is_no_picture(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    for read in (read_image, probe_image):
+        with pytest.raises(UnreadableFileError, match=words) as caught:
+            read(path)
+        assert caught.value.path == path
+
+
+def test_missing_files_and_folders(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match="no such file"):
+        read_image(tmp_path / "a.svs")
+    with pytest.raises(UnreadableFileError, match="found a folder"):
+        read_image(tmp_path)
+
+
+def test_a_large_slide_is_read_lazily(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slides, "LARGEST_ARRAY_PX", 200 * 200)
+    rgb = noise(700, 900)
+    path = write_svs(tmp_path / "a.svs", rgb)
+    with read_image(path) as image:
+        full, overview = image.levels
+        assert isinstance(full, SlideLevel)
+        assert (full.shape, full.dtype, full.ndim) == ((700, 900, 3), np.uint8, 3)
+        assert (full.size, len(full), full.chunks) == (700 * 900 * 3, 700, (512, 512, 3))
+        for key in (
+            np.s_[10:300, 800:],
+            np.s_[5],
+            np.s_[5, -1],
+            np.s_[..., 0],
+            np.s_[::7, 100:20:-3, 1:],
+            np.s_[699::-1, 3:3],
+            np.s_[-1, ..., 2],
+        ):
+            np.testing.assert_array_equal(full[key], rgb[key])
+        np.testing.assert_array_equal(np.asarray(full), rgb)
+        assert overview.shape[0] * overview.shape[1] <= 200 * 200
+        np.testing.assert_array_equal(overview, rgb[::4, ::4])
+        with pytest.raises(IndexError, match="out of bounds"):
+            full[700]
+        with pytest.raises(IndexError, match="too many"):
+            full[0, 0, 0, 0]
+    image.close()
+    with pytest.raises(UnreadableFileError, match="closed"):
+        full[0]
+
+
+def test_a_large_tiff_gets_smaller_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slides, "LARGEST_ARRAY_PX", 100)
+    rgb = noise(30, 40)
+    image = read_image(write_tiff(tmp_path / "a.tif", rgb))
+    assert [level.shape for level in image.levels] == [(30, 40, 3), (15, 20, 3), (8, 10, 3)]
+    monkeypatch.setattr(slides, "LARGEST_DECODED_PX", 1000)
+    with pytest.raises(UnreadableFileError, match="too large"):
+        read_image(tmp_path / "a.tif")
+
+
+def test_floating_point_pictures_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, np.zeros((4, 4), np.float32))
+    with pytest.raises(UnreadableFileError, match="8 or 16 bits"):
+        read_image(path)
+
+
+@needs_shared_cases
+def test_real_slides(tmp_path: Path) -> None:
+    folder = SHARED_CASES / "slides"
+    image = read_image(folder / "CMU-1-Small-Region.svs")
+    assert (image.shape, image.mpp) == ((2967, 2220), 0.499)
+    without = read_image(folder / "TCGA-CR-7395-01A-01-TS1.svs")
+    assert without.mpp is None
+    assert [f.kind for f in without.findings] == [FindingKind.NO_MPP]
+    for read in (read_image, probe_image):
+        with pytest.raises(UnreadableFileError, match="copy or export it again"):
+            read(folder / "broken.svs")
+    cut = tmp_path / "cut.svs"
+    shutil.copyfile(folder / "CMU-1-Small-Region.svs", cut)
+    with cut.open("rb+") as file:
+        file.truncate(1_000_000)
+    with pytest.raises(UnreadableFileError, match="copy or export it again"):
+        read_image(cut)
