@@ -112,7 +112,8 @@ class LabelImage:
         Parameters
         ----------
         labels
-            Integer array (y, x) of any integer type, 0 for background.
+            Integer array (y, x) of any integer type, 0 for background. Kept, not
+            copied, where it is int32 and numbered 1..n; not changed.
         classes
             Id -> class name, for at least every id in the array.
         class_names
@@ -311,9 +312,9 @@ def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:
         array = array.astype(np.uint8)
     if not np.issubdtype(array.dtype, np.integer):
         raise LabelError(f"the {side} must hold whole numbers, found type {array.dtype}")
-    if array.size and int(array.min()) < 0:
+    if array.size and np.issubdtype(array.dtype, np.signedinteger) and int(array.min()) < 0:
         raise LabelError(f"the {side} must not hold negative ids, found {int(array.min())}")
-    if array.size and int(array.max()) > np.iinfo(np.int64).max:
+    if array.size and array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
         raise LabelError(f"the {side} holds ids above 2^63, found {int(array.max())}")
     return array
 
@@ -324,7 +325,8 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
     Returns
     -------
     index
-        int32 image (y, x) of numbers, 0 for background.
+        int32 image (y, x) of numbers, 0 for background; the given array itself
+        where it is that already.
     ids
         int64 (n,): the id of each number, ascending.
     """
@@ -333,7 +335,7 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
         narrow = np.ascontiguousarray(values, dtype=np.int32)
         ids = np.flatnonzero(_used(narrow, highest))
         if len(ids) == highest:  # numbered 1..n already
-            return narrow.copy() if narrow is values else narrow, ids
+            return narrow, ids
         lookup = np.zeros(highest + 1, np.int32)
         lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
         return _looked_up(lookup, narrow), ids
@@ -348,8 +350,10 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
 def _used(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]:
     """Tell which ids from 1 to the highest occur."""
     used = np.zeros(highest + 1, np.bool_)
-    for value in values.flat:
-        used[value] = True
+    height, width = values.shape
+    for y in range(height):
+        for x in range(width):
+            used[values[y, x]] = True
     used[0] = False
     return used
 

@@ -103,7 +103,8 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
         reference,
         prediction,
     )
-    order = np.argsort(keys)
+    is_pair = np.flatnonzero((keys >> 32 > 0) & (keys & 0xFFFFFFFF > 0))
+    order = is_pair[np.argsort(keys[is_pair])]
     keys = keys[order]
     return OverlapTable(
         reference=_side_table(reference, pair.reference.shape),
@@ -143,25 +144,30 @@ def _side_table(rows: NDArray[np.int64], shape: tuple[int, int]) -> SideTable:
 
 @compiled
 def _add_run(
-    rows: NDArray[np.int64], label: np.int32, y: int, x0: int, x1: int, void: bool, width: int
+    rows: NDArray[np.int64],
+    label: np.int32,
+    y: int,
+    x0: np.int64,
+    x1: np.int64,
+    void: np.int64,
+    width: int,
 ) -> None:
     """Add the pixels (y, x0..x1-1) to one object's row."""
     row = rows[label]
     length = x1 - x0
+    sum_y = length * y
     sum_x = length * (x0 + x1 - 1) // 2
     row[_AREA] += length
-    row[_SUM_Y] += length * y
+    row[_SUM_Y] += sum_y
     row[_SUM_X] += sum_x
-    if void:
-        row[_VOID_AREA] += length
-        row[_VOID_SUM_Y] += length * y
-        row[_VOID_SUM_X] += sum_x
-    if row[_FIRST] == _FAR:
-        row[_FIRST] = y * width + x0
-        row[_Y0] = y
+    row[_VOID_AREA] += void * length
+    row[_VOID_SUM_Y] += void * sum_y
+    row[_VOID_SUM_X] += void * sum_x
+    row[_Y0] = min(row[_Y0], y)
     row[_X0] = min(row[_X0], x0)
     row[_Y1] = y + 1
     row[_X1] = max(row[_X1], x1)
+    row[_FIRST] = min(row[_FIRST], y * width + x0)
 
 
 @compiled
@@ -198,7 +204,6 @@ def _run_ends(
     reference: NDArray[np.int32],
     prediction: NDArray[np.int32],
     void: NDArray[np.uint8],
-    has_void: bool,
     ends: NDArray[np.int64],
 ) -> int:
     """Write where the runs of one image row end; return how many there are.
@@ -210,12 +215,43 @@ def _run_ends(
     count = 0
     for x in range(1, width):
         changed = (reference[x] ^ reference[x - 1]) | (prediction[x] ^ prediction[x - 1])
-        if has_void:
+        if len(void):
             changed |= np.int32(void[x] ^ void[x - 1])
         ends[count] = x
         count += changed != 0
     ends[count] = width
     return count + 1
+
+
+@compiled
+def _count_runs(
+    y: int,
+    ends: NDArray[np.int64],
+    rows_of_image: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]],
+    rows_of_sides: tuple[NDArray[np.int64], NDArray[np.int64]],
+    table: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+) -> int:
+    """Count the runs of one image row; return how many pairs were new to the table."""
+    reference, prediction, void = rows_of_image
+    reference_rows, prediction_rows = rows_of_sides
+    keys, total, in_void = table
+    width = len(reference)
+    new = 0
+    start = np.int64(0)
+    for end in ends:
+        r = reference[start]
+        p = prediction[start]
+        v = np.int64(void[start] if len(void) else 0)
+        _add_run(reference_rows, r, y, start, end, v, width)
+        _add_run(prediction_rows, p, y, start, end, v, width)
+        key = ((np.int64(r) << 32) | np.int64(p)) + 1
+        place = _slot(keys, key)
+        new += keys[place] == 0
+        keys[place] = key
+        total[place] += end - start
+        in_void[place] += v * (end - start)
+        start = end
+    return new
 
 
 @compiled
@@ -227,36 +263,32 @@ def _scan(
     reference_rows: NDArray[np.int64],
     prediction_rows: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Walk over the runs of equal (reference, prediction, void) of each image row."""
+    """Walk over the runs of equal (reference, prediction, void) of each image row.
+
+    Background is counted like an object and dropped by the caller: asking what
+    a run is costs more than counting it. Keys are one more than the pair's, so
+    that 0 marks a free place.
+    """
     height, width = reference.shape
     keys = np.zeros(4096, np.int64)
     total = np.zeros(4096, np.int64)
     in_void = np.zeros(4096, np.int64)
     used = 0
     ends = np.empty(width + 1, np.int64)
+    no_void = np.zeros(0, np.uint8)
     for y in range(height if width else 0):
-        n_runs = _run_ends(reference[y], prediction[y], void[y if has_void else 0], has_void, ends)
-        start = 0
-        for run in range(n_runs):
-            end = ends[run]
-            r = reference[y, start]
-            p = prediction[y, start]
-            v = has_void and void[y, start] != 0
-            if r > 0:
-                _add_run(reference_rows, r, y, start, end, v, width)
-            if p > 0:
-                _add_run(prediction_rows, p, y, start, end, v, width)
-            if r > 0 and p > 0:
-                key = (np.int64(r) << 32) | np.int64(p)
-                place = _slot(keys, key)
-                if keys[place] == 0:
-                    keys[place] = key
-                    used += 1
-                total[place] += end - start
-                if v:
-                    in_void[place] += end - start
-                if 2 * used > len(keys):
-                    keys, total, in_void = _grown(keys, total, in_void)
-            start = end
+        void_row = void[y] if has_void else no_void
+        n_runs = _run_ends(reference[y], prediction[y], void_row, ends)
+        # Room for every run of the row beforehand: a table that may be replaced
+        # between two runs is several times slower.
+        while 2 * (used + n_runs) > len(keys):
+            keys, total, in_void = _grown(keys, total, in_void)
+        used += _count_runs(
+            y,
+            ends[:n_runs],
+            (reference[y], prediction[y], void_row),
+            (reference_rows, prediction_rows),
+            (keys, total, in_void),
+        )
     filled = np.flatnonzero(keys)
-    return keys[filled], total[filled], in_void[filled]
+    return keys[filled] - 1, total[filled], in_void[filled]

@@ -1,0 +1,28 @@
+# The commands of this repository. What they do is in scripts/.
+.POSIX:
+.PHONY: help demo test bench clean environment
+
+help:
+	@echo "make demo    open the viewer on the sample cohort (no display: saves demo.png)"
+	@echo "make test    check formatting, lint, types and import rules, and run the tests"
+	@echo "make bench   measure speed beside other packages, in an environment of its own"
+	@echo "make clean   remove what these commands have made, except the environments"
+
+environment:
+	@sh scripts/setup.sh
+
+demo: environment
+	@sh scripts/demo.sh
+
+test: environment
+	@sh scripts/test.sh
+
+bench:
+	@sh scripts/setup.sh bench
+	@echo "Measuring (about a minute) ..."
+	@.venv-bench/bin/python -m benchmarks.run
+
+clean:
+	rm -rf build dist sample-cohort demo.png .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .hypothesis .import_linter_cache *.egg-info
+	find napari_panoptic tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,16 @@
+# shellcheck shell=sh
+# Sourced by the other scripts: how to run a program that opens windows.
+
+# Whether windows have somewhere to go.
+has_display() {
+    [ "$(uname -s)" = Darwin ] || [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]
+}
+
+# Run a command on the display, or on a virtual one where there is none.
+with_display() {
+    if has_display; then
+        "$@"
+    else
+        xvfb-run -a -s "-screen 0 1600x1000x24" "$@"
+    fi
+}

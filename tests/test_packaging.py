@@ -1,0 +1,142 @@
+"""The wheel: what is in it, what it asks for, and that napari finds its manifest."""
+
+import importlib.metadata
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+from npe2 import PluginManifest
+from packaging.requirements import Requirement
+
+from tests.paths import REPOSITORY
+
+NAME = "napari-panoptic"
+QT_BINDINGS = {"pyqt5", "pyqt6", "pyside2", "pyside6"}
+DESCRIBE_MANIFEST = f"""
+import importlib.metadata, json
+from npe2 import PluginManifest
+manifest = PluginManifest.from_distribution("{NAME}")
+found = importlib.metadata.distribution("{NAME}").locate_file("")
+commands = [command.id for command in manifest.contributions.commands]
+print(json.dumps({{"place": str(found), "title": manifest.display_name, "commands": commands}}))
+"""
+
+
+def _run(*command: str, cwd: Path, **environment: str) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, env=environment or None, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a wheel from a copy: building leaves its traces beside the sources."""
+    place = tmp_path_factory.mktemp("wheel")
+    source = shutil.copytree(REPOSITORY, place / "source", ignore=_not_part_of_a_checkout)
+    output = place / "dist"
+    build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(output))
+    _run(*build, str(source), cwd=place)
+    (built,) = output.glob("*.whl")
+    return built
+
+
+def _not_part_of_a_checkout(_folder: str, names: list[str]) -> set[str]:
+    made = {"build", "dist", "sample-cohort", "__pycache__", "demo.png"}
+    return {name for name in names if name.startswith(".") or name in made or "egg-info" in name}
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("dist-info/METADATA")]
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def test_the_wheel_holds_the_package_and_the_manifest_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    # The manifest's package is the top of the repository: a module there would be taken along.
+    assert names == {
+        "napari_panoptic_manifest/napari.yaml",
+        "napari_panoptic/py.typed",
+        *(
+            path.relative_to(REPOSITORY).as_posix()
+            for path in (REPOSITORY / "napari_panoptic").rglob("*.py")
+        ),
+    }
+
+
+def test_the_wheel_holds_the_licence(wheel: Path, metadata: Message) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("licenses/LICENSE")]
+        assert archive.read(name) == (REPOSITORY / "LICENSE").read_bytes()
+    assert metadata["License-Expression"] == "BSD-3-Clause"
+
+
+def test_the_base_install_names_no_qt_binding_and_the_extras_do(metadata: Message) -> None:
+    requirements = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
+    base = {r.name.lower() for r in requirements if r.marker is None}
+    assert base
+    assert not base & QT_BINDINGS
+    for extra in ("pyqt6", "pyside6"):
+        (chosen,) = [r for r in requirements if r.marker and r.marker.evaluate({"extra": extra})]
+        assert chosen.name.lower() == extra
+    assert {r.name for r in requirements if r.name.startswith("openslide")} == {
+        "openslide-bin",
+        "openslide-python",
+    }
+
+
+def test_npe2_finds_the_manifest_of_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:
+    target = tmp_path / "site"
+    install = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index")
+    _run(*install, "--disable-pip-version-check", "--target", str(target), str(wheel), cwd=tmp_path)
+    # PYTHONPATH comes before the environment's own packages.
+    output = _run(
+        sys.executable, "-c", DESCRIBE_MANIFEST, cwd=tmp_path, PYTHONPATH=str(target), PATH=""
+    )
+    found = json.loads(output)
+    assert Path(found["place"]).resolve() == target.resolve()
+    assert found["title"] == "Panoptic"
+    assert "napari-panoptic.inspector" in found["commands"]
+
+
+@pytest.fixture
+def installed() -> PluginManifest:
+    try:
+        importlib.metadata.distribution(NAME)
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("napari-panoptic is not installed in this environment (make test installs it)")
+    return PluginManifest.from_distribution(NAME)
+
+
+def test_npe2_finds_the_manifest_of_this_environment(installed: PluginManifest) -> None:
+    assert installed.name == NAME
+    ours = PluginManifest.from_file(REPOSITORY / "napari.yaml")
+    assert installed.contributions == ours.contributions
+
+
+def test_every_command_of_the_manifest_leads_to_code(installed: PluginManifest) -> None:
+    for command in installed.contributions.commands or ():
+        assert callable(command.python_name and _resolve(command.python_name)), command.id
+
+
+def _resolve(python_name: str) -> object:
+    module, _, name = python_name.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def test_the_manifest_offers_what_the_documentation_promises(installed: PluginManifest) -> None:
+    contributions = installed.contributions
+    assert [widget.display_name for widget in contributions.widgets or ()] == ["Panoptic Inspector"]
+    assert [sample.key for sample in contributions.sample_data or ()] == ["sample-cohort"]
+    assert [reader.accepts_directories for reader in contributions.readers or ()] == [True]
+    assert "napari/file/io_utilities" in contributions.menus
