@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 from collections import Counter
@@ -202,7 +203,10 @@ def _choice(
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, found '{text}'") from None
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, found {number}")
     return number
@@ -270,6 +274,8 @@ def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:
     if wanted is None:
         return [team.name for team in cohort.competing_teams]
     names = _words(wanted)
+    if not names:
+        raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
     try:
         return [cohort.team(name).name for name in names]
     except CohortError as error:
@@ -309,11 +315,13 @@ def _report_findings(findings: Sequence[Finding]) -> None:
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
-    scored = sorted(evaluation.team_names, key=evaluation.score, reverse=True)
-    width = max(len(team) for team in scored)
+    scores = {team: evaluation.score(team) for team in evaluation.team_names}
+    width = max(len(team) for team in ("team", *scores))
     print(f"{'team'.ljust(width)}  score")
-    for team in scored:
-        print(f"{team.ljust(width)}  {evaluation.score(team):.4f}")
+    # The best first; teams without a score last.
+    for team in sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team])):
+        score = "\N{EN DASH}" if math.isnan(scores[team]) else f"{scores[team]:.4f}"
+        print(f"{team.ljust(width)}  {score}")
     print(f"tables written to {folder}")
 
 

@@ -242,11 +242,12 @@ def evaluate_cohort(
     list of RegionResult
         The teams of one region; regions in the cohort's order.
     """
-    names = list(team_names or (team.name for team in cohort.competing_teams))
+    if team_names is None:
+        team_names = [team.name for team in cohort.competing_teams]
     workers = jobs or os.cpu_count() or 1
 
     def one(region: Region) -> list[RegionResult]:
-        return evaluate_region(cohort, region, names, settings, source)
+        return evaluate_region(cohort, region, team_names, settings, source)
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
         yield from pool.map(one, cohort.regions)
@@ -319,7 +320,7 @@ def evaluate_cohort_summary(
         Which teams; all where None.
     """
     quick = settings.replaced(distances=False)
-    teams = team_names or tuple(team.name for team in cohort.teams)
+    teams = tuple(team.name for team in cohort.teams) if team_names is None else team_names
     for region in cohort.regions:
         try:
             reference = load_reference(cohort, region, quick)

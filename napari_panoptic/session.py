@@ -168,6 +168,7 @@ class _State:
     """What a session remembers."""
 
     settings: EvaluationSettings
+    region_name: str | None = None
     snapshot: RegionSnapshot | None = None
     team: str | None = None
     selection: Selection | None = None
@@ -244,7 +245,7 @@ class Session:
         settings: EvaluationSettings | None = None,
         source: Source | str | None = "unchanged",
     ) -> Request:
-        """Ask for a region or for other settings; what is left out stays as it is.
+        """Ask for a region or for other settings; what is left out stays as asked for last.
 
         Returns
         -------
@@ -259,14 +260,14 @@ class Session:
         state = self._state
         if region_name is None:
             region_name = self._current_region_name()
-        self.cohort.region(region_name)
+        state.region_name = self.cohort.region(region_name).name
         if source != "unchanged":
             state.source = None if source is None else Source(source)
         if settings is not None and settings != state.settings:
             state.settings = settings
             self.settings_changed.emit(settings)
         state.newest += 1
-        return Request(state.newest, region_name, state.settings, state.source)
+        return Request(state.newest, state.region_name, state.settings, state.source)
 
     def is_current(self, request: Request) -> bool:
         """Tell whether nothing newer has been asked for since."""
@@ -288,11 +289,15 @@ class Session:
         same_region = (
             state.snapshot is not None and state.snapshot.region.name == snapshot.region.name
         )
-        selection = state.selection if same_region else None
+        before = state.selection
         state.snapshot = snapshot
         state.selection = None
         self.region_changed.emit(snapshot)
-        self.select(self._refound(selection))
+        found = self._refound(before) if same_region else None
+        if found is not None:
+            self.select(found)
+        elif before is not None and state.selection is None:
+            self.selection_changed.emit(None)
         return True
 
     def set_team(self, name: str) -> None:
@@ -334,11 +339,11 @@ class Session:
         self._state.summaries.clear()
 
     def next_region(self) -> str:
-        """Name the region after the current one; after the last comes the first."""
+        """Name the region after the one asked for last; after the last comes the first."""
         return self._neighbour(1)
 
     def previous_region(self) -> str:
-        """Name the region before the current one; before the first comes the last."""
+        """Name the region before the one asked for last; before the first comes the last."""
         return self._neighbour(-1)
 
     def _neighbour(self, step: int) -> str:
@@ -346,8 +351,9 @@ class Session:
         return names[(names.index(self._current_region_name()) + step) % len(names)]
 
     def _current_region_name(self) -> str:
-        if self.snapshot is not None:
-            return self.snapshot.region.name
+        """Name the region asked for last, though it may not be there yet."""
+        if self._state.region_name is not None:
+            return self._state.region_name
         if not self.cohort.regions:
             raise PanopticError("this cohort has no regions to show", path=self.cohort.root)
         return self.cohort.regions[0].name
