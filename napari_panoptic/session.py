@@ -17,6 +17,7 @@ from psygnal import Signal
 from napari_panoptic.errors import Finding, PanopticError, UnreadableFileError
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.live import Edit
 from napari_panoptic.evaluation.settings import DEFAULT_PROTOCOL, EvaluationSettings, protocol
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.slides import SlideImage, read_image
@@ -27,6 +28,7 @@ from napari_panoptic.pipeline import (
     unreadable,
 )
 from napari_panoptic.regions import Cohort, Region, Source
+from napari_panoptic.working_copies import Originals, WorkingCopies
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,52 @@ class RegionSnapshot:
     settings: EvaluationSettings
     source: Source | None
     findings: tuple[Finding, ...]
+
+    def row_at(self, side: Side, team: str | None, y: int, x: int) -> int | None:
+        """Find the object at a pixel.
+
+        Parameters
+        ----------
+        side, team
+            The reference as the team's evaluation has it, or the team's
+            prediction.
+        y, x
+            A pixel inside the region.
+
+        Returns
+        -------
+        int or None
+            The object's 0-based row in the team's outcomes; None for background.
+        """
+        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
+        if labels is None or not labels.index[y, x]:
+            return None
+        row = int(labels.index[y, x]) - 1
+        evaluation = self.evaluations.get(team or "")
+        if evaluation is None:
+            return row
+        return evaluation.outcomes.side(side).row_of(int(labels.ids[row]))
+
+
+@dataclass(frozen=True, eq=False)
+class EditedEvaluation:
+    """What an edit came to.
+
+    Parameters
+    ----------
+    team, side
+        Whose objects were edited; for the reference, the team looked at.
+    edit
+        Which pixels' worth of change, and which objects. None where the class
+        of an object or the ambiguous area was changed.
+    evaluation
+        The team's evaluation after it.
+    """
+
+    team: str
+    side: Side
+    edit: Edit | None
+    evaluation: Evaluation
 
 
 @dataclass(frozen=True)
@@ -174,6 +222,7 @@ class _State:
     selection: Selection | None = None
     source: Source | None = None
     newest: int = 0
+    loaded: RegionSnapshot | None = None
     summaries: dict[tuple[str, str], RegionSummary] = field(default_factory=dict)
 
 
@@ -193,6 +242,8 @@ class Session:
     settings_changed = Signal(EvaluationSettings)
     selection_changed = Signal(object)  # Selection | None
     summary_changed = Signal(RegionSummary)
+    edited = Signal(EditedEvaluation)
+    copies_changed = Signal()  # a working copy came to be or was discarded
 
     def __init__(self, cohort: Cohort, settings: EvaluationSettings | None = None) -> None:
         self.cohort = cohort
@@ -200,11 +251,26 @@ class Session:
         self._state = _State(settings=settings or self.protocol)
         teams = (*cohort.competing_teams, *cohort.teams)
         self._state.team = teams[0].name if teams else None
+        self._copies = WorkingCopies()
 
     @property
     def snapshot(self) -> RegionSnapshot | None:
         """What is shown; None before the first delivery."""
         return self._state.snapshot
+
+    @property
+    def loaded(self) -> RegionSnapshot | None:
+        """The same as it is on disk, without anything that was edited.
+
+        This is what a worker may read: it never changes, while a snapshot with
+        edits does with every stroke.
+        """
+        return self._state.loaded
+
+    @property
+    def copies(self) -> WorkingCopies:
+        """What was edited."""
+        return self._copies
 
     @property
     def settings(self) -> EvaluationSettings:
@@ -290,9 +356,10 @@ class Session:
             state.snapshot is not None and state.snapshot.region.name == snapshot.region.name
         )
         before = state.selection
-        state.snapshot = snapshot
+        state.loaded = snapshot
+        state.snapshot = self._with_copies(snapshot)
         state.selection = None
-        self.region_changed.emit(snapshot)
+        self.region_changed.emit(state.snapshot)
         found = self._refound(before) if same_region else None
         if found is not None:
             self.select(found)
@@ -307,6 +374,7 @@ class Session:
         self.cohort.team(name)
         selection = self._state.selection
         self._state.team = name
+        self._re_evaluate_copies()
         self._state.selection = None
         self.team_changed.emit(name)
         if selection is not None and selection.side is Side.REFERENCE:
@@ -328,6 +396,83 @@ class Session:
         ids = evaluation.outcomes.side(side).ids
         if 0 <= row < len(ids):
             self.select(Selection(self.team, side, row, int(ids[row])))
+
+    def edit(
+        self,
+        side: Side,
+        y: NDArray[np.integer],
+        x: NDArray[np.integer],
+        ids: NDArray[np.integer] | int,
+        *,
+        classes: Mapping[int, str] | None = None,
+    ) -> EditedEvaluation:
+        """Set pixels of a working copy of the reference or of the current team's prediction.
+
+        Parameters
+        ----------
+        side
+            Which of the two.
+        y, x
+            Pixels (n,), each at most once.
+        ids
+            One id, or one per pixel; 0 erases.
+        classes
+            Id -> class, for new ids.
+
+        Raises
+        ------
+        PanopticError
+            Where there is nothing to edit, or a new id has no class; nothing is
+            changed then.
+        """
+        originals, team = self._editable()
+        is_new = not self._copies.is_edited(originals.region, side, team)
+        edit = self._copies.edit(originals, team, side, y, x, ids, classes)
+        return self._after_edit(side, edit, is_new=is_new)
+
+    def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
+        """Give an object of a working copy another class."""
+        originals, team = self._editable()
+        is_new = not self._copies.is_edited(originals.region, side, team)
+        self._copies.set_class(originals, team, side, id_, class_name)
+        return self._after_edit(side, None, is_new=is_new)
+
+    def set_ambiguous(self, ambiguous: NDArray[np.bool_] | None) -> EditedEvaluation:
+        """Redraw the ambiguous area of the region, for all teams."""
+        originals, _ = self._editable()
+        is_new = not self._copies.is_ambiguous_edited(originals.region)
+        self._copies.set_ambiguous(originals, ambiguous)
+        return self._after_edit(Side.REFERENCE, None, is_new=is_new)
+
+    def is_edited(self, side: Side, team: str | None = None) -> bool:
+        """Tell whether a side of the current region is a working copy."""
+        if self.snapshot is None:
+            return False
+        return self._copies.is_edited(self.snapshot.region.name, side, team or self.team)
+
+    def original_evaluation(self) -> Evaluation | None:
+        """Evaluate the current team on the files as they are, where anything was edited."""
+        if self.snapshot is None or not self._copies.has_edits(self.snapshot.region.name):
+            return None
+        originals, team = self._editable()
+        return self._copies.original_evaluation(originals, team, self.settings)
+
+    def edited_labels(self, side: Side) -> LabelImage:
+        """Give the reference or the current team's prediction as it is now, to be saved."""
+        originals, team = self._editable()
+        return self._copies.labels(originals, team, side)
+
+    def discard_edits(self) -> None:
+        """Go back to the files of the current region."""
+        state = self._state
+        if state.loaded is None or not self._copies.has_edits(state.loaded.region.name):
+            return
+        self._copies.discard(state.loaded.region.name)
+        before, state.selection = state.selection, None
+        state.snapshot = state.loaded
+        self.copies_changed.emit()
+        self.region_changed.emit(state.snapshot)
+        self.select(self._refound(before))
 
     def add_summary(self, summary: RegionSummary) -> None:
         """Remember one line of the cohort summary."""
@@ -358,13 +503,72 @@ class Session:
             raise PanopticError("this cohort has no regions to show", path=self.cohort.root)
         return self.cohort.regions[0].name
 
+    def _editable(self) -> tuple[Originals, str]:
+        loaded, team = self._state.loaded, self.team
+        if loaded is None or team is None or loaded.reference is None:
+            raise PanopticError(
+                "there is nothing to edit: a region with an annotation and a team is needed"
+            )
+        originals = Originals(
+            loaded.region.name, loaded.reference, loaded.ambiguous, loaded.predictions, loaded.mpp
+        )
+        return originals, team
+
+    def _after_edit(self, side: Side, edit: Edit | None, *, is_new: bool) -> EditedEvaluation:
+        originals, team = self._editable()
+        evaluation = self._copies.evaluate(originals, team, self.settings)
+        if evaluation is None or self.snapshot is None:
+            raise PanopticError("an edit without a working copy", region=originals.region)
+        self._state.snapshot = replace(
+            self.snapshot,
+            reference=evaluation.pair.reference,
+            ambiguous=evaluation.pair.ambiguous,
+            predictions={**self.snapshot.predictions, team: evaluation.pair.prediction},
+            evaluations={**self.snapshot.evaluations, team: evaluation},
+        )
+        selection = self._state.selection
+        if selection is not None:
+            self._state.selection = self._refound(selection)
+        result = EditedEvaluation(team, side, edit, evaluation)
+        if is_new:
+            self.copies_changed.emit()
+        self.edited.emit(result)
+        if selection is not None and self._state.selection is None:
+            self.selection_changed.emit(None)
+        return result
+
+    def _with_copies(self, snapshot: RegionSnapshot) -> RegionSnapshot:
+        """Put what was edited in the place of what is on disk."""
+        if not self._copies.has_edits(snapshot.region.name):
+            return snapshot
+        originals, _ = self._editable()
+        evaluations = dict(snapshot.evaluations)
+        for team in snapshot.predictions:
+            evaluation = self._copies.evaluate(originals, team, snapshot.settings)
+            if evaluation is not None:
+                evaluations[team] = evaluation
+        return replace(
+            snapshot,
+            reference=next(iter(evaluations.values())).pair.reference,
+            ambiguous=self._copies.ambiguous(originals),
+            predictions={team: e.pair.prediction for team, e in evaluations.items()},
+            evaluations=evaluations,
+        )
+
+    def _re_evaluate_copies(self) -> None:
+        """Bring the current team up to date with edits made while another was looked at."""
+        if self.snapshot is not None and self._state.loaded is not None:
+            self._state.snapshot = replace(
+                self._with_copies(self._state.loaded), settings=self.snapshot.settings
+            )
+
     def _refound(self, selection: Selection | None) -> Selection | None:
         """Find a selected object again by its id, in another snapshot or team."""
         evaluation = self.evaluation
         if selection is None or evaluation is None:
             return None
-        rows = np.flatnonzero(evaluation.outcomes.side(selection.side).ids == selection.id)
-        return replace(selection, row=int(rows[0])) if len(rows) else None
+        row = evaluation.outcomes.side(selection.side).row_of(selection.id)
+        return None if row is None else replace(selection, row=row)
 
 
 def _read_pixels(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:

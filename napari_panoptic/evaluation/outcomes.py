@@ -89,6 +89,11 @@ class SideOutcomes:
         """Count the objects."""
         return len(self.ids)
 
+    def row_of(self, id_: int) -> int | None:
+        """Find the row of an id, or None where there is no such object."""
+        row = int(np.searchsorted(self.ids, id_))
+        return row if row < len(self.ids) and self.ids[row] == id_ else None
+
     def count(self, status: Status) -> int:
         """Count the objects of a status."""
         return int(np.count_nonzero(self.status == STATUS_CODE[status]))

@@ -1,0 +1,221 @@
+"""What somebody drew: copies of label images under edit. Originals are never changed.
+
+A copy comes to be with the first edit and lives as long as the session, through
+changes of region, team and settings, until it is discarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.live import Edit, LiveEvaluation
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.vocabulary import Side
+
+
+@dataclass(frozen=True, eq=False)
+class Originals:
+    """The label images of a region as they are on disk.
+
+    Parameters
+    ----------
+    region
+        Its name.
+    reference
+        The annotated objects.
+    ambiguous
+        bool image (y, x), or None.
+    predictions
+        Team -> its objects.
+    mpp
+        Micrometres per pixel, or None.
+    """
+
+    region: str
+    reference: LabelImage
+    ambiguous: NDArray[np.bool_] | None
+    predictions: Mapping[str, LabelImage]
+    mpp: float | None
+
+    def pair(self, team: str) -> LabelPair:
+        """Give a team's label pair."""
+        if team not in self.predictions:
+            raise PanopticError(
+                f"team '{team}' has no prediction here that could be edited", region=self.region
+            )
+        return LabelPair(self.reference, self.predictions[team], self.ambiguous, self.mpp)
+
+
+@dataclass
+class _RegionCopies:
+    """The copies of one region: one live pair per team that was looked at since."""
+
+    originals: Originals
+    live: dict[str, LiveEvaluation] = field(default_factory=dict)
+    edited_teams: set[str] = field(default_factory=set)
+    is_reference_edited: bool = False
+    reference_at_rest: LabelImage | None = None
+    ambiguous: NDArray[np.bool_] | None = None
+    is_ambiguous_edited: bool = False
+
+
+class WorkingCopies:
+    """The edited label images of a cohort, region by region."""
+
+    def __init__(self) -> None:
+        self._regions: dict[str, _RegionCopies] = {}
+
+    def is_edited(self, region: str, side: Side, team: str | None = None) -> bool:
+        """Tell whether the reference of a region, or a team's prediction there, has a copy."""
+        copies = self._regions.get(region)
+        if copies is None:
+            return False
+        if side is Side.REFERENCE:
+            return copies.is_reference_edited
+        return team in copies.edited_teams
+
+    def is_ambiguous_edited(self, region: str) -> bool:
+        """Tell whether the ambiguous area of a region was redrawn."""
+        copies = self._regions.get(region)
+        return copies is not None and copies.is_ambiguous_edited
+
+    def has_edits(self, region: str) -> bool:
+        """Tell whether anything in a region was edited."""
+        return region in self._regions
+
+    def edit(
+        self,
+        originals: Originals,
+        team: str,
+        side: Side,
+        y: NDArray[np.integer],
+        x: NDArray[np.integer],
+        ids: NDArray[np.integer] | int,
+        classes: Mapping[int, str] | None = None,
+    ) -> Edit:
+        """Set pixels of a copy, made where there is none yet.
+
+        Parameters
+        ----------
+        originals
+            The region as it is on disk.
+        team
+            The team whose prediction is edited, or against which an edited
+            reference is looked at.
+        side, y, x, ids, classes
+            As in :meth:`LiveEvaluation.set_pixels`.
+
+        Raises
+        ------
+        PanopticError
+            For a team without a prediction, or a new id without a class;
+            nothing is changed then.
+        """
+        known = originals.region in self._regions
+        copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
+        try:
+            edit = self._live(copies, team).set_pixels(side, y, x, ids, classes=classes)
+        except PanopticError:
+            if not known:
+                del self._regions[originals.region]
+            raise
+        if side is Side.PREDICTION:
+            copies.edited_teams.add(team)
+            return edit
+        copies.is_reference_edited = True
+        for name, live in copies.live.items():
+            if name != team:
+                live.set_pixels(side, y, x, ids, classes=classes)
+        return edit
+
+    def set_class(
+        self, originals: Originals, team: str, side: Side, id_: int, class_name: str
+    ) -> None:
+        """Give an object of a copy another class."""
+        copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
+        self._live(copies, team).set_class(side, id_, class_name)
+        if side is Side.PREDICTION:
+            copies.edited_teams.add(team)
+            return
+        copies.is_reference_edited = True
+        for name, live in copies.live.items():
+            if name != team:
+                live.set_class(side, id_, class_name)
+
+    def set_ambiguous(self, originals: Originals, ambiguous: NDArray[np.bool_] | None) -> None:
+        """Redraw the ambiguous area of a region, for all teams."""
+        copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
+        copies.ambiguous, copies.is_ambiguous_edited = ambiguous, True
+        for live in copies.live.values():
+            live.set_ambiguous(ambiguous)
+
+    def evaluate(
+        self, originals: Originals, team: str, settings: EvaluationSettings
+    ) -> Evaluation | None:
+        """Evaluate a team against the copies of a region; None where nothing is edited."""
+        copies = self._regions.get(originals.region)
+        if copies is None:
+            return None
+        self._refresh(copies, originals)
+        return self._live(copies, team).evaluate(settings)
+
+    def original_evaluation(
+        self, originals: Originals, team: str, settings: EvaluationSettings
+    ) -> Evaluation:
+        """Evaluate a team on the files as they are, for comparison with the copies."""
+        return evaluate(originals.pair(team), settings)
+
+    def labels(self, originals: Originals, team: str, side: Side) -> LabelImage:
+        """Give a side as it is now, edited or not."""
+        copies = self._regions.get(originals.region)
+        if copies is None or not self.is_edited(originals.region, side, team):
+            return originals.reference if side is Side.REFERENCE else originals.predictions[team]
+        return self._live(copies, team).labels(side)
+
+    def ambiguous(self, originals: Originals) -> NDArray[np.bool_] | None:
+        """Give the ambiguous area as it is now."""
+        copies = self._regions.get(originals.region)
+        if copies is None or not copies.is_ambiguous_edited:
+            return originals.ambiguous
+        return copies.ambiguous
+
+    def discard(self, region: str) -> None:
+        """Go back to the originals of a region."""
+        self._regions.pop(region, None)
+
+    def _live(self, copies: _RegionCopies, team: str) -> LiveEvaluation:
+        if team not in copies.live:
+            pair = copies.originals.pair(team)
+            if copies.is_reference_edited:
+                pair = replace(pair, reference=self._reference(copies))
+            if copies.is_ambiguous_edited:
+                pair = replace(pair, ambiguous=copies.ambiguous)
+            copies.live[team] = LiveEvaluation(pair)
+        return copies.live[team]
+
+    def _reference(self, copies: _RegionCopies) -> LabelImage:
+        """Give the edited reference, from any live pair: all of them have the same."""
+        for live in copies.live.values():
+            return live.labels(Side.REFERENCE)
+        return copies.reference_at_rest or copies.originals.reference
+
+    def _refresh(self, copies: _RegionCopies, originals: Originals) -> None:
+        """Take over predictions that were restored in another way since; not edited ones."""
+        before, copies.originals = copies.originals, originals
+        changed = [
+            team
+            for team in copies.live
+            if team not in copies.edited_teams
+            and before.predictions.get(team) is not originals.predictions.get(team)
+        ]
+        if changed and copies.is_reference_edited:
+            copies.reference_at_rest = self._reference(copies)
+        for team in changed:
+            del copies.live[team]
