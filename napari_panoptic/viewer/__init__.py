@@ -1,0 +1,1 @@
+"""The desk in napari: the only room that knows napari and Qt."""

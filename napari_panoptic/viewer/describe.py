@@ -1,0 +1,148 @@
+"""One object in words: for the hover, the selection card and screen readers alike."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.matching import NO_PARTNER
+from napari_panoptic.evaluation.outcomes import Outcomes
+from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.viewer import styles
+
+
+@dataclass(frozen=True)
+class ObjectFacts:
+    """What is known about one object, undefined figures as NaN.
+
+    Parameters
+    ----------
+    side, id, class_name
+        Which object. `side_name` is the annotation or the team.
+    side_name
+        "reference", or the team's name.
+    status, cause
+        What became of it and why; None where it was not evaluated.
+    partner_id, partner_class
+        The matched object on the other side, or None.
+    iou
+        IoU with the partner; without one the best IoU with any object.
+    hausdorff_px, hausdorff_um
+        Distance between the outlines.
+    area_px
+        Area in px.
+    """
+
+    side: Side
+    side_name: str
+    id: int
+    class_name: str
+    status: Status | None = None
+    cause: Cause = Cause.NONE
+    partner_id: int | None = None
+    partner_class: str | None = None
+    iou: float = float("nan")
+    hausdorff_px: float = float("nan")
+    hausdorff_um: float = float("nan")
+    area_px: int | None = None
+
+    @property
+    def title(self) -> str:
+        """Name the object: side, id and class."""
+        return f"{self.side_name} {self.id} · {self.class_name}"
+
+    @property
+    def verdict(self) -> str:
+        """Say what became of it, and why."""
+        if self.status is None:
+            return "not evaluated"
+        words = styles.STATUS_WORDS[self.status]
+        if self.status is Status.MISCLASSIFIED and self.partner_class:
+            across = "predicted" if self.side is Side.REFERENCE else "annotated"
+            return f"{words}: {across} as {self.partner_class}"
+        return f"{words}: {self.cause}" if self.cause is not Cause.NONE else words
+
+    @property
+    def explanation(self) -> str:
+        """Say in one sentence what status and cause mean."""
+        if self.status is None:
+            return "There is nothing to compare it with."
+        return styles.CAUSE_MEANINGS[self.cause] or styles.STATUS_MEANINGS[self.status]
+
+    def figures(self) -> list[tuple[str, str]]:
+        """List names and values of its figures, for people."""
+        if self.status is None:
+            return []
+        partner = styles.UNDEFINED
+        if self.partner_id is not None:
+            partner = f"{self.partner_id} · {self.partner_class}"
+        distance = styles.length_text(self.hausdorff_px)
+        if self.hausdorff_um == self.hausdorff_um:  # NaN where the pixel size is unknown
+            distance += f" ({styles.length_text(self.hausdorff_um, 'µm')})"
+        rows = [
+            ("Partner", partner),
+            ("IoU" if self.partner_id is not None else "Best IoU", styles.ratio_text(self.iou)),
+            ("HD", distance),
+        ]
+        if self.area_px is not None:
+            rows.append(("Area", f"{styles.count_text(self.area_px)}{styles.THIN_SPACE}px"))
+        return rows
+
+
+def object_facts(
+    labels: LabelImage, outcomes: Outcomes | None, side: Side, row: int, *, side_name: str
+) -> ObjectFacts:
+    """Collect what is known about one object.
+
+    Parameters
+    ----------
+    labels
+        The label image of its side.
+    outcomes
+        What became of the objects, or None.
+    side, row
+        Which object.
+    side_name
+        What to call its side.
+    """
+    names = labels.class_names
+    class_name = names[labels.class_index[row] - 1]
+    if outcomes is None:
+        return ObjectFacts(side, side_name, int(labels.ids[row]), class_name)
+    own, other = outcomes.side(side), outcomes.other(side)
+    partner = int(own.partner[row])
+    matched = partner != NO_PARTNER
+    distance = float(own.hausdorff_px[row])
+    return ObjectFacts(
+        side=side,
+        side_name=side_name,
+        id=int(own.ids[row]),
+        class_name=class_name,
+        status=STATUSES[own.status[row]],
+        cause=CAUSES[own.cause[row]],
+        partner_id=int(other.ids[partner]) if matched else None,
+        partner_class=names[other.class_index[partner] - 1] if matched else None,
+        iou=float(own.iou[row]),
+        hausdorff_px=distance,
+        hausdorff_um=distance * (float("nan") if outcomes.mpp is None else outcomes.mpp),
+        area_px=int(own.area_px[row]),
+    )
+
+
+def hover_html(facts: ObjectFacts) -> str:
+    """Write the facts as rich text for a tooltip."""
+    head = f"<b>{html.escape(facts.title)}</b><br>{_chip(facts.status)}{html.escape(facts.verdict)}"
+    rows = "".join(
+        f"<tr><td>{html.escape(name)}&nbsp;&nbsp;</td><td>{html.escape(value)}</td></tr>"
+        for name, value in facts.figures()
+    )
+    table = f"<table cellspacing='0'>{rows}</table>" if rows else ""
+    return f"<div style='white-space:pre'>{head}</div>{table}"
+
+
+def _chip(status: Status | None) -> str:
+    if status is None:
+        return ""
+    colour = styles.hex_colour(styles.STATUS_COLOURS[status])
+    return f"<span style='color:{colour}'>■</span> "

@@ -1,0 +1,107 @@
+"""The desk in a window of its own, for the command line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import napari
+from qtpy.QtCore import QCoreApplication, QEventLoop
+from qtpy.QtWidgets import QApplication
+
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+
+PREFERRED_SIZE = (1600, 1000)
+"""Width and height of the window, where the screen is large enough."""
+PATIENCE_S = 300.0
+"""How long a picture may take before something must be wrong."""
+REPAINT_S = 0.5
+"""How long the canvas gets to draw what was set last."""
+
+
+def run_view(
+    cohort_path: Path,
+    *,
+    region: str | None = None,
+    screenshot: Path | None = None,
+    settings: EvaluationSettings | None = None,
+) -> int:
+    """Open a cohort in a window, and stay until it is closed.
+
+    Parameters
+    ----------
+    cohort_path
+        The cohort's folder.
+    region
+        The region to start with; the first where None.
+    screenshot
+        Where to save a picture of the whole window: it is then taken as soon
+        as everything is loaded, and the window is closed.
+    settings
+        How to evaluate; the default protocol where None.
+
+    Returns
+    -------
+    int
+        0.
+
+    Raises
+    ------
+    PanopticError
+        For a folder that is no cohort, an unknown region, or a picture that
+        cannot be taken.
+    """
+    cohort = open_cohort(cohort_path)
+    if region is not None:
+        cohort.region(region)
+    viewer = napari.Viewer(title=f"{cohort.name} · napari-panoptic")
+    viewer.window.resize(*_window_size())
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort, region=region, settings=settings)
+    if screenshot is None:
+        napari.run()
+        return 0
+    try:
+        _take_picture(viewer, desk, screenshot)
+    finally:
+        viewer.close()
+    return 0
+
+
+def _window_size() -> tuple[int, int]:
+    screen = QApplication.primaryScreen()
+    if screen is None:
+        return PREFERRED_SIZE
+    free = screen.availableGeometry()
+    return min(PREFERRED_SIZE[0], free.width()), min(PREFERRED_SIZE[1], free.height())
+
+
+def _take_picture(viewer: napari.Viewer, desk: Desk, path: Path) -> None:
+    _process_events(lambda: desk.is_settled, PATIENCE_S)
+    if not desk.is_settled:
+        raise PanopticError(
+            f"the cohort was not loaded within {PATIENCE_S:.0f} s; open it without a screenshot "
+            "to see how far it comes"
+        )
+    if desk.link is not None:
+        desk.link.select_failure()
+    _process_events(lambda: False, REPAINT_S)
+    try:
+        viewer.screenshot(str(path), canvas_only=False, flash=False)
+    except OSError as error:
+        raise PanopticError(
+            f"the picture cannot be saved: {error.strerror or error}; choose another place",
+            path=path,
+        ) from error
+
+
+def _process_events(done: Callable[[], bool], seconds: float) -> None:
+    """Let the window live until something is so, at most for some time."""
+    end = time.monotonic() + seconds
+    while not done() and time.monotonic() < end:
+        QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+        time.sleep(0.005)

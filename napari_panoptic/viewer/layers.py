@@ -1,0 +1,222 @@
+"""From label images and outcomes to what layers hold. Pure: arrays in, arrays out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.outcomes import SideOutcomes
+from napari_panoptic.regions import ClassScheme
+from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.styles import ColourBy
+
+MAX_OBJECTS = styles.LUT_LENGTH - 1
+"""Objects of one side that can have a colour each."""
+
+HATCH_SPACING_PX = 14
+"""Distance between hatch lines over ambiguous areas."""
+
+HATCH_COLOUR = (0.1, 0.1, 0.1, 0.75)
+"""RGBA of hatch lines."""
+
+SELECTED, SELECTED_EDGE, PARTNER, PARTNER_EDGE = 1, 2, 3, 4
+"""Values in an emphasis image: two rings around the object, and around its partner."""
+
+EMPHASIS_COLOURS: dict[int, tuple[float, float, float, float]] = {
+    0: (0.0, 0.0, 0.0, 0.0),
+    SELECTED: (1.0, 1.0, 1.0, 1.0),
+    SELECTED_EDGE: (0.0, 0.0, 0.0, 1.0),
+    PARTNER: (1.0, 1.0, 1.0, 0.8),
+    PARTNER_EDGE: (0.0, 0.0, 0.0, 0.55),
+}
+"""RGBA of these values: white stands out on nuclei, black on pale tissue."""
+
+DASHES_PER_RING = 3
+"""Length of the dashes of a partner's ring, in ring widths."""
+
+
+@dataclass(frozen=True)
+class PixelSize:
+    """How large a pixel is in the world of the viewer.
+
+    Parameters
+    ----------
+    scale
+        World units per pixel, (y, x).
+    units
+        Their names: micrometres where known, else pixels.
+    """
+
+    scale: tuple[float, float]
+    units: tuple[str, str]
+
+    @classmethod
+    def from_mpp(cls, mpp: float | None) -> PixelSize:
+        """Take micrometres per pixel, or None where unknown."""
+        if mpp is None:
+            return cls((1.0, 1.0), ("pixel", "pixel"))
+        return cls((mpp, mpp), ("micrometer", "micrometer"))
+
+    def to_world(self, point_yx_px: tuple[float, float]) -> tuple[float, float]:
+        """Turn a pixel position into a world position."""
+        return point_yx_px[0] * self.scale[0], point_yx_px[1] * self.scale[1]
+
+    def to_px(self, point_yx: tuple[float, float]) -> tuple[int, int]:
+        """Turn a world position into the pixel that it lies in."""
+        y, x = (math.floor(p / s + 0.5) for p, s in zip(point_yx, self.scale, strict=True))
+        return y, x
+
+
+@dataclass(frozen=True, eq=False)
+class Emphasis:
+    """A small picture that marks the selected object and its partner.
+
+    Parameters
+    ----------
+    image
+        uint8 (y, x): rings, as named by the constants of this module.
+    origin_yx_px
+        Where its upper left corner lies in the region.
+    """
+
+    image: NDArray[np.uint8]
+    origin_yx_px: tuple[int, int]
+
+
+def label_data(labels: LabelImage) -> NDArray[np.uint16]:
+    """Give the image that a labels layer shows: label ``k`` is the object of row ``k - 1``.
+
+    16 bits, because the graphics card then looks the colours up itself.
+    Beyond 65,535 objects labels start over at 1: their colours are then those
+    of the first ones, which `too_many_objects` tells.
+    """
+    if len(labels) <= MAX_OBJECTS:
+        return labels.index.astype(np.uint16)
+    wrapped = (labels.index - 1) % MAX_OBJECTS + 1
+    return np.where(labels.index == 0, 0, wrapped).astype(np.uint16)
+
+
+def too_many_objects(labels: LabelImage) -> bool:
+    """Tell whether there are more objects than colours."""
+    return len(labels) > MAX_OBJECTS
+
+
+def object_lut(
+    labels: LabelImage,
+    outcomes: SideOutcomes | None,
+    scheme: ClassScheme,
+    colour_by: ColourBy,
+) -> NDArray[np.float32]:
+    """Colour the objects of one side.
+
+    Parameters
+    ----------
+    labels
+        The objects.
+    outcomes
+        What became of them; None where they were not evaluated: coloured by
+        status they are then all of one neutral colour.
+    scheme
+        The classes and their colours.
+    colour_by
+        What colours tell.
+
+    Returns
+    -------
+    float32 (65536, 4): RGBA of each label.
+    """
+    if colour_by is ColourBy.CLASS:
+        return styles.class_lut(labels.class_index, scheme.colours)
+    if outcomes is None:
+        return styles.neutral_lut(len(labels))
+    return styles.status_lut(outcomes.status)
+
+
+def hatching(mask: NDArray[np.bool_], *, spacing_px: int = HATCH_SPACING_PX) -> NDArray[np.uint8]:
+    """Draw diagonal lines and an outline over an area.
+
+    Parameters
+    ----------
+    mask
+        bool (y, x): the area.
+    spacing_px
+        Distance between lines along a row.
+
+    Returns
+    -------
+    uint8 (y, x): 1 on lines and outline, 0 elsewhere.
+    """
+    y, x = np.ogrid[: mask.shape[0], : mask.shape[1]]
+    lines = (y + x) % spacing_px == 0
+    inner = ndimage.binary_erosion(mask, iterations=2, border_value=1)
+    drawn: NDArray[np.uint8] = (mask & (lines | ~inner)).astype(np.uint8)
+    return drawn
+
+
+def emphasis(
+    own: LabelImage,
+    row: int,
+    *,
+    box: NDArray[np.int32],
+    other: LabelImage | None = None,
+    partner_row: int = -1,
+    partner_box: NDArray[np.int32] | None = None,
+    ring_px: int = 2,
+) -> Emphasis:
+    """Draw a ring around an object and a dashed one around its partner.
+
+    The rings lie outside the objects, so that their own outlines stay visible.
+
+    Parameters
+    ----------
+    own, row
+        The object.
+    box
+        Its bounding box: y0, x0, y1, x1, half open.
+    other, partner_row, partner_box
+        Its partner, where it has one.
+    ring_px
+        Width of the inner, light ring; the outer, dark one is about as wide.
+    """
+    reach = 2 * ring_px
+    boxes = [box] if partner_box is None else [box, partner_box]
+    y0, x0 = np.min(boxes, axis=0)[:2] - reach
+    y1, x1 = np.max(boxes, axis=0)[2:] + reach
+    window = int(y0), int(x0), int(y1), int(x1)
+    image = np.zeros((window[2] - window[0], window[3] - window[1]), np.uint8)
+    if other is not None and partner_row >= 0:
+        mask = _cut(other, partner_row, window)
+        _draw_rings(image, mask, ring_px, PARTNER, PARTNER_EDGE)
+        image[~_dashes(image.shape, DASHES_PER_RING * ring_px)] = 0
+    _draw_rings(image, _cut(own, row, window), ring_px, SELECTED, SELECTED_EDGE)
+    return Emphasis(image, (window[0], window[1]))
+
+
+def _cut(labels: LabelImage, row: int, window: tuple[int, int, int, int]) -> NDArray[np.bool_]:
+    """Cut the mask of an object out; what lies beyond the image is background."""
+    y0, x0, y1, x1 = window
+    height, width = labels.shape
+    mask = np.zeros((y1 - y0, x1 - x0), bool)
+    inside = labels.index[max(y0, 0) : min(y1, height), max(x0, 0) : min(x1, width)] == row + 1
+    top, left = max(-y0, 0), max(-x0, 0)
+    mask[top : top + inside.shape[0], left : left + inside.shape[1]] = inside
+    return mask
+
+
+def _draw_rings(
+    image: NDArray[np.uint8], mask: NDArray[np.bool_], width: int, ring: int, edge: int
+) -> None:
+    distance = ndimage.distance_transform_edt(~mask)
+    image[(distance > width) & (distance <= 1.7 * width + 0.5)] = edge
+    image[(distance > 0) & (distance <= width)] = ring
+
+
+def _dashes(shape: tuple[int, ...], length: int) -> NDArray[np.bool_]:
+    y, x = np.ogrid[: shape[0], : shape[1]]
+    dashes: NDArray[np.bool_] = ((y // length) + (x // length)) % 2 == 0
+    return dashes

@@ -1,0 +1,439 @@
+"""Where session and viewer are connected, and where that is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from napari.components import ViewerModel
+from napari.utils.notifications import show_error, show_warning
+from psygnal import SignalInstance
+from qtpy.QtCore import QTimer
+from qtpy.QtGui import QCursor
+from qtpy.QtWidgets import QToolTip
+
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.matching import NO_PARTNER
+from napari_panoptic.evaluation.settings import EvaluationSettings, Matching
+from napari_panoptic.evaluation.vocabulary import Side, Status
+from napari_panoptic.pipeline import RegionSummary
+from napari_panoptic.regions import Source
+from napari_panoptic.session import RegionSnapshot, Selection, Session
+from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
+from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
+from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter
+from napari_panoptic.viewer.scene import Pointed, Scene
+from napari_panoptic.viewer.styles import ColourBy, Look, count_text
+from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
+from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
+from napari_panoptic.viewer.widgets.navigator import Navigator
+from napari_panoptic.viewer.widgets.notes import NotesDialog
+from napari_panoptic.viewer.widgets.object_table import ObjectTable
+from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
+from napari_panoptic.viewer.work import RegionLoader, SummaryWork
+
+HOVER_DELAY_MS = 120
+"""How long the mouse rests before it is told what lies under it."""
+ZOOM_DELAY_MS = 200
+"""How long a zoom rests before outlines follow it."""
+CLICK_TOLERANCE_PX = 3
+"""A press that moves further than this is a drag, not a click."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """The widgets of a desk."""
+
+    navigator: Navigator
+    settings: SettingsPanel
+    metrics: MetricsPanel
+    objects: ObjectTable
+    title: TitleStrip
+    legend: LegendStrip
+    notes: NotesDialog
+
+
+class Link:
+    """Keeps one session, one viewer and one set of panels in step.
+
+    The session tells what is so; layers and panels show it; what somebody does
+    to them goes to the session and nowhere else. Panels show without telling,
+    so that nothing runs in circles.
+
+    Parameters
+    ----------
+    viewer
+        The napari viewer.
+    session
+        The live state.
+    panels
+        The widgets.
+    """
+
+    def __init__(self, viewer: ViewerModel, session: Session, panels: Panels) -> None:
+        self._viewer = viewer
+        self._session = session
+        self._panels = panels
+        self._wanted_region: str | None = None
+        self._bound_keys: dict[str, Any] = {}
+        self._hover = QTimer(panels.title)
+        self._hover.setSingleShot(True)
+        self._hover.setInterval(HOVER_DELAY_MS)
+        self._zoomed = QTimer(panels.title)
+        self._zoomed.setSingleShot(True)
+        self._zoomed.setInterval(ZOOM_DELAY_MS)
+        self._pointed: list[Pointed] = []
+        self.scene = Scene(viewer)
+        self.loader = RegionLoader(session)
+        self.summary = SummaryWork(session)
+        self._table = self._connections()
+        self._connect()
+        self._show_session()
+
+    def start(self, region: str | None = None) -> None:
+        """Load a region (the first where None) and evaluate the cohort behind it."""
+        self.summary.start()
+        if region is None and not self._session.cohort.regions:
+            return
+        self._request(region=region)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is being loaded or evaluated."""
+        return not (self.loader.is_busy or self.summary.is_busy)
+
+    def close(self) -> None:
+        """Undo every connection and stop all work; touches no widget."""
+        for signal, slot in self._table:
+            signal.disconnect(slot)
+        self._table = []
+        self._viewer.scene.camera.events.zoom.disconnect(self._on_zoom)
+        self.loader.close()
+        self.summary.stop()
+        for callbacks, callback in (
+            (self._viewer.mouse_drag_callbacks, self._on_press),
+            (self._viewer.mouse_move_callbacks, self._on_move),
+        ):
+            if callback in callbacks:
+                callbacks.remove(callback)
+        for key, earlier in self._bound_keys.items():
+            self._viewer.bind_key(key, None)
+            if earlier is not None:
+                self._viewer.bind_key(key, earlier)
+        self._bound_keys = {}
+        self.scene.release()
+
+    def select_failure(self, step: int = 1) -> None:
+        """Select the next (1) or previous (-1) failure in the order of the table."""
+        chosen = self._session.selection
+        current = None if chosen is None else (chosen.side, chosen.row)
+        self._panels.objects.step_failure(step, current)
+
+    def _connections(self) -> list[tuple[SignalInstance, Callable[..., None]]]:
+        """Give the one table of who listens to whom."""
+        session, panels = self._session, self._panels
+        return [
+            # What is so, and who shows it.
+            (session.region_changed, self._show_region),
+            (session.team_changed, self._show_team),
+            (session.settings_changed, self._show_settings),
+            (session.selection_changed, self._show_selection),
+            (session.summary_changed, panels.navigator.show_summary),
+            (self.loader.busy_changed, self._show_busy),
+            (self.loader.failed, self._on_failure),
+            (self.summary.progressed, panels.navigator.show_progress),
+            # What somebody does, and where it goes.
+            (panels.navigator.region_chosen, self._on_region_chosen),
+            (panels.navigator.team_chosen, session.set_team),
+            (panels.navigator.next_wanted, self._on_next_region),
+            (panels.navigator.previous_wanted, self._on_previous_region),
+            (panels.navigator.stop_wanted, self.summary.stop),
+            (panels.settings.team_chosen, session.set_team),
+            (panels.settings.source_chosen, self._on_source_chosen),
+            (panels.settings.settings_chosen, self._on_settings_chosen),
+            (panels.objects.object_selected, self._on_row_selected),
+            (panels.objects.centre_wanted, self._on_centre_wanted),
+            (panels.legend.chip_clicked, self._on_chip),
+            (panels.legend.look_chosen, self._set_look),
+            (panels.title.notes_clicked, self._on_notes),
+        ]
+
+    def _connect(self) -> None:
+        for signal, slot in self._table:
+            signal.connect(slot)
+        self._hover.timeout.connect(self._show_hover)
+        self._zoomed.timeout.connect(self.scene.follow_zoom)
+        self._viewer.scene.camera.events.zoom.connect(self._on_zoom)
+        self._viewer.mouse_drag_callbacks.append(self._on_press)
+        self._viewer.mouse_move_callbacks.append(self._on_move)
+        keys: dict[str, Callable[[], None]] = {
+            "n": self.select_failure,
+            "Shift-n": lambda: self.select_failure(-1),
+            "j": self._on_next_region,
+            "k": self._on_previous_region,
+            "h": self._cycle_display,
+            "q": self._toggle_colours,
+            "w": self._centre_selected,
+        }
+        for key, action in keys.items():
+            earlier = self._viewer.bind_key(key, lambda _viewer, a=action: a(), overwrite=True)
+            self._bound_keys[key] = earlier if callable(earlier) else None
+
+    # What is so, and who shows it.
+
+    def _show_session(self) -> None:
+        session, panels = self._session, self._panels
+        panels.navigator.show_cohort(session.cohort, session.summaries)
+        panels.navigator.show_team(session.team)
+        panels.settings.show_cohort(session.cohort)
+        panels.settings.show_team(session.team)
+        panels.settings.show_settings(session.settings, session.protocol, session.source)
+        panels.legend.show_look(self.scene.look)
+        self._show_figures()
+
+    def _show_region(self, snapshot: RegionSnapshot) -> None:
+        session, panels = self._session, self._panels
+        self._pointed = []
+        self.scene.show(snapshot, session.cohort.scheme, session.team)
+        for team, evaluation in snapshot.evaluations.items():
+            line = RegionSummary(snapshot.region.name, team, evaluation.counts, evaluation.metrics)
+            session.add_summary(line)
+        panels.navigator.show_region(snapshot.region.name)
+        panels.settings.show_settings(session.settings, session.protocol, session.source)
+        panels.title.show_notes(len(snapshot.findings))
+        panels.notes.show_findings(snapshot.region.name, snapshot.findings)
+        self._show_figures()
+        self._show_selection(session.selection)
+        if any(too_many_objects(labels) for labels in snapshot.predictions.values()):
+            show_warning(
+                f"{snapshot.region.name} has more objects than can have a colour each "
+                f"({count_text(MAX_OBJECTS)}); colours of the others are not right, "
+                "figures and table are"
+            )
+
+    def _show_team(self, name: str) -> None:
+        self._pointed = []
+        self.scene.set_team(name)
+        self._panels.navigator.show_team(name)
+        self._panels.settings.show_team(name)
+        self._show_figures()
+
+    def _show_settings(self, settings: EvaluationSettings) -> None:
+        self._panels.settings.show_settings(settings, self._session.protocol, self._session.source)
+
+    def _show_figures(self) -> None:
+        """Show what belongs to the current region and team."""
+        session, panels = self._session, self._panels
+        snapshot, evaluation = session.snapshot, session.evaluation
+        outcomes = None if evaluation is None else evaluation.outcomes
+        panels.metrics.show_evaluation(evaluation, session.cohort.scheme)
+        panels.objects.show_outcomes(outcomes)
+        panels.title.show_title(
+            self._title_parts(snapshot), None if evaluation is None else evaluation.metrics.pq
+        )
+        self._show_counts()
+
+    def _show_counts(self) -> None:
+        session = self._session
+        snapshot, evaluation = session.snapshot, session.evaluation
+        self._panels.legend.show_counts(
+            None if evaluation is None else evaluation.outcomes,
+            None if snapshot is None else snapshot.reference,
+            None if snapshot is None else snapshot.predictions.get(session.team or ""),
+            session.cohort.scheme,
+        )
+
+    def _title_parts(self, snapshot: RegionSnapshot | None) -> list[str]:
+        if snapshot is None:
+            return [self._session.cohort.name]
+        settings = snapshot.settings
+        rule = str(settings.matching)
+        if settings.matching is Matching.STRICT_IOU:
+            rule = f"IoU > {settings.iou_threshold:g}"
+            if settings.one_to_one_enforced:
+                rule += " (one to one enforced)"
+        team = self._session.team or "no team"
+        if self._session.evaluation is None:
+            team += " (not evaluated)"
+        return [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
+
+    def _show_selection(self, selection: Selection | None) -> None:
+        self.scene.emphasise(selection)
+        self._panels.objects.select(None if selection is None else (selection.side, selection.row))
+        facts = None
+        if selection is not None:
+            facts = self._facts(Pointed(selection.team, selection.side, selection.row))
+            self.scene.centre(selection, only_if_hidden=True)
+        self._panels.title.show_selected(facts)
+
+    def _show_busy(self, busy: bool) -> None:
+        self._panels.title.show_busy(busy)
+        self.summary.hold(busy)
+
+    def _on_failure(self, error: PanopticError) -> None:
+        show_error(str(error))
+        snapshot = self._session.snapshot
+        if snapshot is not None:
+            self._wanted_region = snapshot.region.name
+            self._panels.navigator.show_region(snapshot.region.name)
+
+    # What somebody does, and where it goes.
+
+    def _request(self, *, region: str | None = None, **changes: Any) -> None:
+        """Ask the session for something; the region last asked for stays asked for."""
+        try:
+            request = self._session.request(region_name=region or self._wanted_region, **changes)
+        except PanopticError as error:
+            show_error(str(error))
+            return
+        self._wanted_region = request.region
+        self.loader.load(request)
+
+    def _on_region_chosen(self, name: str) -> None:
+        self._request(region=name)
+
+    def _on_next_region(self) -> None:
+        self._request(region=self._neighbour(1))
+
+    def _on_previous_region(self) -> None:
+        self._request(region=self._neighbour(-1))
+
+    def _neighbour(self, step: int) -> str | None:
+        """Name the region before or after the one last asked for, even if it is not there yet."""
+        names = [region.name for region in self._session.cohort.regions]
+        if self._wanted_region not in names:
+            return names[0] if names else None
+        return names[(names.index(self._wanted_region) + step) % len(names)]
+
+    def _on_source_chosen(self, source: Source | None) -> None:
+        self._request(source=source)
+        self.summary.start()
+
+    def _on_settings_chosen(self, settings: EvaluationSettings) -> None:
+        if settings != self._session.settings:
+            self._request(settings=settings)
+            self.summary.start()
+
+    def _on_row_selected(self, side: Side, row: int) -> None:
+        self._session.select_row(side, row)
+
+    def _on_centre_wanted(self, side: Side, row: int) -> None:
+        self._session.select_row(side, row)
+        self._centre_selected()
+
+    def _centre_selected(self) -> None:
+        if self._session.selection is not None:
+            self.scene.centre(self._session.selection)
+
+    def _on_chip(self, side: Side, word: str) -> None:
+        """List only the objects of a legend entry; the same one again lists all."""
+        key = "statuses" if word in set(Status) else "classes"
+        wanted = ObjectFilter(
+            sides=frozenset({SIDE_WORDS[SIDES.index(side)]}), **{key: frozenset({word})}
+        )
+        is_on = self._panels.objects.model.filter == wanted
+        self._panels.objects.set_filter(ObjectFilter() if is_on else wanted)
+
+    def _set_look(self, look: Look) -> None:
+        self.scene.set_look(look)
+        self._panels.legend.show_look(look)
+        self._show_counts()
+
+    def _cycle_display(self) -> None:
+        self._set_look(replace(self.scene.look, display=self.scene.look.display.following))
+
+    def _toggle_colours(self) -> None:
+        by_status = self.scene.look.colour_by is ColourBy.STATUS
+        other = ColourBy.CLASS if by_status else ColourBy.STATUS
+        self._set_look(replace(self.scene.look, colour_by=other))
+
+    def _on_notes(self) -> None:
+        self._panels.notes.show()
+        self._panels.notes.raise_()
+
+    def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
+        """Select what is clicked; a drag moves the view as ever."""
+        start, position = event.pos, tuple(event.position)
+        is_plain = event.button == 1 and not event.modifiers and self._is_panning()
+        furthest = 0.0
+        yield
+        while event.type == "mouse_move":
+            furthest = max(furthest, *(abs(a - b) for a, b in zip(event.pos, start, strict=True)))
+            yield
+        if is_plain and furthest <= CLICK_TOLERANCE_PX:
+            self._select_at(self.scene.objects_at(position))
+
+    def _is_panning(self) -> bool:
+        """Tell whether the mouse is free, and not painting or transforming a layer."""
+        active = self._viewer.layers.selection.active
+        return active is None or str(active.mode) == "pan_zoom"
+
+    def _select_at(self, found: list[Pointed]) -> None:
+        """Select the topmost object; clicked again, the one beneath it."""
+        if not found:
+            self._session.select(None)
+            return
+        chosen = self._session.selection
+        current = None if chosen is None else (chosen.side, chosen.row)
+        places = [(pointed.side, pointed.row) for pointed in found]
+        start = places.index(current) + 1 if current in places else 0
+        pointed = found[start % len(found)]
+        if pointed.team is not None and pointed.team != self._session.team:
+            self._session.set_team(pointed.team)
+        self._session.select_row(pointed.side, pointed.row)
+
+    def _on_move(self, _viewer: Any, event: Any) -> None:
+        pointed = self.scene.objects_at(event.position)
+        if pointed != self._pointed:
+            self._pointed = pointed
+            QToolTip.hideText()
+        if pointed:
+            self._hover.start()
+        else:
+            self._hover.stop()
+
+    def _on_zoom(self) -> None:
+        self._zoomed.start()
+
+    def _show_hover(self) -> None:
+        if not self._viewer.mouse_over_canvas:
+            return
+        text = self.hover_text(self._pointed)
+        if text:
+            QToolTip.showText(QCursor.pos(), text)
+
+    def hover_text(self, pointed: list[Pointed]) -> str:
+        """Describe what lies under the mouse; partners are told once."""
+        told: list[Pointed] = []
+        for candidate in pointed:
+            if not any(self._are_partners(candidate, other) for other in told):
+                told.append(candidate)
+        facts = [self._facts(candidate) for candidate in told]
+        return "<hr>".join(hover_html(fact) for fact in facts if fact is not None)
+
+    def _are_partners(self, one: Pointed, other: Pointed) -> bool:
+        snapshot = self._session.snapshot
+        team = one.team or other.team or ""
+        if snapshot is None or one.side is other.side or team not in snapshot.evaluations:
+            return False
+        partner = snapshot.evaluations[team].outcomes.side(one.side).partner[one.row]
+        return bool(partner != NO_PARTNER and partner == other.row)
+
+    def _facts(self, pointed: Pointed) -> ObjectFacts | None:
+        snapshot = self._session.snapshot
+        if snapshot is None:
+            return None
+        team = pointed.team or self._session.team or ""
+        evaluation = snapshot.evaluations.get(team)
+        is_reference = pointed.side is Side.REFERENCE
+        labels = snapshot.reference if is_reference else snapshot.predictions.get(team)
+        if labels is None or pointed.row >= len(labels):
+            return None
+        return object_facts(
+            labels,
+            None if evaluation is None else evaluation.outcomes,
+            pointed.side,
+            pointed.row,
+            side_name="reference" if is_reference else team,
+        )

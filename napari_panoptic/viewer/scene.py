@@ -1,0 +1,479 @@
+"""The layers of the desk: made, filled, coloured and found again in one place.
+
+Only layers that the scene made itself are ever touched. One that was deleted by
+hand is made again when the next region is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from napari.components import ViewerModel
+from napari.layers import Image, Labels, Layer
+from numpy.typing import NDArray
+
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.matching import NO_PARTNER
+from napari_panoptic.evaluation.outcomes import Outcomes
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.slides import SlideImage
+from napari_panoptic.regions import ClassScheme
+from napari_panoptic.session import RegionSnapshot, Selection
+from napari_panoptic.viewer import layers as contents
+from napari_panoptic.viewer.layers import PixelSize
+from napari_panoptic.viewer.recolour import label_colours, set_colours
+from napari_panoptic.viewer.styles import ColourBy, Display, Look
+
+ROLE = "napari-panoptic role"
+"""Key in a layer's metadata that marks it as one of the desk's."""
+IMAGE = "image"
+AMBIGUOUS = "ambiguous areas"
+REFERENCE = "reference"
+SELECTED = "selected object"
+_TEAM = "team: "
+
+MARGIN = 0.02
+"""Empty border around a region that fills the canvas, as a share of the canvas."""
+SMALL_SHARE, COMFORTABLE_SHARE = 0.05, 0.1
+"""Centring zooms in on an object below the first share of the canvas, to the second."""
+RING_ON_SCREEN_PX = 3.5
+"""Width of each ring around the selected object, on the screen."""
+MAX_RING_PX = 8
+"""The same in the image, where it is seen from far away."""
+
+
+@dataclass(frozen=True)
+class Pointed:
+    """An object that lies under a point.
+
+    Parameters
+    ----------
+    team
+        The team whose layer it is on; None on the reference layer.
+    side
+        Reference or prediction.
+    row
+        Its 0-based row.
+    """
+
+    team: str | None
+    side: Side
+    row: int
+
+
+class Scene:
+    """The desk's layers in one viewer.
+
+    Parameters
+    ----------
+    viewer
+        The viewer; layers of others in it are left alone.
+    """
+
+    def __init__(self, viewer: ViewerModel) -> None:
+        self._viewer = viewer
+        self._layers: dict[str, Layer] = {}
+        self._contents: dict[str, object] = {}
+        self._colours: dict[str, tuple[object, object, ColourBy]] = {}
+        self._set_visible: dict[str, bool] = {}
+        self._closed_eyes: set[str] = set()
+        self._snapshot: RegionSnapshot | None = None
+        self._scheme: ClassScheme | None = None
+        self._team: str | None = None
+        self._emphasised: Selection | None = None
+        self._look = Look()
+
+    @property
+    def look(self) -> Look:
+        """How objects are drawn at the moment."""
+        return self._look
+
+    def show(self, snapshot: RegionSnapshot, scheme: ClassScheme, team: str | None) -> None:
+        """Fill the layers with a snapshot; what did not change is left as it is.
+
+        Parameters
+        ----------
+        snapshot
+            What there is to show.
+        scheme
+            The classes and their colours.
+        team
+            The team whose objects are visible.
+        """
+        previous = self._snapshot
+        self._snapshot, self._scheme, self._team = snapshot, scheme, team
+        self.emphasise(None)
+        self._drop_other_teams(snapshot)
+        self._fill_image(snapshot.image)
+        self._fill_ambiguous(snapshot.ambiguous)
+        for role, name, labels in self._object_contents(snapshot):
+            self._fill_objects(role, name, labels)
+        self._arrange()
+        self._activate()
+        if previous is None:
+            self._viewer.canvas.overlays.scale_bar.visible = snapshot.mpp is not None
+        if previous is None or previous.region != snapshot.region:
+            self.fit()
+        self._apply_look()
+
+    def set_team(self, team: str | None) -> None:
+        """Show the objects of another team."""
+        self._team = team
+        self.emphasise(None)
+        self._apply_look()
+
+    def set_look(self, look: Look) -> None:
+        """Draw objects in another way."""
+        changed = look.display is not self._look.display
+        self._look = look
+        if changed:
+            self._closed_eyes.clear()
+            self._set_visible.clear()  # asking for another display overrules closed eyes
+        self._apply_look()
+
+    def objects_at(self, position: Sequence[float]) -> list[Pointed]:
+        """List the objects under a world position, those on the topmost layer first.
+
+        Only layers that can be seen count.
+        """
+        if self._snapshot is None:
+            return []
+        y, x = self._pixels.to_px((position[-2], position[-1]))
+        height, width = self._snapshot.shape
+        if not (0 <= y < height and 0 <= x < width):
+            return []
+        found: list[tuple[int, Pointed]] = []
+        for role, name, labels in self._object_contents(self._snapshot):
+            layer = self._mine(role)
+            if layer is None or labels is None or not layer.visible or not labels.index[y, x]:
+                continue
+            is_reference = role == REFERENCE
+            pointed = Pointed(
+                None if is_reference else name,
+                Side.REFERENCE if is_reference else Side.PREDICTION,
+                int(labels.index[y, x]) - 1,
+            )
+            found.append((self._viewer.layers.index(layer), pointed))
+        return [pointed for _, pointed in sorted(found, key=lambda pair: -pair[0])]
+
+    def emphasise(self, selection: Selection | None) -> None:
+        """Draw rings around the selected object and its partner, or remove them."""
+        self._emphasised = selection
+        layer = self._mine(SELECTED)
+        picture = None if selection is None else self._picture(selection)
+        if picture is None:
+            if layer is not None:
+                _set(layer, "visible", False)
+            return
+        if layer is None:
+            active = self._viewer.layers.selection.active
+            layer = self._add_labels(SELECTED, SELECTED, picture.image)
+            layer.colormap = label_colours(np.array(list(contents.EMPHASIS_COLOURS.values())))
+            self._viewer.layers.selection.active = active
+        layer.visible = False  # nothing is sliced until everything is set
+        layer.data = picture.image
+        self._size(layer)
+        y, x = picture.origin_yx_px
+        layer.translate = self._pixels.to_world((y, x))
+        layer.visible = True
+
+    def centre(self, selection: Selection, *, only_if_hidden: bool = False) -> None:
+        """Bring an object to the middle of the canvas.
+
+        Parameters
+        ----------
+        selection
+            The object.
+        only_if_hidden
+            Leave the view alone where the object can be seen, and the zoom in
+            any case.
+        """
+        box = self._box(selection)
+        if box is None:
+            return
+        y0, x0, y1, x1 = (float(value) for value in box)
+        middle = np.array(self._pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
+        extent = np.array(self._pixels.to_world((y1 - y0, x1 - x0)))
+        camera = self._viewer.scene.camera
+        canvas = self._canvas_size() / camera.zoom
+        beyond = np.abs(middle - camera.center[-2:]) + extent / 2 > canvas / 2
+        if only_if_hidden and not beyond.any():
+            return
+        camera.center = (0.0, float(middle[0]), float(middle[1]))
+        share = float((extent / canvas).max())
+        if not only_if_hidden and share < SMALL_SHARE:
+            camera.zoom = camera.zoom * COMFORTABLE_SHARE / share
+
+    def follow_zoom(self) -> None:
+        """Draw outlines and rings as heavy as they are well seen at the present zoom."""
+        if self._snapshot is not None:
+            self._apply_look()
+            self.emphasise(self._emphasised)
+
+    def fit(self) -> None:
+        """Show the whole region."""
+        if self._snapshot is None:
+            return
+        height, width = self._snapshot.shape
+        middle = self._pixels.to_world(((height - 1) / 2, (width - 1) / 2))
+        camera = self._viewer.scene.camera
+        camera.center = (0.0, *middle)
+        extent = np.array(self._pixels.to_world((height, width)))
+        camera.zoom = (1 - MARGIN) * float(np.min(self._canvas_size() / extent))
+
+    def _canvas_size(self) -> NDArray[np.float64]:
+        """Give height and width of the canvas, or of its cell where there are several."""
+        return np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
+
+    def release(self) -> None:
+        """Let go of the layers; they stay in the viewer as plain layers."""
+        self._layers.clear()
+        self._contents.clear()
+        self._colours.clear()
+        self._set_visible.clear()
+        self._snapshot = None
+
+    @property
+    def _pixels(self) -> PixelSize:
+        return PixelSize.from_mpp(None if self._snapshot is None else self._snapshot.mpp)
+
+    def _object_contents(
+        self, snapshot: RegionSnapshot
+    ) -> list[tuple[str, str, LabelImage | None]]:
+        """List role, name and objects of the reference and of every team."""
+        teams = [(_TEAM + name, name, labels) for name, labels in snapshot.predictions.items()]
+        return [(REFERENCE, REFERENCE, snapshot.reference), *teams]
+
+    def _mine(self, role: str) -> Any | None:
+        """Give the layer of a role, unless somebody deleted it.
+
+        A layer that an earlier scene made is taken over.
+        """
+        layer = self._layers.get(role)
+        if layer is not None and layer not in self._viewer.layers:
+            self._forget(role)
+            layer = None
+        if layer is None:
+            layer = next((at for at in self._viewer.layers if at.metadata.get(ROLE) == role), None)
+            if layer is not None:
+                self._layers[role] = layer
+        return layer
+
+    def _forget(self, role: str) -> None:
+        self._layers.pop(role, None)
+        self._contents.pop(role, None)
+        self._colours.pop(role, None)
+        self._set_visible.pop(role, None)
+
+    def _drop_other_teams(self, snapshot: RegionSnapshot) -> None:
+        wanted = {role for role, _, _ in self._object_contents(snapshot)}
+        for layer in list(self._viewer.layers):
+            role = str(layer.metadata.get(ROLE, ""))
+            if role.startswith(_TEAM) and role not in wanted:
+                self._viewer.layers.remove(layer)
+                self._forget(role)
+
+    def _fill_image(self, image: SlideImage | None) -> None:
+        layer = self._mine(IMAGE)
+        if image is None:
+            if layer is not None:
+                layer.visible = False
+                self._contents.pop(IMAGE, None)
+            return
+        several = len(image.levels) > 1
+        if layer is not None and (layer.multiscale or several):
+            # A layer cannot change between one level and several.
+            self._viewer.layers.remove(layer)
+            self._forget(IMAGE)
+            layer = None
+        data, options, _ = image_layer_data(image)
+        if layer is None:
+            self._layers[IMAGE] = self._viewer.add_layer(Image(data, **options))
+        elif self._contents.get(IMAGE) is not image:
+            was_missing = IMAGE not in self._contents
+            visible = layer.visible or was_missing
+            layer.visible = False
+            layer.data = data
+            self._size(layer)
+            layer.visible = visible
+        self._contents[IMAGE] = image
+
+    def _fill_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
+        layer = self._mine(AMBIGUOUS)
+        if mask is None or not mask.any():
+            if layer is not None:
+                self._viewer.layers.remove(layer)
+                self._forget(AMBIGUOUS)
+            return
+        if layer is None:
+            layer = self._add_labels(AMBIGUOUS, AMBIGUOUS, contents.hatching(mask))
+            layer.colormap = label_colours(np.array([(0, 0, 0, 0), contents.HATCH_COLOUR]))
+        elif self._contents.get(AMBIGUOUS) is not mask:
+            layer.data = contents.hatching(mask)
+            self._size(layer)
+        self._contents[AMBIGUOUS] = mask
+
+    def _fill_objects(self, role: str, name: str, labels: LabelImage | None) -> None:
+        if labels is None:
+            layer = self._mine(role)
+            if layer is not None:
+                self._viewer.layers.remove(layer)
+                self._forget(role)
+            return
+        layer = self._mine(role)
+        if layer is None:
+            layer = self._add_labels(role, name, contents.label_data(labels))
+            layer.visible = False
+        elif self._contents.get(role) is not labels:
+            self._note_closed_eye(role)
+            self._set_visible[role] = False
+            _set(layer, "visible", False)
+            layer.data = contents.label_data(labels)
+            layer.editable = False
+            self._size(layer)
+        self._contents[role] = labels
+
+    def _add_labels(self, role: str, name: str, data: NDArray[Any]) -> Labels:
+        layer = Labels(data, name=name, metadata={ROLE: role})
+        self._size(layer)
+        self._viewer.add_layer(layer)
+        layer.editable = False  # the figures would not follow
+        self._layers[role] = layer
+        return layer
+
+    def _size(self, layer: Layer) -> None:
+        layer.units = self._pixels.units
+        if tuple(layer.scale) != self._pixels.scale:
+            layer.scale = self._pixels.scale
+
+    def _arrange(self) -> None:
+        """Put the own layers in order, wherever those of others are."""
+        teams = sorted(role for role in self._layers if role.startswith(_TEAM))
+        last = -1
+        for role in (IMAGE, AMBIGUOUS, REFERENCE, *teams, SELECTED):
+            layer = self._mine(role)
+            if layer is None:
+                continue
+            place = self._viewer.layers.index(layer)
+            if place < last:
+                self._viewer.layers.move(place, last + 1)
+                place = last
+            last = place
+
+    def _activate(self) -> None:
+        """Make the image active at first: keys and mouse then change no objects."""
+        image = self._mine(IMAGE)
+        if image is not None and self._viewer.layers.selection.active not in (
+            layer for layer in self._viewer.layers if layer not in self._layers.values()
+        ):
+            self._viewer.layers.selection.active = image
+
+    def _apply_look(self) -> None:
+        """Colour, outline and show or hide the object layers."""
+        if self._snapshot is None:
+            return
+        for role, name, labels in self._object_contents(self._snapshot):
+            layer = self._mine(role)
+            if layer is None or labels is None:
+                continue
+            side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
+            is_current = role == REFERENCE or name == self._team
+            if is_current:
+                self._colour(role, layer, labels, side)
+                _set(layer, "contour", self._look.contour(side, self._zoom()))
+                _set(layer, "opacity", self._look.opacity)
+            self._show(role, layer, visible=is_current)
+
+    def _colour(self, role: str, layer: Labels, labels: LabelImage, side: Side) -> None:
+        outcomes = self._outcomes(self._team)
+        own = None if outcomes is None else outcomes.side(side)
+        wanted = (labels, own, self._look.colour_by)
+        if self._scheme is not None and self._colours.get(role) != wanted:
+            set_colours(layer, contents.object_lut(labels, own, self._scheme, self._look.colour_by))
+            self._colours[role] = wanted
+
+    def _show(self, role: str, layer: Layer, *, visible: bool) -> None:
+        """Show or hide a layer; one that somebody hid by hand stays hidden."""
+        self._note_closed_eye(role)
+        hidden = self._look.display is Display.HIDDEN or role in self._closed_eyes
+        _set(layer, "visible", visible and not hidden)
+        self._set_visible[role] = layer.visible
+
+    def _note_closed_eye(self, role: str) -> None:
+        """Notice whether a layer's eye was opened or closed by hand since it was set."""
+        layer = self._mine(role)
+        if layer is None or self._set_visible.get(role) in (None, layer.visible):
+            return
+        (self._closed_eyes.discard if layer.visible else self._closed_eyes.add)(role)
+        self._set_visible[role] = layer.visible
+
+    def _outcomes(self, team: str | None) -> Outcomes | None:
+        if self._snapshot is None or team is None:
+            return None
+        evaluation = self._snapshot.evaluations.get(team)
+        return None if evaluation is None else evaluation.outcomes
+
+    def _labels(self, team: str, side: Side) -> LabelImage | None:
+        if self._snapshot is None:
+            return None
+        if side is Side.REFERENCE:
+            return self._snapshot.reference
+        return self._snapshot.predictions.get(team)
+
+    def _box(self, selection: Selection) -> NDArray[np.int32] | None:
+        outcomes = self._outcomes(selection.team)
+        if outcomes is None or selection.row >= len(outcomes.side(selection.side)):
+            return None
+        box: NDArray[np.int32] = outcomes.side(selection.side).bbox[selection.row]
+        return box
+
+    def _picture(self, selection: Selection) -> contents.Emphasis | None:
+        outcomes, box = self._outcomes(selection.team), self._box(selection)
+        own = self._labels(selection.team, selection.side)
+        if outcomes is None or box is None or own is None:
+            return None
+        partner = int(outcomes.side(selection.side).partner[selection.row])
+        if partner == NO_PARTNER:
+            return contents.emphasis(own, selection.row, box=box, ring_px=self._ring_px())
+        across = Side.PREDICTION if selection.side is Side.REFERENCE else Side.REFERENCE
+        return contents.emphasis(
+            own,
+            selection.row,
+            box=box,
+            other=self._labels(selection.team, across),
+            partner_row=partner,
+            partner_box=outcomes.side(across).bbox[partner],
+            ring_px=self._ring_px(),
+        )
+
+    def _ring_px(self) -> int:
+        """Give the ring width that is well seen at the present zoom."""
+        return int(np.clip(round(RING_ON_SCREEN_PX / self._zoom()), 1, MAX_RING_PX))
+
+    def _zoom(self) -> float:
+        """Tell how large an image pixel is on the screen."""
+        return float(self._viewer.scene.camera.zoom) * self._pixels.scale[0]
+
+
+def _set(layer: Layer, name: str, value: object) -> None:
+    """Set an attribute that is not so yet: napari slices anew whenever one is set."""
+    if getattr(layer, name) != value:
+        setattr(layer, name, value)
+
+
+def image_layer_data(image: SlideImage) -> tuple[Any, dict[str, Any], str]:
+    """Give data, options and type of the layer that shows a region's pixels."""
+    several = len(image.levels) > 1
+    pixels = PixelSize.from_mpp(image.mpp)
+    options = {
+        "name": IMAGE,
+        "rgb": True,
+        "multiscale": several,
+        "scale": pixels.scale,
+        "units": pixels.units,
+        "metadata": {ROLE: IMAGE},
+    }
+    return (list(image.levels) if several else image.levels[0]), options, "image"

@@ -1,0 +1,233 @@
+"""The looks of objects: colours, outline widths, and how numbers are written. No Qt here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.evaluation.vocabulary import STATUSES, Cause, Side, Status
+from napari_panoptic.regions import Rgb
+
+LUT_LENGTH = 1 << 16
+"""Rows of a colour table: one per uint16 label, so that no label wraps onto another's colour."""
+
+STATUS_COLOURS: Mapping[Status, Rgb] = {
+    Status.TP: (0, 107, 218),
+    Status.FP: (212, 48, 4),
+    Status.FN: (237, 255, 34),
+    Status.MISCLASSIFIED: (53, 200, 133),
+    Status.IGNORED: (82, 82, 82),
+}
+"""Colour of each status. Any two differ by a CIEDE2000 of at least 20, and each
+failure by as much from nuclei and stroma, under normal and three kinds of
+colour-deficient vision (the tests measure it)."""
+
+NEUTRAL_COLOUR: Rgb = (255, 255, 255)
+"""Colour of objects that were not evaluated."""
+
+FAILURES: tuple[Status, ...] = (Status.FN, Status.FP, Status.MISCLASSIFIED)
+"""The statuses that somebody has to look at."""
+
+THIN_ON_SCREEN_PX, EXTRA_ON_SCREEN_PX = 2.7, 1.2
+"""Outline width of a prediction on the screen, and by how much a reference outline is
+heavier: where they lie on each other, both can be read."""
+MAX_THIN_PX, MAX_EXTRA_PX = 3, 2
+"""The same in image pixels, where the region is seen from far away."""
+
+ALPHA: Mapping[Status, float] = {
+    Status.TP: 0.75,
+    Status.FP: 1.0,
+    Status.FN: 1.0,
+    Status.MISCLASSIFIED: 1.0,
+    Status.IGNORED: 0.75,
+}
+"""How opaque each status is drawn: what is in order steps back behind the failures."""
+
+FILL_OPACITY = 0.6
+OUTLINE_OPACITY = 1.0
+
+
+class ColourBy(StrEnum):
+    """What the colour of an object tells."""
+
+    STATUS = "status"  # what became of it
+    CLASS = "class"  # which kind of nucleus it is
+
+
+class Display(StrEnum):
+    """How objects are drawn."""
+
+    OUTLINE = "outlines"  # the tissue stays visible
+    FILL = "filled"  # areas at a glance
+    HIDDEN = "hidden"  # tissue only
+
+    @property
+    def following(self) -> Display:
+        """The next way to draw, round and round."""
+        members = list(Display)
+        return members[(members.index(self) + 1) % len(members)]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the objects of a desk look at the moment.
+
+    Parameters
+    ----------
+    colour_by
+        What colours tell.
+    display
+        Outlines, filled or hidden.
+    """
+
+    colour_by: ColourBy = ColourBy.STATUS
+    display: Display = Display.OUTLINE
+
+    def contour(self, side: Side, screen_px_per_px: float = 1.0) -> int:
+        """Give the outline width of a side in image pixels; 0 means filled.
+
+        Parameters
+        ----------
+        side
+            Reference or prediction.
+        screen_px_per_px
+            The zoom: how large an image pixel is on the screen.
+        """
+        if self.display is Display.FILL:
+            return 0
+        thin = min(max(round(THIN_ON_SCREEN_PX / screen_px_per_px), 1), MAX_THIN_PX)
+        if side is Side.PREDICTION:
+            return thin
+        return thin + min(max(round(EXTRA_ON_SCREEN_PX / screen_px_per_px), 1), MAX_EXTRA_PX)
+
+    @property
+    def opacity(self) -> float:
+        """Opacity of the object layers."""
+        return FILL_OPACITY if self.display is Display.FILL else OUTLINE_OPACITY
+
+
+STATUS_WORDS: Mapping[Status, str] = {
+    Status.TP: "TP",
+    Status.FP: "FP",
+    Status.FN: "FN",
+    Status.MISCLASSIFIED: "misclassified",
+    Status.IGNORED: "ignored",
+}
+
+STATUS_MEANINGS: Mapping[Status, str] = {
+    Status.TP: "Found: reference and prediction match and have the same class.",
+    Status.FP: "False positive: a predicted object that matches no reference object.",
+    Status.FN: "False negative: a reference object that no prediction matches.",
+    Status.MISCLASSIFIED: "Found, but given another class than the annotation has.",
+    Status.IGNORED: "Excluded from all figures because of an ambiguous area.",
+}
+
+CAUSE_MEANINGS: Mapping[Cause, str] = {
+    Cause.NONE: "",
+    Cause.AMBIGUOUS_SPILL: "Most of it lies inside an ambiguous area; only the rest was judged.",
+    Cause.SPLIT: "Two or more predictions share this nucleus.",
+    Cause.MERGED: "One prediction swallows this nucleus and another one.",
+    Cause.FRAGMENT: "A piece of a nucleus that was cut into several predictions.",
+    Cause.MERGER: "This prediction swallows two or more nuclei.",
+    Cause.DUPLICATE: "It lies in a nucleus that another prediction already matched.",
+    Cause.TOO_SMALL: "The prediction covers too little of the nucleus to match.",
+    Cause.TOO_LARGE: "The prediction covers far more than the nucleus.",
+    Cause.DISPLACED: "The prediction overlaps the nucleus but lies beside it.",
+    Cause.MISSED: "Nothing was predicted here.",
+    Cause.SPURIOUS: "There is no annotated nucleus here.",
+}
+
+UNDEFINED = "–"
+THIN_SPACE = "\N{THIN SPACE}"
+
+
+def hex_colour(rgb: Rgb) -> str:
+    """Write a colour as ``#rrggbb``."""
+    return "#{:02x}{:02x}{:02x}".format(*rgb)
+
+
+def status_colour_table() -> NDArray[np.float32]:
+    """Give one RGBA row (0-1) per status code, float32 (statuses, 4)."""
+    table = _rgba([STATUS_COLOURS[status] for status in STATUSES])
+    table[:, 3] = [ALPHA[status] for status in STATUSES]
+    return table
+
+
+def status_lut(status: NDArray[np.int8]) -> NDArray[np.float32]:
+    """Colour every object by its status.
+
+    Parameters
+    ----------
+    status
+        int8 (n,): status codes, in row order.
+
+    Returns
+    -------
+    float32 (65536, 4): RGBA of each label; label ``k`` is row ``k - 1``, label
+    0 and labels without an object are transparent.
+    """
+    return _lut(status_colour_table()[status])
+
+
+def class_lut(class_index: NDArray[np.int16], colours: Sequence[Rgb]) -> NDArray[np.float32]:
+    """Colour every object by its class.
+
+    Parameters
+    ----------
+    class_index
+        int16 (n,): 1-based class of each object, in row order.
+    colours
+        The colour of each class, in class order.
+
+    Returns
+    -------
+    As `status_lut`.
+    """
+    return _lut(_rgba(colours)[class_index - 1])
+
+
+def neutral_lut(count: int) -> NDArray[np.float32]:
+    """Colour every object alike, because nothing is known about it; as `status_lut`."""
+    return _lut(np.repeat(_rgba([NEUTRAL_COLOUR]), count, axis=0))
+
+
+def ratio_text(value: float) -> str:
+    """Write a ratio with three decimals; an en dash where undefined."""
+    return UNDEFINED if math.isnan(value) else f"{value:.3f}"
+
+
+def length_text(value: float, unit: str = "px") -> str:
+    """Write a length with one decimal and its unit; an en dash where undefined."""
+    return UNDEFINED if math.isnan(value) else f"{_spaced(f'{value:,.1f}')}{THIN_SPACE}{unit}"
+
+
+def decimal_text(value: float) -> str:
+    """Write a number with one decimal and no unit; an en dash where undefined."""
+    return UNDEFINED if math.isnan(value) else _spaced(f"{value:,.1f}")
+
+
+def count_text(value: int) -> str:
+    """Write a whole number, thousands set apart by a thin space."""
+    return _spaced(f"{value:,d}")
+
+
+def _spaced(text: str) -> str:
+    return text.replace(",", THIN_SPACE)
+
+
+def _rgba(colours: Sequence[Rgb]) -> NDArray[np.float32]:
+    table = np.ones((len(colours), 4), np.float32)
+    table[:, :3] = np.asarray(colours, np.float32).reshape(-1, 3) / np.float32(255)
+    return table
+
+
+def _lut(rgba: NDArray[np.float32]) -> NDArray[np.float32]:
+    lut = np.zeros((LUT_LENGTH, 4), np.float32)
+    shown = min(len(rgba), LUT_LENGTH - 1)
+    lut[1 : shown + 1] = rgba[:shown]
+    return lut

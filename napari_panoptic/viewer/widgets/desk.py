@@ -1,0 +1,332 @@
+"""The desk: all panels around the image, opened and closed as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import napari
+from napari.utils.notifications import show_error
+from qtpy.QtCore import QEvent, Qt, QTimer
+from qtpy.QtWidgets import QDockWidget, QFileDialog, QLabel, QMainWindow, QVBoxLayout, QWidget
+
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.regions import Cohort
+from napari_panoptic.session import Session
+from napari_panoptic.viewer.link import Link, Panels
+from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
+from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
+from napari_panoptic.viewer.widgets.navigator import Navigator
+from napari_panoptic.viewer.widgets.notes import NotesDialog
+from napari_panoptic.viewer.widgets.object_table import ObjectTable
+from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
+from napari_panoptic.viewer.work import open_in_background, warm_up
+
+INSPECTOR = "Panoptic Inspector (Panoptic)"
+"""Name of the main dock: the one that napari itself gives it from its menu."""
+ALREADY_OPEN = "The inspector is already open in this window."
+COHORT_DOCK = "Cohort"
+METRICS_DOCK = "Metrics"
+OBJECTS_DOCK = "Objects"
+TITLE_DOCK = "Panoptic title"
+LEGEND_DOCK = "Panoptic legend"
+
+LEFT_WIDTH, RIGHT_WIDTH = 280, 430
+METRICS_HEIGHT = 560
+TALL_WINDOW = 900
+"""From this height on, metrics and objects stand above each other instead of in tabs."""
+_NAPARI_LAYER_LIST, _NAPARI_LAYER_CONTROLS = "layer list", "layer controls"
+
+
+class Inspector(QWidget):
+    """The settings strip, and the handle on the whole desk.
+
+    Closing it closes the desk.
+
+    Parameters
+    ----------
+    viewer
+        The viewer in whose window the desk stands.
+    """
+
+    def __init__(self, viewer: napari.Viewer) -> None:
+        super().__init__()
+        self.settings = SettingsPanel(self)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.settings)
+        self.desk = Desk(viewer, self)
+        self.settings.folded.connect(self._fit)
+        self._fit()
+        self._was_docked = False
+        self.after_layout(self.desk.build)
+
+    def after_layout(self, action: Callable[[], None]) -> None:
+        """Do something when Qt has handled what is pending; never after the widget is gone."""
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.timeout.connect(action)
+        timer.timeout.connect(timer.deleteLater)
+        timer.start(0)
+
+    def _fit(self) -> None:
+        """Be as high as the settings are, so that the rest is the figures'."""
+        self.setFixedHeight(self.settings.sizeHint().height())
+
+    def event(self, event: QEvent | None) -> bool:
+        """Notice when napari takes the widget out of its dock."""
+        if event is not None and event.type() == QEvent.Type.ParentChange:
+            if self.parent() is not None:
+                self._was_docked = True
+            elif self._was_docked:
+                self._was_docked = False
+                self.desk.close()
+        return super().event(event)
+
+
+class Desk:
+    """The panels around the image, and the link to what they show.
+
+    Parameters
+    ----------
+    viewer
+        The viewer.
+    inspector
+        The main dock's widget.
+    """
+
+    def __init__(self, viewer: napari.Viewer, inspector: Inspector) -> None:
+        self._viewer = viewer
+        self._inspector = inspector
+        self._state_before: Any | None = None
+        self._docks: dict[str, QDockWidget] = {}
+        self._is_closed = False
+        self.link: Link | None = None
+        self.session: Session | None = None
+        self.panels = Panels(
+            navigator=Navigator(),
+            settings=inspector.settings,
+            metrics=MetricsPanel(),
+            objects=ObjectTable(),
+            title=TitleStrip(),
+            legend=LegendStrip(),
+            notes=NotesDialog(inspector),
+        )
+        inspector.settings.open_wanted.connect(self.ask_for_cohort)
+        # The window may go without closing the dock first: then only what is
+        # not Qt's is left to be undone.
+        inspector.destroyed.connect(lambda _object=None: self._let_go())
+        warm_up()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything asked for is shown."""
+        return self.link is None or self.link.is_settled
+
+    def build(self) -> None:
+        """Put the panels around the image; done only once."""
+        if self._docks or self._is_closed:
+            return
+        window = self._inspector.window()
+        if not isinstance(window, QMainWindow):
+            return
+        self._state_before = window.saveState()
+        left, right = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
+        for corner, area in (
+            (Qt.Corner.TopLeftCorner, left),
+            (Qt.Corner.BottomLeftCorner, left),
+            (Qt.Corner.TopRightCorner, right),
+            (Qt.Corner.BottomRightCorner, right),
+        ):
+            window.setCorner(corner, area)
+        panels = self.panels
+        for name, widget, where in (
+            (TITLE_DOCK, panels.title, "top"),
+            (LEGEND_DOCK, panels.legend, "bottom"),
+            (COHORT_DOCK, panels.navigator, "left"),
+            (METRICS_DOCK, panels.metrics, "right"),
+            (OBJECTS_DOCK, panels.objects, "right"),
+        ):
+            self._docks[name] = self._viewer.window.add_dock_widget(
+                widget, name=name, area=where, add_vertical_stretch=False
+            )
+        for name in (TITLE_DOCK, LEGEND_DOCK):
+            self._docks[name].setTitleBarWidget(QWidget())  # a strip needs no title of its own
+        self._arrange(window)
+        # Sizes can be given once Qt has laid the docks out.
+        self._inspector.after_layout(self._give_sizes)
+
+    def show_cohort(
+        self,
+        cohort: Cohort,
+        *,
+        region: str | None = None,
+        settings: EvaluationSettings | None = None,
+    ) -> None:
+        """Show a cohort instead of the one shown before.
+
+        Parameters
+        ----------
+        cohort
+            What to show.
+        region
+            The region to start with; the first where None.
+        settings
+            How to evaluate; the default protocol where None.
+        """
+        if self.link is not None:
+            self.link.close()
+        self.session = Session(cohort, settings)
+        self.link = Link(self._viewer, self.session, self.panels)
+        self.link.start(region)
+
+    def open_folder(self, folder: Path) -> None:
+        """Open a cohort's folder in the background."""
+        open_in_background(folder, self._on_opened, _on_not_opened)
+
+    def ask_for_cohort(self) -> None:
+        """Let somebody choose a folder, and open it."""
+        folder = QFileDialog.getExistingDirectory(
+            self._inspector, "Open cohort: a folder with images, annotations and predictions"
+        )
+        if folder:
+            self.open_folder(Path(folder))
+
+    def close(self) -> None:
+        """Take the panels away and let go of the viewer; layers stay."""
+        if self._is_closed:
+            return
+        self._let_go()
+        window = self._docks[COHORT_DOCK].window() if self._docks else None
+        own = _dock_of(self._inspector)
+        for dock in (*self._docks.values(), *([] if own is None else [own])):
+            widget = dock.widget()
+            self._viewer.window.remove_dock_widget(dock)
+            dock.deleteLater()
+            if widget is not None:
+                widget.deleteLater()
+        self._docks = {}
+        self._inspector.deleteLater()
+        if isinstance(window, QMainWindow) and self._state_before is not None:
+            window.restoreState(self._state_before)  # napari's own docks go back
+
+    def _let_go(self) -> None:
+        self._is_closed = True
+        link, self.link = self.link, None
+        if link is not None:
+            link.close()
+
+    def _on_opened(self, cohort: Cohort) -> None:
+        if not self._is_closed:
+            self.show_cohort(cohort)
+
+    def _arrange(self, window: QMainWindow) -> None:
+        """Give each panel its place; nothing is cut off in a window of 1280 x 800."""
+        cohort, metrics = self._docks[COHORT_DOCK], self._docks[METRICS_DOCK]
+        objects, inspector = self._docks[OBJECTS_DOCK], _dock_of(self._inspector)
+        vertical = Qt.Orientation.Vertical
+        layer_list, controls = _napari_docks(window)
+        if layer_list is not None and controls is not None:
+            window.splitDockWidget(cohort, layer_list, vertical)
+            window.tabifyDockWidget(layer_list, controls)
+            layer_list.raise_()
+        if inspector is not None:
+            window.splitDockWidget(inspector, metrics, vertical)
+        if window.height() >= TALL_WINDOW:
+            window.splitDockWidget(metrics, objects, vertical)
+        else:
+            window.tabifyDockWidget(metrics, objects)
+            metrics.raise_()
+
+    def _give_sizes(self) -> None:
+        """Give each panel its share of the window."""
+        window = self._inspector.window()
+        if self._is_closed or not isinstance(window, QMainWindow):
+            return
+        cohort, metrics = self._docks[COHORT_DOCK], self._docks[METRICS_DOCK]
+        objects = self._docks[OBJECTS_DOCK]
+        horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        window.resizeDocks([cohort, metrics], [LEFT_WIDTH, _right_width(window)], horizontal)
+        height = window.height()
+        layer_list, _ = _napari_docks(window)
+        if layer_list is not None:
+            window.resizeDocks(
+                [cohort, layer_list], [round(0.6 * height), round(0.4 * height)], vertical
+            )
+        if height >= TALL_WINDOW:
+            window.resizeDocks(
+                [metrics, objects], [METRICS_HEIGHT, height - METRICS_HEIGHT], vertical
+            )
+
+
+def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
+    """Make the desk in a viewer; napari docks the widget that this returns.
+
+    Where the desk is open already, it is left alone and the widget says so.
+
+    Parameters
+    ----------
+    viewer
+        The viewer; the current one where None, since napari hands a function
+        none.
+
+    Raises
+    ------
+    PanopticError
+        Where there is no viewer.
+    """
+    viewer = unwrapped(viewer or napari.current_viewer())
+    if viewer is None:
+        raise PanopticError("the inspector stands in a napari window: open one first")
+    return Inspector(viewer) if _inspector_in(viewer) is None else QLabel(ALREADY_OPEN)
+
+
+def desk_of(viewer: napari.Viewer) -> Desk:
+    """Give the desk of a viewer, opened where it is not yet.
+
+    Parameters
+    ----------
+    viewer
+        A viewer with a window.
+    """
+    viewer = unwrapped(viewer)
+    inspector = _inspector_in(viewer)
+    if inspector is None:
+        inspector = Inspector(viewer)
+        viewer.window.add_dock_widget(
+            inspector, name=INSPECTOR, area="right", add_vertical_stretch=False
+        )
+    inspector.desk.build()
+    return inspector.desk
+
+
+def _inspector_in(viewer: napari.Viewer) -> Inspector | None:
+    docked = viewer.window.dock_widgets.values()
+    return next((widget for widget in docked if isinstance(widget, Inspector)), None)
+
+
+def unwrapped(viewer: Any) -> Any:
+    """Take a viewer out of the wrapper in which napari hands it to plugins."""
+    return getattr(viewer, "__wrapped__", viewer)
+
+
+def _on_not_opened(error: PanopticError) -> None:
+    show_error(str(error))
+
+
+def _napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget | None]:
+    """Find napari's own layer list and layer controls."""
+    found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+    return found.get(_NAPARI_LAYER_LIST), found.get(_NAPARI_LAYER_CONTROLS)
+
+
+def _right_width(window: QMainWindow) -> int:
+    """Leave the image at least the half of a small window."""
+    return min(RIGHT_WIDTH, round(0.315 * window.width()))
+
+
+def _dock_of(widget: QWidget) -> QDockWidget | None:
+    parent = widget.parent()
+    return parent if isinstance(parent, QDockWidget) else None

@@ -1,0 +1,282 @@
+"""The strips around the image: what is shown, and what the colours mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from psygnal import Signal
+from qtpy.QtCore import QSignalBlocker, QSize, Qt
+from qtpy.QtWidgets import (
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.outcomes import Outcomes
+from napari_panoptic.evaluation.vocabulary import Side, Status
+from napari_panoptic.regions import ClassScheme, Rgb
+from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.describe import ObjectFacts
+from napari_panoptic.viewer.styles import ColourBy, Display, Look
+from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, outline_icon
+
+_SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
+    Side.REFERENCE: (Status.TP, Status.FN, Status.MISCLASSIFIED, Status.IGNORED),
+    Side.PREDICTION: (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED),
+}
+_ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
+_ICON_PX, _CHIP_PADDING_PX = 18, 12
+_SIDE_MEANINGS: Mapping[Side, str] = {
+    Side.REFERENCE: "The annotation, drawn with heavy outlines.",
+    Side.PREDICTION: "The team's objects, drawn with thin outlines.",
+}
+NOTHING_SELECTED = "Click a nucleus to see what became of it; N goes to the next failure."
+KEYS = (
+    "N, Shift+N: next and previous failure · J, K: next and previous region · "
+    "H: outlines, filled, hidden · Q: colours by status or class · W: centre the selected nucleus"
+)
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One entry of the legend.
+
+    Parameters
+    ----------
+    word
+        A status or class.
+    colour
+        Its colour.
+    count
+        How many objects, or None where that is unknown.
+    meaning
+        One sentence.
+    """
+
+    word: str
+    colour: Rgb
+    count: int | None
+    meaning: str
+
+
+def status_chips(outcomes: Outcomes | None, side: Side) -> list[Chip]:
+    """List the statuses of a side with their counts."""
+    return [
+        Chip(
+            styles.STATUS_WORDS[status],
+            styles.STATUS_COLOURS[status],
+            None if outcomes is None else outcomes.side(side).count(status),
+            styles.STATUS_MEANINGS[status],
+        )
+        for status in _SIDE_STATUSES[side]
+    ]
+
+
+def class_chips(labels: LabelImage | None, scheme: ClassScheme) -> list[Chip]:
+    """List the classes of a side with their counts."""
+    return [
+        Chip(
+            name,
+            colour,
+            None if labels is None else int((labels.class_index == number).sum()),
+            f"Nuclei of the class {name}.",
+        )
+        for number, (name, colour) in enumerate(
+            zip(scheme.names, scheme.colours, strict=True), start=1
+        )
+    ]
+
+
+class LegendStrip(QWidget):
+    """What colours and outline weights mean, with counts; always in sight.
+
+    A chip is clicked to list only these objects.
+    """
+
+    chip_clicked = Signal(Side, str)
+    look_chosen = Signal(Look)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._look = Look()
+        self._rows: dict[Side, QHBoxLayout] = {}
+        self._chips: dict[tuple[Side, str], QToolButton] = {}
+        grid = QGridLayout(self)
+        grid.setContentsMargins(6, 2, 6, 2)
+        grid.setVerticalSpacing(1)
+        for line, side in enumerate(Side):
+            name = QLabel(f"<b>{side.value}</b>")
+            name.setToolTip(_SIDE_MEANINGS[side])
+            self._rows[side] = QHBoxLayout()
+            self._rows[side].setSpacing(0)
+            grid.addWidget(name, line, 0)
+            grid.addLayout(self._rows[side], line, 1)
+        grid.setColumnStretch(1, 1)
+        self._display = _menu({choice.value: choice for choice in Display})
+        self._display.setToolTip("How objects are drawn (H)")
+        self._colour_by = _menu({f"by {choice.value}": choice for choice in ColourBy})
+        self._colour_by.setToolTip("What colours tell (Q)")
+        for line, menu in enumerate((self._display, self._colour_by)):
+            menu.currentIndexChanged.connect(self._on_menu)
+            grid.addWidget(menu, line, 2)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.show_counts(None, None, None, None)
+
+    def chip_text(self, side: Side, word: str) -> str:
+        """Give what a chip says."""
+        return self._chips[side, word].text()
+
+    def show_counts(
+        self,
+        outcomes: Outcomes | None,
+        reference: LabelImage | None,
+        prediction: LabelImage | None,
+        scheme: ClassScheme | None,
+    ) -> None:
+        """Show counts per side, by status or class as colours tell it."""
+        labels = {Side.REFERENCE: reference, Side.PREDICTION: prediction}
+        for side in Side:
+            if self._look.colour_by is ColourBy.CLASS and scheme is not None:
+                self._fill(side, class_chips(labels[side], scheme))
+            else:
+                self._fill(side, status_chips(outcomes, side))
+
+    def show_look(self, look: Look) -> None:
+        """Show how objects are drawn."""
+        self._look = look
+        with QSignalBlocker(self._display), QSignalBlocker(self._colour_by):
+            self._display.setCurrentIndex(self._display.findData(look.display))
+            self._colour_by.setCurrentIndex(self._colour_by.findData(look.colour_by))
+
+    def _fill(self, side: Side, chips: Sequence[Chip]) -> None:
+        row = self._rows[side]
+        if [chip.word for chip in chips] != [word for s, word in self._chips if s is side]:
+            self._rebuild(side, chips)
+        for chip in chips:
+            button = self._chips[side, chip.word]
+            number = styles.UNDEFINED if chip.count is None else styles.count_text(chip.count)
+            button.setText(f"{chip.word} {number}")
+            words = button.fontMetrics().horizontalAdvance(button.text())
+            button.setFixedWidth(words + _ICON_PX + _CHIP_PADDING_PX)
+        row.invalidate()
+
+    def _rebuild(self, side: Side, chips: Sequence[Chip]) -> None:
+        row = self._rows[side]
+        while (item := row.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        for key in [key for key in self._chips if key[0] is side]:
+            del self._chips[key]
+        for chip in chips:
+            button = QToolButton()
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            button.setIcon(outline_icon(chip.colour, _ICON_WIDTHS[side], size=_ICON_PX))
+            button.setIconSize(QSize(_ICON_PX, _ICON_PX))
+            button.setAutoRaise(True)
+            button.setStyleSheet("padding: 0px; margin: 0px; border: none")
+            button.setToolTip(f"{chip.meaning} Click to list only these.")
+            button.clicked.connect(
+                lambda _=False, s=side, w=chip.word: self.chip_clicked.emit(s, w)
+            )
+            self._chips[side, chip.word] = button
+            row.addWidget(button)
+        row.addStretch(1)
+
+    def _on_menu(self) -> None:
+        chosen = Look(self._colour_by.currentData(), self._display.currentData())
+        if chosen != self._look:
+            self.look_chosen.emit(chosen)
+
+
+def _menu(choices: Mapping[str, object]) -> QComboBox:
+    menu = QComboBox()
+    for text, choice in choices.items():
+        menu.addItem(text, choice)
+    menu.setStyleSheet(COMPACT_COMBO)
+    menu.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the desk
+    menu.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    menu.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+    return menu
+
+
+class TitleStrip(QWidget):
+    """Which region, team and rules are shown, the PQ, and the selected object."""
+
+    notes_clicked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = ElidedLabel("No cohort is open", mode=Qt.TextElideMode.ElideLeft)
+        self._selected = ElidedLabel(NOTHING_SELECTED)
+        self._figure = QLabel()
+        self._figure.setToolTip("Panoptic quality of this region and team.")
+        self._notes = QPushButton()
+        self._notes.setVisible(False)
+        self._notes.clicked.connect(lambda _=False: self.notes_clicked.emit())
+        self._busy = QProgressBar()
+        self._busy.setRange(0, 0)
+        self._busy.setTextVisible(False)
+        self._busy.setFixedSize(70, 8)
+        self._busy.setVisible(False)
+        first, second = QHBoxLayout(), QHBoxLayout()
+        first.addWidget(self._title, 1)
+        for widget in (self._busy, self._figure):
+            first.addWidget(widget)
+        second.addWidget(self._selected, 1)
+        second.addWidget(self._notes)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 2, 6, 2)
+        layout.setSpacing(1)
+        layout.addLayout(first)
+        layout.addLayout(second)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def title(self) -> str:
+        """Give the title as it is shown."""
+        return self._title.text()
+
+    def selected_text(self) -> str:
+        """Give what is said about the selected object."""
+        return self._selected.text()
+
+    def notes_text(self) -> str:
+        """Give what the notes button says; empty where it is hidden."""
+        return "" if self._notes.isHidden() else self._notes.text()
+
+    def show_title(self, parts: Sequence[str], pq: float | None) -> None:
+        """Show what is looked at, most important first, and its PQ."""
+        self._title.set_text(" · ".join(part for part in parts if part), tooltip=KEYS)
+        figure = "" if pq is None else f"PQ {styles.ratio_text(pq)}"
+        self._figure.setText(f"<b style='font-size: large'>{figure}</b>")
+
+    def show_selected(self, facts: ObjectFacts | None) -> None:
+        """Show one object in a line."""
+        if facts is None:
+            self._selected.set_text(NOTHING_SELECTED, tooltip=KEYS)
+            return
+        figures = " · ".join(f"{name} {value}" for name, value in facts.figures())
+        self._selected.set_text(
+            f"▶ {facts.title} · {facts.verdict} · {figures}", tooltip=facts.explanation
+        )
+
+    def show_notes(self, count: int) -> None:
+        """Show how many oddities the files of this region have."""
+        self._notes.setVisible(count > 0)
+        self._notes.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
+        self._notes.setToolTip(
+            "What was odd in the files: vanished, overlapping, missing. Click for the list."
+        )
+
+    def show_busy(self, busy: bool) -> None:
+        """Show that something is being loaded."""
+        self._busy.setVisible(busy)

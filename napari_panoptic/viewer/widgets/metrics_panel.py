@@ -1,0 +1,249 @@
+"""The figures of one region and team."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.regions import ClassScheme
+from napari_panoptic.viewer.styles import count_text, decimal_text, length_text, ratio_text
+from napari_panoptic.viewer.widgets.parts import Cell, Figure, FigureTable, heading
+
+MEANINGS: Mapping[str, str] = {
+    "pq": "Panoptic quality: detection and outlines in one figure, averaged over the classes.",
+    "sq": "Segmentation quality: mean IoU of the TPs, averaged over the classes with a TP.",
+    "dq": "Detection quality: TP / (TP + FP/2 + FN/2), averaged over the classes.",
+    "detection_precision": "Share of the predictions that match a nucleus, whatever its class.",
+    "detection_recall": "Share of the annotated nuclei that were found, whatever their class.",
+    "detection_f1": "Harmonic mean of precision and recall, whatever the class.",
+    "detection_accuracy": "TP / (TP + FP + FN), whatever the class.",
+    "balanced_accuracy": "Of the nuclei found, the share given the right class, mean over classes.",
+    "mean_iou": "Mean overlap of matched pairs, averaged over the classes.",
+    "mean_hausdorff_px": "Mean over matched pairs of the largest distance between their outlines.",
+}
+
+UNDEFINED_BECAUSE: Mapping[str, str] = {
+    "pq": "Undefined here: there are no objects.",
+    "sq": "Undefined here: there is no TP.",
+    "dq": "Undefined here: there are no objects.",
+    "detection_precision": "Undefined here: nothing was predicted.",
+    "detection_recall": "Undefined here: nothing was annotated.",
+    "detection_f1": "Undefined here: there are no objects.",
+    "detection_accuracy": "Undefined here: there are no objects.",
+    "balanced_accuracy": "Undefined here: there is no matched pair.",
+    "mean_iou": "Undefined here: there is no matched pair.",
+    "mean_hausdorff_px": "Undefined here: there is no matched pair, or distances are off.",
+}
+
+_HEADLINES = (("pq", "PQ"), ("sq", "SQ"), ("dq", "DQ"))
+_SMALL = (
+    ("detection_precision", "Precision"),
+    ("detection_recall", "Recall"),
+    ("detection_f1", "F1"),
+    ("detection_accuracy", "Accuracy"),
+)
+_MATCHED = (
+    ("balanced_accuracy", "Balanced"),
+    ("mean_iou", "Mean IoU"),
+    ("mean_hausdorff_px", "Mean HD"),
+)
+
+EMPTY = (
+    "No figures to show. Without a cohort: open one. Otherwise this region has no prediction of "
+    "this team, or no annotation: choose another region or team, or see the notes above the image."
+)
+
+
+class MetricsPanel(QScrollArea):
+    """PQ, SQ and DQ, detection, classification, outlines, and the confusion matrix."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._figures: dict[str, Figure] = {}
+        self._by_class = FigureTable()
+        self._confusion = FigureTable()
+        self._message = QLabel(EMPTY)
+        self._message.setWordWrap(True)
+        self._content = QWidget()
+        self._lay_out()
+        self.show_evaluation(None)
+
+    def figure(self, name: str) -> str:
+        """Give a figure as it is shown."""
+        return self._figures[name].text()
+
+    def figure_tooltip(self, name: str) -> str:
+        """Give what is said about a figure."""
+        return self._figures[name].toolTip()
+
+    def confusion_texts(self) -> list[list[str]]:
+        """Give the cells of the confusion matrix as they are shown."""
+        return self._confusion.texts()
+
+    def is_showing_figures(self) -> bool:
+        """Tell whether there are figures, and not only a hint."""
+        return not self._content.isHidden()
+
+    def show_evaluation(
+        self, evaluation: Evaluation | None, scheme: ClassScheme | None = None
+    ) -> None:
+        """Show the figures of an evaluation; a hint where there is none."""
+        self._message.setVisible(evaluation is None)
+        self._content.setVisible(evaluation is not None)
+        if evaluation is None or scheme is None:
+            return
+        for name, figure in self._figures.items():
+            value = evaluation.metrics[name]
+            reason = UNDEFINED_BECAUSE[name] if math.isnan(value) else ""
+            figure.set_text(_figure_text(name, value, evaluation.pair.mpp), reason=reason)
+        self._fill_by_class(evaluation, scheme)
+        self._fill_confusion(evaluation, scheme)
+
+    def _lay_out(self) -> None:
+        body = QWidget()
+        outer = QVBoxLayout(body)
+        outer.setContentsMargins(6, 4, 6, 4)
+        outer.addWidget(self._message)
+        outer.addWidget(self._content)
+        outer.addStretch(1)
+        layout = QVBoxLayout(self._content)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addLayout(self._row(_HEADLINES, large=True))
+        layout.addWidget(self._by_class)
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(6)
+        grid.setVerticalSpacing(2)
+        lines = (
+            ("Detection", "Whether nuclei were found, whatever their class.", _SMALL),
+            ("Matched", "Class and outline of the nuclei that were found.", _MATCHED),
+        )
+        for line, (title, meaning, names) in enumerate(lines):
+            grid.addWidget(heading(title, meaning), line, 0)
+            for column, (name, caption) in enumerate(names, start=1):
+                is_last = column == len(names)
+                span = len(_SMALL) - column + 1 if is_last else 1
+                grid.addWidget(self._figure(name, caption), line, column, 1, span)
+        layout.addLayout(grid)
+        layout.addWidget(
+            heading(
+                "Confusion matrix",
+                "Rows: class in the annotation. Columns: predicted class.",
+            )
+        )
+        layout.addWidget(self._confusion)
+        self.setWidget(body)
+
+    def _row(self, names: tuple[tuple[str, str], ...], *, large: bool) -> QHBoxLayout:
+        row = QHBoxLayout()
+        for name, title in names:
+            row.addWidget(self._figure(name, title, large=large))
+        return row
+
+    def _figure(self, name: str, title: str, *, large: bool = False) -> Figure:
+        self._figures[name] = Figure(title, MEANINGS[name], large=large)
+        return self._figures[name]
+
+    def _fill_by_class(self, evaluation: Evaluation, scheme: ClassScheme) -> None:
+        header = [
+            Cell("Class", "Class of the nuclei."),
+            Cell("TP", "Found, with the right class."),
+            Cell("FP", "Predicted as this class without being such a nucleus."),
+            Cell("FN", "Nuclei of this class missed, or given another class."),
+            Cell("PQ", MEANINGS["pq"].split(",")[0] + "."),
+            Cell("SQ", "Mean IoU of the TPs of this class."),
+            Cell("DQ", "TP / (TP + FP/2 + FN/2) of this class."),
+            Cell("HD px", MEANINGS["mean_hausdorff_px"]),
+        ]
+        rows = []
+        for record in evaluation.by_class.to_dict("records"):
+            name = str(record["class"])
+            colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
+            counts = [Cell(count_text(int(record[key]))) for key in ("tp", "fp", "fn")]
+            ratios = [
+                Cell(
+                    ratio_text(float(record[key])),
+                    why if math.isnan(float(record[key])) else "",
+                    bold=key == "pq",
+                )
+                for key, why in (
+                    ("pq", "Undefined: this class does not occur here."),
+                    ("sq", "Undefined: no TP of this class."),
+                    ("dq", "Undefined: this class does not occur here."),
+                )
+            ]
+            distance = Cell(decimal_text(float(record["mean_hausdorff_px"])))
+            rows.append([Cell(name, name, colour), *counts, *ratios, distance])
+        self._by_class.fill(header, rows)
+
+    def _fill_confusion(self, evaluation: Evaluation, scheme: ClassScheme) -> None:
+        frame = evaluation.confusion
+        names = [str(name) for name in frame.columns]
+        counts = frame.to_numpy(dtype=np.int64)
+        shown = [*names[1:], names[0]]
+        header = [Cell("annotated as ↓", "Rows: annotation. Columns: prediction.")]
+        header += [Cell(_short(name, "missed"), _long(name, "not found")) for name in shown]
+        rows = []
+        for name in shown:
+            values = [int(counts[names.index(name), names.index(other)]) for other in shown]
+            total = max(sum(values), 1)
+            colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
+            cells = [
+                Cell("invented" if name == names[0] else name, _long(name, "no nucleus"), colour)
+            ]
+            for other, value in zip(shown, values, strict=True):
+                both_none = name == other == names[0]
+                cells.append(
+                    Cell(
+                        "" if both_none else count_text(value),
+                        "" if both_none else _sentence(name, other, value, names[0]),
+                        shade=value / total,
+                        bold=name == other,
+                    )
+                )
+            rows.append(cells)
+        self._confusion.fill(header, rows)
+
+
+def _figure_text(name: str, value: float, mpp: float | None) -> str:
+    if name != "mean_hausdorff_px":
+        return ratio_text(value)
+    text = length_text(value)
+    if mpp is not None and not math.isnan(value):
+        text += f" · {length_text(value * mpp, 'µm')}"
+    return text
+
+
+def _short(name: str, none: str) -> str:
+    return none if name == "none" else f"{name[:5]}." if len(name) > 6 else name
+
+
+def _long(name: str, none: str) -> str:
+    return none if name == "none" else name
+
+
+def _sentence(reference: str, prediction: str, count: int, none: str) -> str:
+    objects = f"{count_text(count)} object{'' if count == 1 else 's'}"
+    if reference == none:
+        return f"{objects} predicted as {prediction} where there is no such nucleus (FP)."
+    if prediction == none:
+        return f"{objects}: {reference} not found (FN)."
+    if reference == prediction:
+        return f"{objects}: {reference} found and rightly named (TP)."
+    return f"{objects}: {reference} taken for {prediction} (misclassified)."

@@ -1,0 +1,344 @@
+"""The cohort: patients and their regions, teams, and how well each went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import reduce
+from operator import add
+
+import numpy as np
+from psygnal import Signal
+from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtGui import QKeyEvent
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSplitter,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.evaluation.metrics import Counts, unit_metrics
+from napari_panoptic.pipeline import RegionSummary
+from napari_panoptic.regions import Cohort, Region
+from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
+from napari_panoptic.viewer.widgets.parts import is_desk_key
+
+Summaries = Mapping[tuple[str, str], RegionSummary]
+
+_REGION_HEADER = ("Patient / region", "PQ", "FN", "FP", "mis")
+_TEAM_HEADER = ("Team", "PQ", "here", "FN", "FP", "mis")
+_HEADER_MEANINGS = {
+    "Patient / region": "A region of a patient; click to show it.",
+    "PQ": "Panoptic quality; of a team: the mean over patients.",
+    "here": "Panoptic quality of the region shown.",
+    "FN": "Annotated nuclei that were missed.",
+    "FP": "Predictions that match no nucleus.",
+    "mis": "Nuclei found, but given another class.",
+    "Team": "Whose predictions; click to show them.",
+}
+_MISSING = "missing"
+NO_COHORT = (
+    "No cohort is open. Press “Open cohort…” and choose a folder with images, annotations and "
+    "team predictions, or open File > Open Sample > Panoptic."
+)
+NO_TEAMS = (
+    "This cohort has no predictions. Put one folder per team into its folder Teams (or describe "
+    "your own layout in a cohort.toml) and open it again."
+)
+_NAME = Qt.ItemDataRole.UserRole
+
+
+class Navigator(QWidget):
+    """Patients, regions and teams with their PQ and failures."""
+
+    region_chosen = Signal(str)
+    team_chosen = Signal(str)
+    next_wanted = Signal()
+    previous_wanted = Signal()
+    stop_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._cohort: Cohort | None = None
+        self._team: str | None = None
+        self._region: str | None = None
+        self._summaries: Summaries = {}
+        self._region_items: dict[str, QTreeWidgetItem] = {}
+        self._patient_items: dict[str, QTreeWidgetItem] = {}
+        self._team_items: dict[str, QTreeWidgetItem] = {}
+        self._hint = QLabel(NO_COHORT)
+        self._hint.setWordWrap(True)
+        self._tree = _tree(_REGION_HEADER)
+        self._teams = _tree(_TEAM_HEADER)
+        self._teams.setRootIsDecorated(False)
+        self._progress = QProgressBar()
+        self._stop = QPushButton("stop")
+        self._progress_row = QWidget()
+        self._tree.currentItemChanged.connect(self._on_region)
+        self._teams.currentItemChanged.connect(self._on_team)
+        self._lay_out()
+        self.show_cohort(None, {})
+
+    def show_cohort(self, cohort: Cohort | None, summaries: Summaries) -> None:
+        """List the regions and teams of a cohort; a hint where there is none."""
+        self._cohort, self._summaries, self._region, self._team = cohort, summaries, None, None
+        with QSignalBlocker(self._tree), QSignalBlocker(self._teams):
+            self._rebuild(cohort)
+        self._hint.setText(NO_COHORT if cohort is None else NO_TEAMS)
+        self._hint.setVisible(cohort is None or not cohort.teams)
+        self._body.setVisible(cohort is not None)
+        self.show_progress(0, 0)
+
+    def show_region(self, name: str) -> None:
+        """Mark the region that is shown."""
+        self._region = name
+        item = self._region_items.get(name)
+        if item is not None:
+            with QSignalBlocker(self._tree):
+                self._tree.setCurrentItem(item)
+                self._tree.scrollToItem(item)
+        self._refresh_teams()
+
+    def show_team(self, name: str | None) -> None:
+        """Show the figures of another team."""
+        self._team = name
+        item = self._team_items.get(name or "")
+        if item is not None:
+            with QSignalBlocker(self._teams):
+                self._teams.setCurrentItem(item)
+        self.refresh()
+
+    def show_summary(self, summary: RegionSummary) -> None:
+        """Show one line that has just been computed."""
+        if summary.team == self._team:
+            self._fill_region(summary.region)
+        self._fill_team(summary.team)
+
+    def refresh(self) -> None:
+        """Show all lines anew."""
+        for name in self._region_items:
+            self._fill_region(name)
+        self._refresh_teams()
+
+    def show_progress(self, done: int, total: int) -> None:
+        """Show how much of the cohort has been evaluated; hidden when all is done."""
+        self._progress_row.setVisible(done < total)
+        self._progress.setRange(0, max(total, 1))
+        self._progress.setValue(done)
+        self._progress.setFormat(f"cohort: {done} of {total}")
+
+    def region_text(self, name: str, column: int) -> str:
+        """Give what is shown of a region."""
+        return self._region_items[name].text(column)
+
+    def hint_text(self) -> str:
+        """Give the hint; empty where there is nothing to hint at."""
+        return "" if self._hint.isHidden() else self._hint.text()
+
+    def choose_region(self, name: str) -> None:
+        """Choose a region, as a click on it does."""
+        self._tree.setCurrentItem(self._region_items[name])
+
+    def team_text(self, name: str, column: int) -> str:
+        """Give what is shown of a team."""
+        return self._team_items[name].text(column)
+
+    def _lay_out(self) -> None:
+        previous, following = QPushButton("◀ previous"), QPushButton("next ▶")
+        previous.setToolTip("Previous region (K)")
+        following.setToolTip("Next region (J)")
+        previous.clicked.connect(lambda _=False: self.previous_wanted.emit())
+        following.clicked.connect(lambda _=False: self.next_wanted.emit())
+        self._stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
+        self._stop.setToolTip("Stop evaluating the rest of the cohort.")
+        buttons = QHBoxLayout()
+        buttons.addWidget(previous)
+        buttons.addWidget(following)
+        row = QHBoxLayout(self._progress_row)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._progress, 1)
+        row.addWidget(self._stop)
+        splitter = QSplitter(Qt.Orientation.Vertical)
+        splitter.addWidget(self._tree)
+        splitter.addWidget(self._teams)
+        splitter.setStretchFactor(0, 3)
+        splitter.setStretchFactor(1, 1)
+        splitter.setChildrenCollapsible(False)
+        self._body = QWidget()
+        body = QVBoxLayout(self._body)
+        body.setContentsMargins(0, 0, 0, 0)
+        body.setSpacing(3)
+        body.addLayout(buttons)
+        body.addWidget(splitter, 1)
+        body.addWidget(self._progress_row)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(self._hint)
+        layout.addWidget(self._body, 1)
+        layout.addStretch(0)
+
+    def _rebuild(self, cohort: Cohort | None) -> None:
+        self._tree.clear()
+        self._teams.clear()
+        self._region_items, self._patient_items, self._team_items = {}, {}, {}
+        if cohort is None:
+            return
+        for region in cohort.regions:
+            if region.patient not in self._patient_items:
+                patient = QTreeWidgetItem([region.patient])
+                patient.setFlags(Qt.ItemFlag.ItemIsEnabled)
+                self._patient_items[region.patient] = patient
+                self._tree.addTopLevelItem(patient)
+                patient.setExpanded(True)
+            item = QTreeWidgetItem([_short_name(region)])
+            item.setData(0, _NAME, region.name)
+            item.setToolTip(0, region.name)
+            self._patient_items[region.patient].addChild(item)
+            self._region_items[region.name] = item
+        for team in cohort.teams:
+            item = QTreeWidgetItem([team.name])
+            item.setData(0, _NAME, team.name)
+            if team.is_annotation:
+                item.setToolTip(
+                    0, "The annotation's own colour-coded version: shows what restoration costs."
+                )
+            self._teams.addTopLevelItem(item)
+            self._team_items[team.name] = item
+
+    def _fill_region(self, name: str) -> None:
+        item = self._region_items[name]
+        summary = self._summaries.get((name, self._team or ""))
+        if summary is None:
+            _fill(item, 1, ("", "", "", ""))
+        elif summary.counts is None or summary.metrics is None:
+            _fill(item, 1, (_MISSING, UNDEFINED, UNDEFINED, UNDEFINED))
+            reason = summary.findings[0].message if summary.findings else "It cannot be evaluated."
+            for column in range(1, 5):
+                item.setToolTip(column, reason)
+        else:
+            _fill(item, 1, (ratio_text(summary.metrics.pq), *_failures(summary.counts)))
+        if self._cohort is not None:
+            self._fill_patient(self._cohort.region(name).patient)
+
+    def _fill_patient(self, patient: str) -> None:
+        counts = self._patient_counts(patient, self._team or "")
+        texts = ("", "", "", "")
+        if counts is not None:
+            texts = (ratio_text(unit_metrics(counts).pq), *_failures(counts))
+        _fill(self._patient_items[patient], 1, texts)
+
+    def _refresh_teams(self) -> None:
+        for name in self._team_items:
+            self._fill_team(name)
+
+    def _fill_team(self, name: str) -> None:
+        item = self._team_items.get(name)
+        if item is None:
+            return
+        here = self._summaries.get((self._region or "", name))
+        if here is None:
+            texts: tuple[str, ...] = ("", "", "", "")
+        elif here.counts is None or here.metrics is None:
+            texts = (_MISSING, UNDEFINED, UNDEFINED, UNDEFINED)
+        else:
+            texts = (ratio_text(here.metrics.pq), *_failures(here.counts))
+        _fill(item, 1, (self._team_pq(name), *texts))
+
+    def _team_pq(self, team: str) -> str:
+        """Give the mean PQ over patients, once all of them are known."""
+        figures = []
+        for patient in self._patient_items:
+            counts = self._patient_counts(patient, team)
+            if counts is not None:
+                figures.append(unit_metrics(counts).pq)
+        defined = [figure for figure in figures if not math.isnan(figure)]
+        is_complete = all((name, team) in self._summaries for name in self._region_items)
+        return ratio_text(float(np.mean(defined))) if defined and is_complete else ""
+
+    def _patient_counts(self, patient: str, team: str) -> Counts | None:
+        """Sum the regions of a patient, once all of them are known."""
+        if self._cohort is None:
+            return None
+        lines = [
+            self._summaries.get((region.name, team))
+            for region in self._cohort.regions
+            if region.patient == patient
+        ]
+        if any(line is None for line in lines):
+            return None
+        known = [line.counts for line in lines if line is not None and line.counts is not None]
+        return reduce(add, known) if known else None
+
+    def _on_region(self, item: QTreeWidgetItem | None, _previous: QTreeWidgetItem | None) -> None:
+        name = None if item is None else item.data(0, _NAME)
+        if name:
+            self.region_chosen.emit(name)
+
+    def _on_team(self, item: QTreeWidgetItem | None, _previous: QTreeWidgetItem | None) -> None:
+        if item is not None:
+            self.team_chosen.emit(item.data(0, _NAME))
+
+
+class _Tree(QTreeWidget):
+    """A tree that hands the keys of the desk on."""
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
+        """Leave letters to the desk instead of searching for them."""
+        if event is not None and is_desk_key(event):
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+
+def _tree(header: tuple[str, ...]) -> QTreeWidget:
+    tree = _Tree()
+    tree.setColumnCount(len(header))
+    tree.setHeaderLabels(list(header))
+    tree.setIndentation(10)
+    tree.setUniformRowHeights(True)
+    tree.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+    labels = tree.headerItem()
+    horizontal = tree.header()
+    if labels is None or horizontal is None:
+        raise RuntimeError("a tree widget always has a header")
+    for column, title in enumerate(header):
+        labels.setToolTip(column, _HEADER_MEANINGS[title])
+        if column:
+            labels.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+    horizontal.setMinimumSectionSize(24)
+    horizontal.setStretchLastSection(False)
+    horizontal.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+    return tree
+
+
+def _fill(item: QTreeWidgetItem, first: int, texts: tuple[str, ...]) -> None:
+    for column, text in enumerate(texts, start=first):
+        item.setText(column, text)
+        item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+
+
+def _failures(counts: Counts) -> tuple[str, str, str]:
+    """Count what was missed, invented and misnamed."""
+    confusion = counts.confusion
+    matched = confusion[1:, 1:]
+    misclassified = int(matched.sum() - np.trace(matched))
+    missed, invented = int(confusion[1:, 0].sum()), int(confusion[0, 1:].sum())
+    return count_text(missed), count_text(invented), count_text(misclassified)
+
+
+def _short_name(region: Region) -> str:
+    """Leave the patient out of a region's name, since it stands above it."""
+    if region.name.startswith(region.patient) and region.name != region.patient:
+        return "…" + region.name[len(region.patient) :]
+    return region.name

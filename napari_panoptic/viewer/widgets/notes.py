@@ -1,0 +1,84 @@
+"""What was odd in the files: vanished, overlapping, missing, unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.errors import Finding
+from napari_panoptic.viewer.styles import count_text
+
+_HEADER = ("What", "How many", "Team", "Details")
+NOTHING = "Nothing odd was found in the files of this region."
+
+
+class NotesDialog(QDialog):
+    """A list of findings; stays open beside the image.
+
+    Parameters
+    ----------
+    parent
+        The window that it belongs to.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Notes on the files")
+        self._intro = QLabel()
+        self._intro.setWordWrap(True)
+        self._list = QTreeWidget()
+        self._list.setHeaderLabels(list(_HEADER))
+        self._list.setRootIsDecorated(False)
+        self._list.setWordWrap(True)
+        self._list.setTextElideMode(Qt.TextElideMode.ElideNone)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.close)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self._intro)
+        layout.addWidget(self._list, 1)
+        layout.addWidget(buttons)
+        self.resize(760, 320)
+
+    def intro(self) -> str:
+        """Give the sentence above the list."""
+        return self._intro.text()
+
+    def lines(self) -> list[str]:
+        """Give the details listed."""
+        return [
+            item.text(3)
+            for row in range(self._list.topLevelItemCount())
+            if (item := self._list.topLevelItem(row)) is not None
+        ]
+
+    def show_findings(self, place: str, findings: Sequence[Finding]) -> None:
+        """List what was odd at a place."""
+        self._intro.setText(
+            f"{place}: {len(findings)} note(s). Nothing was dropped in silence."
+            if findings
+            else NOTHING
+        )
+        self._list.clear()
+        for finding in findings:
+            item = QTreeWidgetItem(
+                [
+                    str(finding.kind),
+                    count_text(finding.count),
+                    finding.team or "annotation",
+                    finding.message,
+                ]
+            )
+            item.setToolTip(3, finding.message if finding.path is None else str(finding.path))
+            self._list.addTopLevelItem(item)
+        for column in range(3):
+            self._list.resizeColumnToContents(column)

@@ -1,0 +1,86 @@
+"""A desk in a real window, and how to wait for it."""
+
+import os
+import sys
+import time
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+from app_model import Application
+from napari._app_model._app import NapariApplication, _napari_names
+from napari._qt._qapp_model.qactions import init_qactions
+from napari.plugins import _initialize_plugins
+from qtpy.QtCore import QCoreApplication, QEventLoop
+
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.sample import write_sample_cohort
+from napari_panoptic.viewer.widgets.desk import desk_of
+
+PATIENCE_S = 30.0
+
+
+def pytest_collection_modifyitems(items):
+    """Skip what needs a window where there is no display to show it."""
+    if sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        return
+    reason = "no display: run under xvfb-run to test windows"
+    for item in items:
+        if {"make_napari_viewer", "qtbot", "qapp"} & set(item.fixturenames):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def sample_folder(tmp_path_factory):
+    """Write the sample cohort once."""
+    return write_sample_cohort(tmp_path_factory.mktemp("viewer") / "cohort")
+
+
+@pytest.fixture(scope="session")
+def cohort(sample_folder):
+    """Open a part of the sample cohort: five regions, two teams."""
+    cohort = open_cohort(sample_folder)
+    teams = tuple(team for team in cohort.teams if team.name in ("careful", "merger"))
+    return replace(cohort, regions=cohort.regions[:5], teams=teams)
+
+
+@pytest.fixture(scope="session")
+def wait_until():
+    """Give a function that lets the window live until something is so."""
+
+    def wait(condition, message="it did not happen in time"):
+        end = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < end, message
+            QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 10)
+            time.sleep(0.002)
+
+    return wait
+
+
+@pytest.fixture
+def desk(make_napari_viewer, cohort, wait_until):
+    """Open the sample cohort on a desk and wait until everything is there."""
+    viewer = make_napari_viewer(show=True)
+    viewer.window.resize(1280, 800)
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    wait_until(lambda: desk.is_settled)
+    yield desk
+    desk.close()
+    wait_until(lambda: desk.is_settled)
+
+
+@pytest.fixture(scope="module")
+def napari_application():
+    """Give a module's own window a napari application of its own.
+
+    napari's fixture of this kind serves single tests only.
+    """
+    application = NapariApplication("module_app")
+    application.injection_store.namespace = _napari_names
+    with patch.object(NapariApplication, "get_app_model", return_value=application):
+        yield
+    Application.destroy("module_app")
+    _initialize_plugins.cache_clear()
+    init_qactions.cache_clear()

@@ -1,0 +1,40 @@
+"""Finding one's way on a desk in a real window."""
+
+import numpy as np
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
+
+from napari_panoptic.evaluation.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
+
+FIRST, SECOND, THIRD = "Sample-A_1", "Sample-A_2", "Sample-B_1"
+
+
+def on_canvas(viewer, y_px, x_px):
+    """Find a pixel of the region on the canvas."""
+    scale = viewer.layers["reference"].scale
+    camera = viewer.scene.camera
+    height, width = viewer.canvas.size
+    y, x = np.array([y_px, x_px]) * scale
+    return QPoint(
+        round((x - camera.center[-1]) * camera.zoom + width / 2),
+        round((y - camera.center[-2]) * camera.zoom + height / 2),
+    )
+
+
+def row_of_status(desk, side, status):
+    codes = desk.session.evaluation.outcomes.side(side).status
+    return int(np.flatnonzero(codes == STATUS_CODE[status])[0])
+
+
+def missed_row(desk):
+    """Find a reference object where nothing at all was predicted."""
+    codes = desk.session.evaluation.outcomes.reference.cause
+    return int(np.flatnonzero(codes == CAUSE_CODE[Cause.MISSED])[0])
+
+
+def click(canvas, place):
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place)
+
+
+def names_of_visible(viewer):
+    return [layer.name for layer in viewer.layers if layer.visible]

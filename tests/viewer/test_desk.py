@@ -1,0 +1,205 @@
+"""A desk that is opened, filled, disturbed and closed; a new window for each test."""
+
+import numpy as np
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QDockWidget
+
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.session import load_region
+from napari_panoptic.viewer import work
+from napari_panoptic.viewer.widgets import desk as desk_module
+from napari_panoptic.viewer.widgets.desk import desk_of
+from tests.viewer.finding import FIRST, SECOND
+
+
+@pytest.fixture
+def viewer(desk):
+    return desk._viewer
+
+
+@pytest.fixture
+def canvas(viewer):
+    return viewer.window._qt_viewer.canvas.native
+
+
+class TestChanging:
+    def test_restoration_changes_the_masks_shown(self, desk, viewer, wait_until):
+        team = desk.session.team
+        before = np.count_nonzero(viewer.layers[team].data)
+        combo = desk.panels.settings.combo("restoration")
+        combo.setCurrentIndex(combo.findText("border-dilated"))
+        wait_until(lambda: desk.is_settled)
+        assert np.count_nonzero(viewer.layers[team].data) > before
+
+    def test_layers_are_reused_for_another_region(self, desk, viewer, wait_until):
+        before = list(viewer.layers)
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert list(viewer.layers) == before
+        shape = desk.session.snapshot.shape
+        assert all(layer.data.shape[:2] == shape for layer in viewer.layers)
+
+    def test_only_the_newest_of_many_requests_is_shown(self, desk, wait_until):
+        shown = []
+        desk.session.region_changed.connect(lambda snapshot: shown.append(snapshot.region.name))
+        for _ in range(4):
+            desk.link._on_next_region()
+        wait_until(lambda: desk.is_settled)
+        assert shown == [desk.session.cohort.regions[4].name]
+
+    def test_an_outlined_region_that_cannot_be_read_is_told(self, desk, wait_until, monkeypatch):
+        from napari_panoptic.errors import PanopticError
+        from napari_panoptic.viewer import link
+
+        def fail(*_args, **_kwargs):
+            raise PanopticError("the disk is on fire")
+
+        told = []
+        monkeypatch.setattr(work, "load_region", fail)
+        monkeypatch.setattr(link, "show_error", told.append)
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert told == ["the disk is on fire"]
+        assert desk.session.snapshot.region.name == FIRST
+        assert FIRST in desk.panels.title.title()
+
+
+class TestManners:
+    def test_layers_of_others_are_left_alone(self, desk, viewer, wait_until):
+        mine = viewer.add_points([[1, 2]], name="reference")
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert mine in viewer.layers
+        assert mine.data.tolist() == [[1, 2]]
+        assert mine.visible
+
+    def test_a_deleted_layer_comes_back_with_the_next_region(self, desk, viewer, wait_until):
+        viewer.layers.remove("reference")
+        desk.session.select_row(Side.REFERENCE, 0)
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        names = [layer.name for layer in viewer.layers]
+        assert names.index("image") < names.index("reference") < names.index("merger")
+
+    def test_a_closed_eye_stays_closed_until_the_display_changes(
+        self, desk, viewer, canvas, wait_until
+    ):
+        viewer.layers["reference"].visible = False
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert not viewer.layers["reference"].visible
+        QTest.keyClick(canvas, Qt.Key.Key_H)
+        assert viewer.layers["reference"].visible
+
+    def test_masks_cannot_be_painted_by_accident(self, desk, viewer, wait_until):
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert not any(viewer.layers[name].editable for name in ("reference", "merger"))
+
+    def test_closing_the_desk_undoes_everything(self, desk, viewer):
+        session, link = desk.session, desk.link
+        desk.close()
+        assert len(session.region_changed) == 0
+        assert len(session.selection_changed) == 0
+        assert link._on_press not in viewer.mouse_drag_callbacks
+        assert link._on_move not in viewer.mouse_move_callbacks
+        assert desk._docks == {}
+        assert not viewer.window.dock_widgets
+        assert "reference" in viewer.layers
+
+    def test_closing_the_desk_puts_the_docks_of_napari_back(self, desk):
+        window = desk._inspector.window()
+        layer_list = next(
+            dock for dock in window.findChildren(QDockWidget) if dock.objectName() == "layer list"
+        )
+        assert window.tabifiedDockWidgets(layer_list) != []
+        desk.close()
+        assert window.tabifiedDockWidgets(layer_list) == []
+
+    def test_the_desk_closes_with_its_main_dock(self, desk, viewer):
+        session = desk.session
+        viewer.window.remove_dock_widget(desk._inspector)
+        assert len(session.region_changed) == 0
+        assert not viewer.window.dock_widgets
+
+    def test_a_desk_opened_again_takes_its_layers_over(self, desk, viewer, cohort, wait_until):
+        names = [layer.name for layer in viewer.layers]
+        desk.close()
+        again = desk_of(viewer)
+        again.show_cohort(cohort)
+        wait_until(lambda: again.is_settled)
+        assert [layer.name for layer in viewer.layers] == names
+        again.close()
+
+    def test_another_cohort_replaces_the_first(self, desk, viewer, cohort, wait_until):
+        from dataclasses import replace
+
+        smaller = replace(cohort, name="smaller", teams=cohort.teams[:1])
+        first = desk.session
+        desk.show_cohort(smaller)
+        wait_until(lambda: desk.is_settled)
+        assert len(first.region_changed) == 0
+        assert [layer.name for layer in viewer.layers] == ["image", "reference", "careful"]
+
+
+def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
+    make_napari_viewer, cohort, wait_until
+):
+    viewer = make_napari_viewer(show=True, strict_qt="raise")
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    session, loader, summary = desk.session, desk.link.loader, desk.link.summary
+    assert loader.is_busy
+    viewer.close()
+    wait_until(lambda: not loader.is_busy and not summary.is_busy)
+    wait_until(lambda: desk.link is None)
+    assert session.snapshot is None
+    assert len(session.region_changed) == 0
+
+
+def test_a_folder_is_opened_in_the_background(
+    make_napari_viewer, sample_folder, wait_until, monkeypatch, tmp_path
+):
+    desk = desk_of(make_napari_viewer())
+    told = []
+    monkeypatch.setattr(desk_module, "show_error", told.append)
+    desk.open_folder(tmp_path)
+    wait_until(lambda: told)
+    assert str(tmp_path) in told[0]
+    desk.open_folder(sample_folder)
+    wait_until(lambda: desk.session is not None and desk.is_settled)
+    assert desk.session.snapshot.region.name == FIRST
+    desk.close()
+
+
+def test_a_region_without_image_or_annotation_is_still_shown(
+    make_napari_viewer, cohort, wait_until
+):
+    from dataclasses import replace
+
+    first = cohort.regions[0]
+    regions = (replace(first, image=None), replace(cohort.regions[1], reference=None))
+    desk = desk_of(make_napari_viewer())
+    desk.show_cohort(replace(cohort, regions=regions))
+    wait_until(lambda: desk.is_settled)
+    viewer = desk._viewer
+    assert "image" not in viewer.layers
+    assert "reference" in viewer.layers
+    desk.link._on_next_region()
+    wait_until(lambda: desk.is_settled)
+    assert viewer.layers["image"].visible
+    assert "reference" not in viewer.layers
+    assert "not evaluated" in desk.panels.title.title()
+    assert not desk.panels.metrics.is_showing_figures()
+    assert desk.panels.navigator.region_text(SECOND, 1) == "missing"
+    desk.close()
+
+
+def test_loading_again_reads_only_what_changed(cohort, desk):
+    snapshot = desk.session.snapshot
+    again = load_region(
+        cohort, FIRST, desk.session.settings.replaced(iou_threshold=0.6), previous=snapshot
+    )
+    assert again.reference is snapshot.reference

@@ -1,0 +1,60 @@
+"""What napari itself calls."""
+
+import pytest
+
+from napari_panoptic.viewer import hooks
+from napari_panoptic.viewer.widgets import desk as desk_module
+from napari_panoptic.viewer.widgets.desk import Inspector, desk_of, make_inspector
+
+
+def test_the_sample_opens_on_the_desk(make_napari_viewer, wait_until):
+    viewer = make_napari_viewer()
+    viewer.open_sample("napari-panoptic", "sample-cohort")
+    desk = desk_of(viewer)
+    wait_until(lambda: desk.is_settled)
+    assert [layer.name for layer in viewer.layers][:2] == ["image", "reference"]
+    desk.close()
+
+
+def test_a_cohort_folder_is_read_by_naming_the_plugin(
+    make_napari_viewer, sample_folder, wait_until
+):
+    viewer = make_napari_viewer()
+    viewer.open(str(sample_folder), plugin="napari-panoptic")
+    desk = desk_of(viewer)
+    wait_until(lambda: desk.is_settled)
+    assert "reference" in viewer.layers
+    desk.close()
+
+
+def test_the_inspector_comes_from_the_plugins_menu(make_napari_viewer, wait_until):
+    viewer = make_napari_viewer()
+    _, widget = viewer.window.add_plugin_dock_widget("napari-panoptic", "Panoptic Inspector")
+    assert isinstance(widget, Inspector)
+    wait_until(lambda: "Cohort" in viewer.window.dock_widgets)
+    assert desk_of(viewer) is widget.desk
+    assert not isinstance(make_inspector(viewer), Inspector)
+    widget.desk.close()
+
+
+def test_open_cohort_asks_for_a_folder(make_napari_viewer, sample_folder, wait_until, monkeypatch):
+    viewer = make_napari_viewer()
+    monkeypatch.setattr(
+        desk_module.QFileDialog, "getExistingDirectory", lambda *_args: str(sample_folder)
+    )
+    hooks.open_cohort_dialog(viewer)
+    desk = desk_of(viewer)
+    wait_until(lambda: desk.session is not None and desk.is_settled)
+    assert desk.session.cohort.root == sample_folder
+    desk.close()
+
+
+@pytest.mark.parametrize("make", ["file", "empty folder", "list"])
+def test_other_paths_are_left_to_other_readers(make, tmp_path):
+    (tmp_path / "a.txt").write_text("no cohort")
+    path = {"file": str(tmp_path / "a.txt"), "empty folder": str(tmp_path), "list": ["a", "b"]}
+    assert hooks.cohort_reader(path[make]) is None
+
+
+def test_a_cohort_folder_has_a_reader(sample_folder):
+    assert hooks.cohort_reader(str(sample_folder)) is not None
