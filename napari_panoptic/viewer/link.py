@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Source
 from napari_panoptic.session import RegionSnapshot, Selection, Session
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
+from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.viewer.scene import Pointed, Scene
@@ -69,12 +70,25 @@ class Link:
         The live state.
     panels
         The widgets.
+    parts
+        The panels beside the object table; attached while this link lives.
+    raise_part
+        Brings one of them to the front.
     """
 
-    def __init__(self, viewer: ViewerModel, session: Session, panels: Panels) -> None:
+    def __init__(
+        self,
+        viewer: ViewerModel,
+        session: Session,
+        panels: Panels,
+        parts: Sequence[DeskPart] = (),
+        raise_part: Callable[[DeskPart], None] = lambda _part: None,
+    ) -> None:
         self._viewer = viewer
         self._session = session
         self._panels = panels
+        self._parts = list(parts)
+        self._raise_part = raise_part
         self._wanted_region: str | None = None
         self._bound_keys: dict[str, Any] = {}
         self._hover = QTimer(panels.title)
@@ -90,6 +104,8 @@ class Link:
         self._table = self._connections()
         self._connect()
         self._show_session()
+        for part in self._parts:
+            part.attach(Surroundings(viewer, session, self))
 
     def start(self, region: str | None = None) -> None:
         """Load a region (the first where None) and evaluate the cohort behind it."""
@@ -101,10 +117,18 @@ class Link:
     @property
     def is_settled(self) -> bool:
         """Whether nothing is being loaded or evaluated."""
-        return not (self.loader.is_busy or self.summary.is_busy)
+        is_busy = self.loader.is_busy or self.summary.is_busy
+        return not (is_busy or any(part.is_busy for part in self._parts))
+
+    @property
+    def panels(self) -> Panels:
+        """The panels that every desk has."""
+        return self._panels
 
     def close(self) -> None:
         """Undo every connection and stop all work; touches no widget."""
+        for part in self._parts:
+            part.detach()
         for signal, slot in self._table:
             signal.disconnect(slot)
         self._table = []
@@ -176,6 +200,9 @@ class Link:
             "q": self._toggle_colours,
             "w": self._centre_selected,
         }
+        for part in self._parts:
+            if part.key is not None:
+                keys[part.key] = lambda part=part: self._raise_part(part)  # type: ignore[misc]
         for key, action in keys.items():
             earlier = self._viewer.bind_key(key, lambda _viewer, a=action: a(), overwrite=True)
             self._bound_keys[key] = earlier if callable(earlier) else None

@@ -15,6 +15,8 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
+from napari_panoptic.viewer.desk_part import DeskPart
+from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
@@ -114,6 +116,7 @@ class Desk:
             legend=LegendStrip(),
             notes=NotesDialog(inspector),
         )
+        self.parts: list[DeskPart] = [part() for part in PARTS]
         inspector.settings.open_wanted.connect(self.ask_for_cohort)
         # The window may go without closing the dock first: then only what is
         # not Qt's is left to be undone.
@@ -124,6 +127,13 @@ class Desk:
     def is_settled(self) -> bool:
         """Whether everything asked for is shown."""
         return self.link is None or self.link.is_settled
+
+    def raise_part(self, part: DeskPart) -> None:
+        """Bring a part's panel to the front."""
+        dock = self._docks.get(part.title)
+        if dock is not None:
+            dock.show()
+            dock.raise_()
 
     def build(self) -> None:
         """Put the panels around the image; done only once."""
@@ -148,6 +158,7 @@ class Desk:
             (COHORT_DOCK, panels.navigator, "left"),
             (METRICS_DOCK, panels.metrics, "right"),
             (OBJECTS_DOCK, panels.objects, "right"),
+            *((part.title, part.widget, "right") for part in self.parts),
         ):
             self._docks[name] = self._viewer.window.add_dock_widget(
                 widget, name=name, area=where, add_vertical_stretch=False
@@ -179,7 +190,7 @@ class Desk:
         if self.link is not None:
             self.link.close()
         self.session = Session(cohort, settings)
-        self.link = Link(self._viewer, self.session, self.panels)
+        self.link = Link(self._viewer, self.session, self.panels, self.parts, self.raise_part)
         self.link.start(region)
 
     def open_folder(self, folder: Path) -> None:
@@ -238,7 +249,9 @@ class Desk:
             window.splitDockWidget(metrics, objects, vertical)
         else:
             window.tabifyDockWidget(metrics, objects)
-            metrics.raise_()
+        for part in self.parts:
+            window.tabifyDockWidget(objects, self._docks[part.title])
+        (objects if window.height() >= TALL_WINDOW else metrics).raise_()
 
     def _give_sizes(self) -> None:
         """Give each panel its share of the window."""
