@@ -245,6 +245,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort)
     names = _team_names(cohort, options.teams)
     source = None if options.source is None else Source(options.source)
+    _make_folder(options.output)  # before the work, not after it
     results: list[RegionResult] = []
     regions = evaluate_cohort(cohort, settings, team_names=names, source=source, jobs=options.jobs)
     # disable=None: a bar for people at a terminal, silence for log files.
@@ -262,12 +263,22 @@ def _evaluate(options: argparse.Namespace) -> int:
     try:
         write_tables(evaluation, options.output)
     except OSError as error:
-        raise PanopticError(
-            f"the tables cannot be written: {error.strerror}; choose another --output",
-            path=options.output,
-        ) from error
+        raise _not_writable(options.output, error) from error
     _print_scores(evaluation, options.output)
     return 0
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(folder, error) from error
+
+
+def _not_writable(folder: Path, error: OSError) -> PanopticError:
+    return PanopticError(
+        f"the tables cannot be written: {error.strerror}; choose another --output", path=folder
+    )
 
 
 def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:

@@ -3,9 +3,10 @@
 Five regions of three patients, two teams, and the annotation's own colour-coded version. What is
 in it: overlapping polygons; a polygon of two vertices; one that later polygons of its class cover,
 one that another class covers; fractional vertices, and one outside the image; one class in two
-layers of the file; ambiguous areas that cut through objects; a region in which nothing but an
-ambiguous area is annotated; predicted classes that the annotation lacks; touching objects, split,
-merged, misnamed, missed and invented ones; one-pixel objects; objects that touch at a corner only.
+layers of the file; ambiguous areas that cut through objects, and classes of which they leave
+nothing; a region in which nothing but an ambiguous area is annotated; predicted classes that the
+annotation lacks; touching objects, split, merged, misnamed, missed and invented ones; one-pixel
+objects; objects that touch at a corner only.
 """
 
 from __future__ import annotations
@@ -93,6 +94,7 @@ REGIONS = (
             (L, [blob(20, 26, 4, 4), blob(28, 26, 4, 4), blob(10, 24, 3, 3)]),  # the last is on E
             (AMBIGUOUS, [box(44, 20, 60, 39)]),
             (E, [blob(43, 26, 5, 4), blob(51, 34, 3, 3)]),  # one cut in two, one cut away
+            (M, [blob(52, 24, 2, 2)]),  # nothing is left of the class
         ],
         alpha=[
             Ellipse(E, 8, 8, 6, 5),
@@ -103,6 +105,7 @@ REGIONS = (
             Ellipse(L, 28, 26, 5, 3),  # touches its neighbour
             Ellipse(E, 43, 26, 5, 4),
             Ellipse(E, 51, 34, 3, 3),
+            Ellipse(N, 47, 35, 2, 2),  # nothing is left of this class either
         ],
         beta=[
             Ellipse(E, 5, 8, 3, 5),

@@ -11,13 +11,15 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.errors import CohortError, FindingKind, PanopticError
+from napari_panoptic.evaluation.evaluate import evaluate
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.metrics import unit_metrics
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.session import RegionSnapshot, Request, Selection, Session, load_region
+from napari_panoptic.session import RegionSnapshot, Request, Session, load_region
 from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
 
 NAMES = [region.name for region in REGIONS]
@@ -151,13 +153,28 @@ def test_a_selection_survives_changed_settings(session: Session) -> None:
     assert said == [chosen]
 
 
-def test_a_selection_is_found_again_by_its_id(session: Session) -> None:
-    show(session, region_name=NAMES[1])
-    assert session.evaluation is not None
-    ids = session.evaluation.outcomes.reference.ids
-    assert ids.tolist() != list(range(1, len(ids) + 1))
-    session.select_row(Side.REFERENCE, len(ids) - 1)
-    assert session.selection == Selection(TEAMS[0], Side.REFERENCE, len(ids) - 1, int(ids[-1]))
+def without_first_prediction(snapshot: RegionSnapshot, team: str) -> RegionSnapshot:
+    """Take the first object of a team away, as if its file had changed."""
+    labels = snapshot.predictions[team]
+    left = np.where(labels.index == 1, 0, labels.id_image())
+    classes = dict(zip(labels.ids.tolist(), labels.class_names_of_objects(), strict=True))
+    shorter = LabelImage.from_array(left, classes, labels.class_names)
+    assert snapshot.reference is not None
+    evaluation = evaluate(LabelPair(snapshot.reference, shorter), snapshot.settings)
+    return replace(snapshot, predictions={team: shorter}, evaluations={team: evaluation})
+
+
+@pytest.mark.parametrize(("row", "found"), [(2, 1), (0, None)])
+def test_a_selection_is_found_again_by_its_id_in_whatever_row(
+    session: Session, row: int, found: int | None
+) -> None:
+    snapshot = show(session)
+    session.select_row(Side.PREDICTION, row)
+    before = session.selection
+    assert before is not None
+    shorter = without_first_prediction(snapshot, TEAMS[0])
+    assert session.deliver(session.request(), shorter)
+    assert session.selection == (None if found is None else replace(before, row=found))
 
 
 def test_a_selection_of_an_object_that_is_gone_is_given_up(session: Session) -> None:

@@ -1,0 +1,534 @@
+"""The command line: its contract, and clear sentences for whatever is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from scipy.ndimage import gaussian_filter
+
+from napari_panoptic import __version__
+from napari_panoptic.cli import main
+from tests.paths import REPOSITORY
+from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
+
+TABLES = ("objects", "regions", "patients", "patients_by_class", "teams", "confusion")
+PROGRAM = "napari-panoptic: "
+FIRST = REGIONS[0]
+RESULTS = len(REGIONS) * len(TEAMS)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run of the program returned and said."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the program as its entry point does; nothing may ever end in a traceback."""
+
+    def call(*arguments: object) -> Outcome:
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return Outcome(code, out, err)
+
+    return call
+
+
+@pytest.fixture
+def cohort(tmp_path: Path) -> Path:
+    return write_cohort(tmp_path / "cohort")
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cohort that no test changes."""
+    return write_cohort(tmp_path_factory.mktemp("intact") / "cohort")
+
+
+def record(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "evaluation.json").read_text("utf-8"))
+    return found
+
+
+def rows(folder: Path, table: str) -> list[dict[str, str]]:
+    with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def evaluated_pairs(folder: Path) -> set[tuple[str, str]]:
+    """Tell which teams were evaluated in which regions."""
+    return {(row["team"], row["region"]) for row in rows(folder, "regions")}
+
+
+EVERY_PAIR = {(team, region.name) for team in TEAMS for region in REGIONS}
+
+
+def xml_path(cohort: Path) -> Path:
+    return cohort / ANNOTATIONS / FIRST.patient / f"{FIRST.name}.xml"
+
+
+def svs_path(cohort: Path) -> Path:
+    return cohort / ANNOTATIONS / FIRST.patient / f"{FIRST.name}.svs"
+
+
+# --- what is written --------------------------------------------------------------------------
+
+
+def test_all_files_of_the_contract_are_written(run: Run, intact: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    outcome = run("evaluate", intact, "--output", folder)
+    assert outcome.code == 0
+    assert sorted(p.name for p in folder.iterdir()) == sorted(
+        [*(f"{name}.csv" for name in TABLES), "evaluation.json"]
+    )
+    assert evaluated_pairs(folder) == EVERY_PAIR
+    printed = dict(re.findall(r"^(alpha|beta) +([0-9.]+)$", outcome.out, re.MULTILINE))
+    scores = record(folder)["score"]
+    assert printed == {team: f"{scores[team]:.4f}" for team in TEAMS}
+    assert str(folder) in outcome.out
+
+
+def test_the_record_says_what_was_done_with_what(run: Run, intact: Path, tmp_path: Path) -> None:
+    options = ["--matching", "centroid", "--iou-threshold", "0.4", "--no-distances"]
+    assert run("evaluate", intact, "--output", tmp_path, *options).code == 0
+    found = record(tmp_path)
+    assert found["settings"]["matching"] == "centroid"
+    assert found["settings"]["iou_threshold"] == 0.4
+    assert found["settings"]["distances"] is False
+    assert found["versions"]["napari-panoptic"] == __version__
+    assert {"python", "numpy", "scipy", "tifffile"} <= found["versions"].keys()
+    assert {"vanished", "overlapping", "missing", "unreadable"} <= found["warnings"].keys()
+    assert found["score"].keys() == set(TEAMS)
+    assert found["statistics"]["pq"]["ranks"].keys() == set(TEAMS)
+    # Image, annotation and a mask of each team per region, and the submissions.
+    masks = [name for name in found["inputs"] if name.endswith("_mask.png.tif")]
+    assert len(masks) == RESULTS
+    assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", value) for value in found["inputs"].values())
+    assert f"{ANNOTATIONS}/{FIRST.patient}/{FIRST.name}.svs" in found["inputs"]
+    assert not any("RGB_mask" in name for name in found["inputs"])
+
+
+def test_no_distances_leaves_them_undefined_and_nothing_else(
+    run: Run, intact: Path, tmp_path: Path
+) -> None:
+    run("evaluate", intact, "--output", tmp_path / "with")
+    run("evaluate", intact, "--output", tmp_path / "without", "--no-distances")
+    pairs = zip(
+        rows(tmp_path / "with", "objects"), rows(tmp_path / "without", "objects"), strict=True
+    )
+    measured = 0
+    for full, quick in pairs:
+        measured += full["hausdorff_px"] != ""
+        assert (quick["hausdorff_px"], quick["hausdorff_um"]) == ("", "")
+        for column in quick.keys() - {"hausdorff_px", "hausdorff_um"}:
+            assert quick[column] == full[column]
+    assert measured > 0
+    assert {row["mean_hausdorff_px"] for row in rows(tmp_path / "without", "patients")} == {""}
+
+
+def test_the_same_files_again_and_with_any_number_of_jobs(
+    run: Run, intact: Path, tmp_path: Path
+) -> None:
+    for name, jobs in {"first": 1, "again": 1, "parallel": 4}.items():
+        assert run("evaluate", intact, "--output", tmp_path / name, "--jobs", jobs).code == 0
+    for path in (tmp_path / "first").iterdir():
+        for other in ("again", "parallel"):
+            assert (tmp_path / other / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_older_tables_are_replaced_whole(run: Run, intact: Path, tmp_path: Path) -> None:
+    (tmp_path / "teams.csv").write_text("x" * 100_000, encoding="utf-8")
+    assert run("evaluate", intact, "--output", tmp_path).code == 0
+    assert [row["team"] for row in rows(tmp_path, "teams")] == list(TEAMS)
+
+
+def test_a_radius_asks_for_dilation(run: Run, intact: Path, tmp_path: Path) -> None:
+    run("evaluate", intact, "--output", tmp_path / "short", "--radius", 2)
+    long = ["--restoration", "border-dilated", "--radius", 2]
+    run("evaluate", intact, "--output", tmp_path / "long", *long)
+    run("evaluate", intact, "--output", tmp_path / "removed")
+    found = record(tmp_path / "short")["settings"]
+    assert (found["restoration"], found["radius"]) == ("border-dilated", 2)
+    objects = [
+        (tmp_path / name / "objects.csv").read_bytes() for name in ("short", "long", "removed")
+    ]
+    assert objects[0] == objects[1] != objects[2]
+
+
+def test_a_negative_radius_is_not_taken_for_an_option(
+    run: Run, intact: Path, tmp_path: Path
+) -> None:
+    assert run("evaluate", intact, "--output", tmp_path, "--radius", "-1").code == 0
+    assert record(tmp_path)["settings"]["radius"] == -1
+
+
+def test_options_override_the_protocol(run: Run, intact: Path, tmp_path: Path) -> None:
+    protocol = ["--protocol", "monusac-2020-as-run", "--ambiguous", "keep"]
+    assert run("evaluate", intact, "--output", tmp_path, *protocol).code == 0
+    found = record(tmp_path)
+    assert found["protocol"] == "monusac-2020-as-run"
+    assert found["settings"]["scoring"] == "challenge"
+    assert found["settings"]["ambiguous"] == "keep"
+
+
+def test_chosen_teams_only(run: Run, intact: Path, tmp_path: Path) -> None:
+    teams = " colour-coded GT , alpha,alpha"
+    assert run("evaluate", intact, "--output", tmp_path, "--teams", teams).code == 0
+    names = [row["team"] for row in rows(tmp_path, "teams")]
+    assert names == ["colour-coded GT", "alpha"]
+    assert any("RGB_mask" in name for name in record(tmp_path)["inputs"])
+    # The annotation's own version is no competitor.
+    assert record(tmp_path)["statistics"] == {}
+
+
+# --- wrong arguments: 2 -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--teams", "alpha,gamma"], "there is no team 'gamma'"),
+        (["--teams", ","], "expected names separated by commas"),
+        (["--matching", "nearest"], "strict-iou"),
+        (["--ambiguous", "drop"], "clip-predictions"),
+        (["--restoration", "watershed"], "border-dilated"),
+        (["--source", "polygons"], "submission"),
+        (["--outlines", "none"], "as-published"),
+        (["--protocol", "monusac"], "monusac-2020-as-run"),
+        (["--correct", "matching"], "--protocol monusac-2020-as-run"),
+        (["--protocol", "monusac-2020-as-run", "--correct", "match"], "absent-class-fp"),
+        (["--iou-threshold", "1.5"], "between 0 and 1"),
+        (["--iou-threshold", "0"], "between 0 and 1"),
+        (["--iou-threshold", "nan"], "between 0 and 1"),
+        (["--iou-threshold", "half"], "--iou-threshold"),
+        (["--radius", "21"], "from -20 to 20"),
+        (["--radius", "1.5"], "--radius"),
+        (["--jobs", "0"], "must be at least 1, found 0"),
+        (["--jobs", "many"], "must be a whole number, found 'many'"),
+        (["--threshold", "0.5"], "--threshold"),
+    ],
+)
+def test_wrong_options(
+    run: Run, intact: Path, tmp_path: Path, options: list[str], said: str
+) -> None:
+    outcome = run("evaluate", intact, "--output", tmp_path / "out", *options)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("arguments", [["evaluate"], ["evaluate", "somewhere"], ["evaluated"]])
+def test_arguments_that_lack(run: Run, arguments: list[str]) -> None:
+    assert run(*arguments).code == 2
+
+
+def test_no_command_shows_what_there_is(run: Run) -> None:
+    outcome = run()
+    assert outcome.code == 2
+    for command in ("view", "evaluate", "sample", "demo"):
+        assert command in outcome.out
+
+
+OPTIONS = {
+    "evaluate": (
+        "COHORT --output --teams --restoration --radius --source --matching --iou-threshold "
+        "--ambiguous --outlines --protocol --correct --jobs --no-distances"
+    ),
+    "view": "COHORT --region --screenshot",
+    "sample": "FOLDER",
+    "demo": "--cohort --screenshot",
+}
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_help_explains_every_option(run: Run, command: str) -> None:
+    outcome = run(command, "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    for option in OPTIONS[command].split():
+        line = rf"^  {option}( [A-Z{{][^ ]*)?(  +|\n {{20,}})[a-z]"
+        assert re.search(line, outcome.out, re.MULTILINE), f"{option} is not explained"
+
+
+def test_version(run: Run) -> None:
+    outcome = run("--version")
+    assert (outcome.code, outcome.out) == (0, f"napari-panoptic {__version__}\n")
+
+
+# --- nothing to evaluate: 1 -------------------------------------------------------------------
+
+
+def fails(run: Run, cohort: Path, output: Path, said: str) -> Outcome:
+    outcome = run("evaluate", cohort, "--output", output)
+    assert outcome.code == 1
+    assert said in outcome.err
+    assert all(line.startswith(PROGRAM) for line in outcome.err.splitlines())
+    assert outcome.out == ""
+    return outcome
+
+
+def test_missing_folder(run: Run, tmp_path: Path) -> None:
+    fails(run, tmp_path / "nowhere", tmp_path, "there is no such folder")
+
+
+def test_a_file_instead_of_a_folder(run: Run, intact: Path, tmp_path: Path) -> None:
+    fails(run, svs_path(intact), tmp_path, "this is a file")
+
+
+def test_an_empty_folder(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    fails(run, tmp_path / "empty", tmp_path / "out", "the folder is empty")
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_folder(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "diary.txt").write_text("dear diary", encoding="utf-8")
+    fails(run, tmp_path / "notes", tmp_path / "out", "no cohort")
+
+
+def test_a_cohort_without_predictions(run: Run, cohort: Path, tmp_path: Path) -> None:
+    (cohort / "Teams").rename(tmp_path / "Teams")
+    (cohort / "Submissions").rename(tmp_path / "Submissions")
+    fails(run, cohort, tmp_path / "out", "it has no predictions; put a folder per team")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_folder_that_cannot_be_made(run: Run, intact: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    for output in (tmp_path / "file", tmp_path / "file" / "tables"):
+        outcome = run("evaluate", intact, "--output", output)
+        assert outcome.code == 1
+        assert "the tables cannot be written" in outcome.err
+        assert "choose another --output" in outcome.err
+    assert (tmp_path / "file").read_text("utf-8") == "in the way"
+
+
+def test_everything_unreadable(run: Run, cohort: Path, tmp_path: Path) -> None:
+    for path in cohort.rglob("*.xml"):
+        path.write_text("<Annotations", encoding="utf-8")
+    said = "no region has both a readable annotation and a readable prediction"
+    outcome = fails(run, cohort, tmp_path / "out", said)
+    for region in REGIONS:
+        assert f"{region.name}.xml" in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+# --- something cannot be read: the rest is evaluated --------------------------------------------
+
+
+def survives(
+    run: Run, cohort: Path, output: Path, *, kind: str, said: str, lost: set[tuple[str, str]]
+) -> Outcome:
+    """All but the lost pairs are evaluated; the reason is on stderr and in the record."""
+    options = ["--source", "colour-coded"]
+    outcome = run("evaluate", cohort, "--output", output, *options)
+    assert outcome.code == 0
+    assert evaluated_pairs(output) == EVERY_PAIR - lost
+    messages = [warning["message"] for warning in record(output)["warnings"][kind]]
+    assert any(said in message for message in messages), messages
+    assert any(line.startswith(f"{PROGRAM}{kind}: ") for line in outcome.err.splitlines())
+    assert said in outcome.err
+    return outcome
+
+
+ALPHA_LOST = {("alpha", FIRST.name)}
+ALL_LOST = {(team, FIRST.name) for team in TEAMS}
+
+
+def test_an_unreadable_mask(run: Run, cohort: Path, tmp_path: Path) -> None:
+    path = mask_path(cohort, "alpha", FIRST)
+    path.write_bytes(b"II*\0" + b"garbage" * 20)
+    survives(run, cohort, tmp_path, kind="unreadable", said=path.name, lost=ALPHA_LOST)
+    warning = record(tmp_path)["warnings"]["unreadable"][0]
+    assert (warning["team"], warning["region"]) == ("alpha", FIRST.name)
+    assert warning["path"] == str(path)
+
+
+def test_a_mask_cut_off(run: Run, cohort: Path, tmp_path: Path) -> None:
+    path = mask_path(cohort, "alpha", FIRST)
+    path.write_bytes(path.read_bytes()[:-2000])
+    survives(run, cohort, tmp_path, kind="unreadable", said=path.name, lost=ALPHA_LOST)
+
+
+def test_an_empty_mask_file(run: Run, cohort: Path, tmp_path: Path) -> None:
+    mask_path(cohort, "alpha", FIRST).write_bytes(b"")
+    survives(run, cohort, tmp_path, kind="unreadable", said="an empty file", lost=ALPHA_LOST)
+
+
+def test_a_mask_of_another_size(run: Run, cohort: Path, tmp_path: Path) -> None:
+    path = mask_path(cohort, "alpha", FIRST)
+    tifffile.imwrite(path, np.zeros((20, 20, 3), np.uint8), photometric="rgb")
+    said = "must have the region's size of 56 x 40 px, found 20 x 20 px"
+    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALPHA_LOST)
+
+
+def test_a_greyscale_mask(run: Run, cohort: Path, tmp_path: Path) -> None:
+    path = mask_path(cohort, "alpha", FIRST)
+    tifffile.imwrite(path, tifffile.imread(path).max(axis=2))
+    said = "found a greyscale image with values from 0 to 255"
+    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALPHA_LOST)
+
+
+def test_an_anti_aliased_mask_is_read_and_reported(run: Run, cohort: Path, tmp_path: Path) -> None:
+    path = mask_path(cohort, "alpha", FIRST)
+    blurred = gaussian_filter(tifffile.imread(path).astype(float), (0.4, 0.4, 0))
+    tifffile.imwrite(path, blurred.astype(np.uint8), photometric="rgb")
+    said = "have a colour that no class has and count as background"
+    survives(run, cohort, tmp_path, kind="unknown-colours", said=said, lost=set())
+    warning = record(tmp_path)["warnings"]["unknown-colours"][0]
+    assert (warning["team"], warning["region"]) == ("alpha", FIRST.name)
+
+
+def test_a_missing_mask(run: Run, cohort: Path, tmp_path: Path) -> None:
+    mask_path(cohort, "alpha", FIRST).unlink()
+    said = f"team 'alpha' has no prediction in the form 'colour-coded' for region {FIRST.name}"
+    survives(run, cohort, tmp_path, kind="missing", said=said, lost=ALPHA_LOST)
+
+
+@pytest.mark.parametrize("kept", [0, 60])
+def test_a_slide_cut_off_is_missed_only_by_the_eye(
+    run: Run, cohort: Path, tmp_path: Path, kept: int
+) -> None:
+    path = svs_path(cohort)
+    path.write_bytes(path.read_bytes()[:kept])
+    survives(run, cohort, tmp_path, kind="unreadable", said=path.name, lost=set())
+    # Distances of this region stay in px: nobody knows how large its pixels are.
+    distances = [
+        (row["region"], row["hausdorff_um"])
+        for row in rows(tmp_path, "objects")
+        if row["hausdorff_px"]
+    ]
+    assert {um for name, um in distances if name == FIRST.name} == {""}
+    assert "" not in {um for name, um in distances if name != FIRST.name}
+
+
+def test_a_slide_without_its_pixels_is_enough_to_evaluate(
+    run: Run, cohort: Path, tmp_path: Path
+) -> None:
+    path = svs_path(cohort)
+    path.write_bytes(path.read_bytes()[:700])  # the header, with size and micrometres per pixel
+    assert run("evaluate", cohort, "--output", tmp_path).code == 0
+    assert evaluated_pairs(tmp_path) == EVERY_PAIR
+
+
+def test_a_region_without_annotation(run: Run, cohort: Path, tmp_path: Path) -> None:
+    xml_path(cohort).unlink()
+    said = "have no annotation: they can be looked at, not evaluated"
+    survives(run, cohort, tmp_path, kind="missing", said=said, lost=ALL_LOST)
+
+
+def test_an_annotation_cut_off(run: Run, cohort: Path, tmp_path: Path) -> None:
+    text = xml_path(cohort).read_bytes()
+    xml_path(cohort).write_bytes(text[: len(text) // 2])
+    said = "its XML is cut off or damaged"
+    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALL_LOST)
+
+
+def test_an_entity_bomb(run: Run, cohort: Path, tmp_path: Path) -> None:
+    entities = '<!ENTITY a0 "boom">' + "".join(
+        f'<!ENTITY a{k + 1} "{f"&a{k};" * 10}">' for k in range(9)
+    )
+    bomb = f'<?xml version="1.0"?><!DOCTYPE x [{entities}]><Annotations>&a9;</Annotations>'
+    xml_path(cohort).write_text(bomb, encoding="utf-8")
+    said = "a file that defines XML entities"
+    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALL_LOST)
+
+
+def test_an_annotation_of_another_program(run: Run, cohort: Path, tmp_path: Path) -> None:
+    xml_path(cohort).write_text("<ASAP_Annotations/>", encoding="utf-8")
+    said = "an XML file of another program"
+    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALL_LOST)
+
+
+def test_a_team_of_which_nothing_can_be_read(run: Run, cohort: Path, tmp_path: Path) -> None:
+    for region in REGIONS:
+        mask_path(cohort, "alpha", region).write_bytes(b"no mask")
+    lost = {("alpha", region.name) for region in REGIONS}
+    outcome = survives(
+        run, cohort, tmp_path, kind="unreadable", said="cannot be decoded", lost=lost
+    )
+    assert record(tmp_path)["score"]["alpha"] is None
+    assert [row["team"] for row in rows(tmp_path, "patients")] == ["beta"] * 3
+    # Who has no score comes last and has a dash.
+    scores = [line.split()[:2] for line in outcome.out.splitlines()[1:3]]
+    assert [team for team, _ in scores] == ["beta", "alpha"]
+    assert scores[1][1] == "\N{EN DASH}"
+
+
+def test_a_path_that_is_not_ascii(run: Run, tmp_path: Path) -> None:
+    cohort = write_cohort(tmp_path / "Kohorte Äö – 染色")
+    folder = tmp_path / "Ergebnis ß"
+    for kind in ("Teams", "Submissions"):
+        (cohort / kind / "alpha").rename(cohort / kind / "équipe")
+    outcome = run("evaluate", cohort, "--output", folder)
+    assert outcome.code == 0
+    assert [row["team"] for row in rows(folder, "teams")] == ["beta", "équipe"]
+    assert record(folder)["cohort"] == "Kohorte Äö – 染色"
+    assert "unreadable" not in outcome.err
+
+
+# --- the sample, and the process ----------------------------------------------------------------
+
+
+def test_the_sample_can_be_evaluated(run: Run, tmp_path: Path) -> None:
+    outcome = run("sample", tmp_path / "sample")
+    assert outcome.code == 0
+    assert f"napari-panoptic view {tmp_path / 'sample'}" in outcome.out
+    arguments = ["evaluate", tmp_path / "sample", "--output", tmp_path / "out", "--no-distances"]
+    assert run(*arguments).code == 0
+    scores = record(tmp_path / "out")["score"]
+    assert len(scores) == 4
+    assert all(0 < score < 1 for score in scores.values())
+    assert record(tmp_path / "out")["warnings"]["unreadable"] == []
+
+
+def test_a_sample_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    outcome = run("sample", tmp_path / "file" / "sample")
+    assert outcome.code == 1
+    assert outcome.err.startswith(PROGRAM)
+
+
+def test_help_imports_neither_napari_nor_qt() -> None:
+    arguments = [sys.executable, "-X", "importtime", "-m", "napari_panoptic.cli", "--help"]
+    done = subprocess.run(arguments, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert "evaluate" in done.stdout
+    imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert {"argparse", "numpy"} <= imported
+    assert not imported & {"napari", "qtpy", "PyQt6", "PySide6", "vispy", "magicgui", "superqt"}
+
+
+def test_the_process_ends_with_the_exit_code(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "napari_panoptic.cli", "evaluate", str(tmp_path / "no")]
+    done = subprocess.run(
+        [*arguments, "--output", str(tmp_path)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"{PROGRAM}{tmp_path / 'no'}: there is no such folder\n"
+    assert done.stdout == ""

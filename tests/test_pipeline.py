@@ -1,0 +1,255 @@
+"""From files to results: which files are read, and what is said where that is not as usual."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from napari_panoptic import pipeline
+from napari_panoptic.errors import FindingKind, UnreadableFileError
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.pipeline import (
+    RegionResult,
+    choose_files,
+    evaluate_cohort,
+    evaluate_cohort_summary,
+    evaluate_region,
+    load_prediction,
+    load_reference,
+)
+from napari_panoptic.regions import Cohort, MaskFiles, Source
+from tests.small_cohort import (
+    ANNOTATIONS,
+    COLOUR_CODED,
+    REGIONS,
+    TEAMS,
+    mask_path,
+    submission_folder,
+    write_cohort,
+)
+
+FIRST = REGIONS[0]
+QUICK = EvaluationSettings(distances=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_cohort(tmp_path / "cohort")
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
+    return open_cohort(write_cohort(tmp_path_factory.mktemp("pipeline") / "cohort"))
+
+
+def svs_path(folder: Path) -> Path:
+    return folder / ANNOTATIONS / FIRST.patient / f"{FIRST.name}.svs"
+
+
+def results(cohort: Cohort, **options: object) -> dict[tuple[str, str], RegionResult]:
+    found = evaluate_cohort(cohort, QUICK, **options)  # type: ignore[arg-type]
+    return {(result.team, result.region): result for region in found for result in region}
+
+
+# --- which files ------------------------------------------------------------------------------
+
+
+def files(source: Source) -> MaskFiles:
+    return MaskFiles(source, {"": (Path(str(source)),)})
+
+
+def test_colour_coded_masks_come_first_then_labels_then_submissions() -> None:
+    forms = {source: files(source) for source in reversed(Source)}
+    for source in (Source.COLOUR_CODED, Source.LABELS, Source.SUBMISSION, Source.IMAGESCOPE):
+        assert choose_files(forms, None) is forms[source]
+        del forms[source]
+    assert choose_files(forms, None) is None
+
+
+def test_a_form_that_is_asked_for_is_never_replaced_by_another() -> None:
+    forms = {source: files(source) for source in (Source.COLOUR_CODED, Source.SUBMISSION)}
+    assert choose_files(forms, Source.SUBMISSION) is forms[Source.SUBMISSION]
+    assert choose_files(forms, Source.LABELS) is None
+
+
+def test_another_form_fills_a_gap_and_says_so(folder: Path) -> None:
+    mask_path(folder, "alpha", FIRST).unlink()
+    found = results(open_cohort(folder))
+    mixed = [
+        (key, finding.message)
+        for key, result in found.items()
+        for finding in result.findings
+        if finding.kind is FindingKind.FALLBACK
+    ]
+    assert mixed == [
+        (
+            ("alpha", FIRST.name),
+            f"team 'alpha' has no colour-coded prediction for region {FIRST.name}: "
+            f"its submission prediction is used instead",
+        )
+    ]
+    submitted = results(open_cohort(folder), source=Source.SUBMISSION)
+    key = ("alpha", FIRST.name)
+    pd.testing.assert_frame_equal(found[key].objects, submitted[key].objects)
+
+
+def test_a_team_with_one_form_only_mixes_nothing(folder: Path) -> None:
+    shutil.rmtree(folder / "Teams" / "alpha")
+    found = results(open_cohort(folder), team_names=["alpha"])
+    kinds = {finding.kind for result in found.values() for finding in result.findings}
+    assert FindingKind.FALLBACK not in kinds
+    assert all(result.counts is not None for result in found.values())
+
+
+def test_a_missing_prediction_is_a_finding_and_no_result(folder: Path) -> None:
+    mask_path(folder, "alpha", FIRST).unlink()
+    shutil.rmtree(submission_folder(folder, "alpha", FIRST))
+    found = results(open_cohort(folder))
+    missing = found.pop(("alpha", FIRST.name))
+    assert (missing.objects, missing.counts, missing.patient) == (None, None, FIRST.patient)
+    said = [f.message for f in missing.findings if f.kind is FindingKind.MISSING]
+    assert said == [f"team 'alpha' has no prediction for region {FIRST.name}: not evaluated"]
+    assert all(result.counts is not None for result in found.values())
+
+
+def test_an_empty_submission_is_a_prediction_of_nothing(cohort: Cohort) -> None:
+    nothing = next(region for region in REGIONS if not region.beta)
+    result = results(cohort, source=Source.SUBMISSION)["beta", nothing.name]
+    assert result.objects is not None
+    assert set(result.objects["status"]) == {"FN"}
+
+
+def test_restoration_and_radius_reach_the_masks(cohort: Cohort) -> None:
+    region = cohort.region(FIRST.name)
+    areas = []
+    for radius in (-1, 0, 1, 2):
+        settings = EvaluationSettings(restoration="border-dilated", radius=radius)
+        masks, _ = load_prediction(cohort, region, "alpha", FIRST.shape, settings, None)
+        assert masks is not None
+        areas.append(int(np.count_nonzero(masks.labels.index)))
+    assert areas == sorted(set(areas))
+
+
+# --- how large a region is ---------------------------------------------------------------------
+
+
+def test_size_from_the_image(cohort: Cohort) -> None:
+    reference = load_reference(cohort, cohort.region(FIRST.name), QUICK)
+    assert (reference.shape, reference.mpp) == (FIRST.shape, 0.25)
+    assert reference.masks is not None
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_size_from_masks_where_the_image_is_missing_or_unreadable(
+    folder: Path, is_there: bool
+) -> None:
+    svs_path(folder).unlink()
+    if is_there:
+        svs_path(folder).write_bytes(b"no slide")
+    cohort = open_cohort(folder)
+    reference = load_reference(cohort, cohort.region(FIRST.name), QUICK)
+    assert (reference.shape, reference.mpp) == (FIRST.shape, None)
+    unreadable = [f.path for f in reference.findings if f.kind is FindingKind.UNREADABLE]
+    assert unreadable == ([svs_path(folder)] if is_there else [])
+    intact = results(open_cohort(folder))["alpha", FIRST.name]
+    assert intact.objects is not None
+    assert len(intact.objects) > 0
+
+
+def test_size_from_a_submission_where_nothing_else_is_readable(folder: Path) -> None:
+    svs_path(folder).unlink()
+    for team in TEAMS:
+        mask_path(folder, team, FIRST).write_bytes(b"no mask")
+    shutil.rmtree(folder / COLOUR_CODED)
+    cohort = open_cohort(folder)
+    assert load_reference(cohort, cohort.region(FIRST.name), QUICK).shape == FIRST.shape
+
+
+def test_a_region_of_unknown_size_fails_alone(folder: Path) -> None:
+    svs_path(folder).write_bytes(b"no slide")
+    for kind in ("Teams", "Submissions", COLOUR_CODED):
+        for path in (folder / kind).rglob(f"*{FIRST.name}*"):
+            if path.is_file():
+                path.unlink()
+    cohort = open_cohort(folder)
+    with pytest.raises(UnreadableFileError, match="how large it is") as error:
+        load_reference(cohort, cohort.region(FIRST.name), QUICK)
+    assert error.value.region == FIRST.name
+    found = results(cohort)
+    for (_, region), result in found.items():
+        assert (result.counts is None) == (region == FIRST.name)
+    findings = found["alpha", FIRST.name].findings
+    assert [f.kind for f in findings] == [FindingKind.UNREADABLE]
+
+
+# --- the whole cohort --------------------------------------------------------------------------
+
+
+def test_regions_come_in_the_cohorts_order_whichever_is_ready_first(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last_is_done = threading.Event()
+
+    def slow_first(cohort: Cohort, region: object, *rest: object) -> list[RegionResult]:
+        if region is cohort.regions[0]:
+            assert last_is_done.wait(20)
+        found = evaluate_region(cohort, region, *rest)  # type: ignore[arg-type]
+        if region is cohort.regions[-1]:
+            last_is_done.set()
+        return found
+
+    monkeypatch.setattr(pipeline, "evaluate_region", slow_first)
+    order = [region[0].region for region in evaluate_cohort(cohort, QUICK, jobs=2)]
+    assert order == [region.name for region in cohort.regions]
+
+
+def test_teams_are_those_asked_for(cohort: Cohort) -> None:
+    assert {team for team, _ in results(cohort)} == set(TEAMS)
+    assert {team for team, _ in results(cohort, team_names=["beta"])} == {"beta"}
+    assert results(cohort, team_names=[]) == {}
+
+
+def test_the_summary_tells_the_same_as_the_evaluation(cohort: Cohort) -> None:
+    everybody = [team.name for team in cohort.teams]
+    found = results(cohort, team_names=everybody)
+    summaries = list(evaluate_cohort_summary(cohort, EvaluationSettings()))
+    assert [(s.team, s.region) for s in summaries] == list(found)
+    for summary in summaries:
+        counts = found[summary.team, summary.region].counts
+        assert summary.counts is not None
+        assert counts is not None
+        np.testing.assert_array_equal(summary.counts.confusion, counts.confusion)
+        np.testing.assert_array_equal(summary.counts.iou_sum, counts.iou_sum)
+        assert summary.counts.hausdorff_pairs.sum() == 0
+    assert list(evaluate_cohort_summary(cohort, QUICK, team_names=())) == []
+
+
+def test_the_summary_goes_on_after_what_cannot_be_evaluated(folder: Path) -> None:
+    mask_path(folder, "alpha", FIRST).write_bytes(b"no mask")
+    (folder / ANNOTATIONS / FIRST.patient / f"{REGIONS[1].name}.xml").unlink()
+    cohort = open_cohort(folder)
+    # A region that no file tells anything of.
+    cohort = replace(
+        cohort,
+        regions=(
+            *cohort.regions,
+            replace(cohort.regions[0], name="lost", image=None, reference=None),
+        ),
+    )
+    summaries = evaluate_cohort_summary(cohort, QUICK, team_names=TEAMS)
+    without = {(s.region, s.team): s for s in summaries if s.metrics is None}
+    assert set(without) == {
+        (FIRST.name, "alpha"),
+        *((REGIONS[1].name, team) for team in TEAMS),
+        *(("lost", team) for team in TEAMS),
+    }
+    kinds = {key: {f.kind for f in summary.findings} for key, summary in without.items()}
+    assert kinds[FIRST.name, "alpha"] == {FindingKind.UNREADABLE}
+    assert kinds["lost", "beta"] == {FindingKind.UNREADABLE}
