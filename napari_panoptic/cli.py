@@ -245,6 +245,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort)
     names = _team_names(cohort, options.teams)
     source = None if options.source is None else Source(options.source)
+    is_new = not options.output.exists()
     _make_folder(options.output)  # before the work, not after it
     results: list[RegionResult] = []
     regions = evaluate_cohort(cohort, settings, team_names=names, source=source, jobs=options.jobs)
@@ -254,6 +255,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     evaluation = CohortEvaluation(cohort, settings, options.protocol, results)
     _report_findings(evaluation.findings)
     if not evaluation.evaluated:
+        if is_new:
+            options.output.rmdir()
         print(
             f"napari-panoptic: nothing could be evaluated in {cohort.root}: "
             f"{_why_nothing(cohort, names)}",

@@ -299,10 +299,10 @@ class Link:
         self.summary.hold(busy)
 
     def _on_failure(self, error: PanopticError) -> None:
+        # The region asked for stays asked for: the next one is the one after it.
         show_error(str(error))
         snapshot = self._session.snapshot
         if snapshot is not None:
-            self._wanted_region = snapshot.region.name
             self._panels.navigator.show_region(snapshot.region.name)
 
     # What somebody does, and where it goes.

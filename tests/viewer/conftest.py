@@ -59,7 +59,7 @@ def wait_until():
 
 
 @pytest.fixture
-def desk(make_napari_viewer, cohort, wait_until):
+def desk(make_napari_viewer, qtbot, cohort, wait_until):
     """Open the sample cohort on a desk and wait until everything is there."""
     viewer = make_napari_viewer(show=True)
     viewer.window.resize(1280, 800)
@@ -68,7 +68,7 @@ def desk(make_napari_viewer, cohort, wait_until):
     wait_until(lambda: desk.is_settled)
     yield desk
     desk.close()
-    wait_until(lambda: desk.is_settled)
+    qtbot.wait(20)  # what is to be deleted later goes when a loop runs
 
 
 @pytest.fixture(scope="module")

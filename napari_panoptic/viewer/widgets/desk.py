@@ -119,8 +119,9 @@ class Desk:
         self.parts: list[DeskPart] = [part() for part in PARTS]
         inspector.settings.open_wanted.connect(self.ask_for_cohort)
         # The window may go without closing the dock first: then only what is
-        # not Qt's is left to be undone.
-        inspector.destroyed.connect(lambda _object=None: self._let_go())
+        # not Qt's is left to be undone. A method, not a lambda: Qt's bindings
+        # hold methods weakly, but call lambdas that were collected already.
+        inspector.destroyed.connect(self._let_go)
         warm_up()
 
     @property
