@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import ndimage
+from skimage.draw import polygon
+
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.io._kernels import fill_polygon
+from napari_panoptic.io.imagescope import read_annotation, write_annotation
+from napari_panoptic.io.outlines import (
+    Outlines,
+    Part,
+    imagescope_polygons,
+    imagescope_vertices,
+    pixel_outlines,
+)
+from napari_panoptic.io.rasterize import rasterize
+from napari_panoptic.regions import MONUSAC_CLASSES
+
+Ring = NDArray[np.int32]
+
+
+def drawn(text: str) -> NDArray[np.int32]:
+    """Read an image from lines of digits; a dot is background."""
+    rows = [[0 if mark == "." else int(mark) for mark in line] for line in text.split()]
+    return np.array(rows, np.int32)
+
+
+def every_image(height: int, width: int) -> list[NDArray[np.int32]]:
+    """Give every binary image of a size."""
+    codes = np.arange(2 ** (height * width))[:, None]
+    bits = (codes >> np.arange(height * width)) & 1
+    return list(bits.astype(np.int32).reshape(-1, height, width))
+
+
+def random_labels(seed: int) -> NDArray[np.int32]:
+    """Draw smooth blobs or noise: objects with holes, several parts, thin and touching ones."""
+    generator = np.random.default_rng(seed)
+    height, width = generator.integers(1, 70, 2)
+    if seed % 2:
+        return generator.integers(0, 4, (height, width)).astype(np.int32)
+    smooth = ndimage.gaussian_filter(generator.random((height, width)), 1.2)
+    owner = generator.integers(1, 6, (height // 9 + 1, width // 9 + 1))
+    cells = np.kron(owner, np.ones((9, 9), int))[:height, :width]
+    return np.where(smooth > 0.5, cells, 0).astype(np.int32)
+
+
+def filled_by_rings(rings: list[Ring], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Fill by the even-odd rule; pixel centres lie half a pixel from the corners."""
+    mask = np.zeros(shape, bool)
+    for ring in rings:
+        mask[polygon(ring[:, 1] - 0.5, ring[:, 0] - 0.5, shape)] ^= True
+    return mask
+
+
+def filled_by_reader(vertices: Ring, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    mask = np.zeros(shape, np.int32)
+    if len(vertices):
+        xs, ys = np.ascontiguousarray(vertices.T.astype(np.int64))
+        fill_polygon(xs, ys, 1, mask, np.zeros(shape, np.uint8))
+    return mask > 0
+
+
+def filled_by_scikit_image(vertices: Ring, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    mask = np.zeros(shape, bool)
+    if len(vertices):
+        mask[polygon(vertices[:, 1], vertices[:, 0], shape)] = True
+    return mask
+
+
+def signed_area(ring: Ring) -> float:
+    x, y = ring.T.astype(float)
+    return float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
+
+
+def rings_of(part: Part) -> list[Ring]:
+    return [part.exterior, *part.holes]
+
+
+def check_parts(outlines: Outlines, row: int, mask: NDArray[np.bool_]) -> None:
+    parts = outlines.of(row)
+    pieces, count = ndimage.label(mask)
+    assert len(parts) == count
+    seen = set()
+    for part in parts:
+        assert signed_area(part.exterior) > 0
+        assert all(signed_area(hole) < 0 for hole in part.holes)
+        piece = filled_by_rings(rings_of(part), mask.shape)
+        numbers = np.unique(pieces[piece])
+        # The part with its own holes is one connected piece of the object.
+        assert len(numbers) == 1
+        assert np.array_equal(piece, pieces == numbers[0])
+        seen.add(int(numbers[0]))
+        for ring in rings_of(part):
+            assert len(np.unique(ring, axis=0)) == len(ring) >= 4
+            steps = np.diff(ring, axis=0, append=ring[:1])
+            assert ((steps != 0).sum(axis=1) == 1).all()
+            assert all((a != 0).tolist() != (b != 0).tolist() for a, b in pairwise(steps))
+    assert len(seen) == count
+
+
+# Along pixel edges
+
+
+def test_a_pixel_is_a_square() -> None:
+    (part,) = pixel_outlines(drawn("... .1."), 1).of(0)
+    assert (
+        part.exterior.tolist()
+        in np.array(
+            [np.roll([[1, 1], [2, 1], [2, 2], [1, 2]], shift, axis=0) for shift in range(4)]
+        ).tolist()
+    )
+    assert part.holes == ()
+
+
+def test_a_ring_has_a_hole() -> None:
+    (part,) = pixel_outlines(drawn("111 1.1 111"), 1).of(0)
+    assert signed_area(part.exterior) == 9
+    assert [signed_area(hole) for hole in part.holes] == [-1]
+
+
+def test_pixels_that_touch_by_a_corner_are_parts() -> None:
+    parts = pixel_outlines(drawn("1. .1"), 1).of(0)
+    assert [signed_area(part.exterior) for part in parts] == [1, 1]
+
+
+def test_a_bay_closed_by_a_corner_is_a_hole() -> None:
+    (part,) = pixel_outlines(drawn(".11 1.1 111"), 1).of(0)
+    assert signed_area(part.exterior) == 8
+    assert [signed_area(hole) for hole in part.holes] == [-1]
+
+
+def test_a_part_within_the_hole_of_another_keeps_its_own_holes() -> None:
+    image = drawn("1111111 1.....1 1.111.1 1.1.1.1 1.111.1 1.....1 1111111")
+    parts = pixel_outlines(image, 1).of(0)
+    areas = sorted((signed_area(p.exterior), [signed_area(h) for h in p.holes]) for p in parts)
+    assert areas == [(9.0, [-1.0]), (49.0, [-25.0])]
+
+
+def test_objects_that_touch_share_the_border() -> None:
+    outlines = pixel_outlines(drawn("1122 1122"), 2)
+    assert len(outlines) == 2
+    assert signed_area(outlines.of(0)[0].exterior) == signed_area(outlines.of(1)[0].exterior) == 4
+
+
+def test_an_object_without_a_pixel_has_no_part() -> None:
+    outlines = pixel_outlines(drawn("1.3"), 4)
+    assert [len(outlines.of(row)) for row in range(4)] == [1, 0, 1, 0]
+    assert pixel_outlines(np.zeros((0, 0), np.int32), 0).vertices_xy.shape == (0, 2)
+
+
+def test_every_small_image_along_pixel_edges() -> None:
+    for image in every_image(3, 4):
+        mask = image > 0
+        outlines = pixel_outlines(image, 1)
+        assert np.array_equal(filled_by_rings(outlines.rings_of(0), mask.shape), mask)
+        check_parts(outlines, 0, mask)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_labels_along_pixel_edges(seed: int) -> None:
+    labels = random_labels(seed)
+    before = labels.copy()
+    n = int(labels.max())
+    outlines = pixel_outlines(labels, n)
+    assert np.array_equal(labels, before)
+    for row in range(n):
+        mask = labels == row + 1
+        assert np.array_equal(filled_by_rings(outlines.rings_of(row), mask.shape), mask)
+        check_parts(outlines, row, mask)
+
+
+# As ImageScope vertices
+
+
+def test_straight_stretches_have_no_vertices_between_their_ends() -> None:
+    (square,) = imagescope_vertices(drawn("1111 1111 1111"), 1)
+    assert sorted(square.tolist()) == [[0, 0], [0, 2], [3, 0], [3, 2]]
+
+
+def test_every_small_image_comes_back_from_imagescope_vertices() -> None:
+    for image in every_image(3, 4):
+        (vertices,) = imagescope_vertices(image, 1)
+        assert np.array_equal(filled_by_reader(vertices, image.shape), image > 0)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_labels_come_back_from_imagescope_vertices(seed: int) -> None:
+    labels = random_labels(seed)
+    n = int(labels.max())
+    for number, vertices in enumerate(imagescope_vertices(labels, n), start=1):
+        mask = labels == number
+        assert np.array_equal(filled_by_reader(vertices, mask.shape), mask)
+        assert np.array_equal(filled_by_scikit_image(vertices, mask.shape), mask)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_whole_annotation_comes_back_from_its_file(tmp_path: Path, seed: int) -> None:
+    labels = random_labels(2 * seed)
+    generator = np.random.default_rng(seed)
+    ids = 3 + 2 * np.arange(int(labels.max()) + 1)
+    ids[0] = 0
+    classes = {int(i): str(generator.choice(MONUSAC_CLASSES.names)) for i in ids[1:]}
+    image = LabelImage.from_array(ids[labels], classes, MONUSAC_CLASSES.names)
+    ambiguous = ndimage.gaussian_filter(generator.random(labels.shape), 2) > 0.52
+    path = tmp_path / "annotation.xml"
+    write_annotation(path, imagescope_polygons(image, ambiguous=ambiguous), mpp=0.25)
+    again = rasterize(read_annotation(path, MONUSAC_CLASSES), image.shape, MONUSAC_CLASSES)
+
+    assert np.array_equal(again.labels.index, image.index)
+    assert np.array_equal(again.labels.class_index, image.class_index)
+    assert again.labels.vanished == ()
+    assert again.labels.overlapping_px == 0
+    found = np.zeros(image.shape, bool) if again.ambiguous is None else again.ambiguous
+    assert np.array_equal(found, ambiguous)
+
+
+def test_polygons_keep_ids_and_ambiguous_pieces_come_last() -> None:
+    image = LabelImage.from_array(
+        drawn("77.3 77.."), {7: "Lymphocyte", 3: "Epithelial"}, MONUSAC_CLASSES.names
+    )
+    polygons = imagescope_polygons(image, ambiguous=drawn("..11 1...") > 0)
+    assert [(p.id, p.class_name) for p in polygons] == [
+        (3, "Epithelial"),
+        (7, "Lymphocyte"),
+        (8, "Ambiguous"),
+        (9, "Ambiguous"),
+    ]
