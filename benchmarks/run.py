@@ -6,6 +6,10 @@ ours.
 """
 
 import argparse
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,7 +21,10 @@ from numpy.typing import NDArray
 
 from benchmarks import contenders as c
 from benchmarks.cases import LARGE, MEDIUM, SMALL, Labels, Size, class_image, label_pair
+from napari_panoptic import EvaluationSettings
+from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.colour_coded import ColourCodedMask
+from napari_panoptic.session import load_region
 
 T = TypeVar("T")
 Row = tuple[str, float, str]
@@ -121,6 +128,32 @@ def _same_objects(ours: Labels, theirs: Labels) -> str:
     return "same" if not different else f"{different} px differ"
 
 
+def whole_cohort() -> None:
+    """Time the command ``evaluate`` as a process of its own, and loading a region to look at."""
+    cases = Path(__file__).resolve().parents[2] / "shared" / "cases"
+    folders = [cases / "monusac", cases / "monusac-large"]
+    if not all(folder.is_dir() for folder in folders):
+        print("\nWhole cohorts: left out, the shared cases are not beside this repository")
+        return
+    print("\nWhole cohorts, distances included")
+    with tempfile.TemporaryDirectory() as output:
+        command = [sys.executable, "-m", "napari_panoptic.cli", "evaluate"]
+        call = [*command, str(folders[0]), "--output", output]
+        milliseconds, _ = timed(lambda: subprocess.run(call, check=True, capture_output=True))  # noqa: S603
+    # Of all child processes so far the largest: on Linux in KiB.
+    peak_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"  evaluate, 30 regions, 4 teams: {milliseconds / 1000:.1f} s, {peak_mib:.0f} MiB")
+    for folder in folders:
+        cohort = open_cohort(folder)
+        slowest = max(
+            timed(lambda name=region.name: load_region(cohort, name, EvaluationSettings()))[0]  # noqa: B023
+            for region in cohort.regions[:6]
+        )
+        print(
+            f"  loading a region of {folder.name} with all teams: {slowest:.0f} ms (slowest of 6)"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="leave the largest images out")
@@ -130,6 +163,7 @@ def main() -> None:
         report(title, matching(size))
     report("Hausdorff distance of all matched pairs of M", hausdorff())
     report("Border-dilated restoration of M", restoration())
+    whole_cohort()
 
 
 if __name__ == "__main__":
