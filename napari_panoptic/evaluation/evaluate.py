@@ -26,6 +26,7 @@ from napari_panoptic.evaluation.metrics import (
 from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
 from napari_panoptic.evaluation.overlap import OverlapTable, overlap_table
 from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.regions import MONUSAC_CLASSES
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +150,9 @@ def evaluate_pair(
     mpp
         Micrometres per pixel; without it distances are in px only.
     class_names
-        The classes in the order of the confusion matrix. By default those
-        that the two mappings name, in order of first mention.
+        The classes in the order of the confusion matrix. By default the four
+        of MoNuSAC where the two mappings name no others, else those that they
+        name, in order of first mention.
 
     Returns
     -------
@@ -178,8 +180,7 @@ def evaluate_pair(
     ['TP', 'FN', 'TP']
     """
     if class_names is None:
-        mentioned = [*reference_classes.values(), *prediction_classes.values()]
-        class_names = tuple(dict.fromkeys(mentioned))
+        class_names = _usual_order([*reference_classes.values(), *prediction_classes.values()])
     pair = LabelPair(
         reference=LabelImage.from_array(
             reference, reference_classes, class_names, side="reference"
@@ -191,6 +192,12 @@ def evaluate_pair(
         mpp=mpp,
     )
     return evaluate(pair, settings)
+
+
+def _usual_order(mentioned: Sequence[str]) -> tuple[str, ...]:
+    if set(mentioned) <= set(MONUSAC_CLASSES.names):
+        return MONUSAC_CLASSES.names
+    return tuple(dict.fromkeys(mentioned))
 
 
 def _mask(ambiguous: ArrayLike) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
