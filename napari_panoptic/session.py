@@ -8,6 +8,7 @@ an answer to an outdated request is dropped.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from napari_panoptic.evaluation.settings import DEFAULT_PROTOCOL, EvaluationSett
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.slides import SlideImage, read_image
 from napari_panoptic.pipeline import (
+    ReferenceMasks,
     RegionSummary,
     load_prediction,
     load_reference,
@@ -57,6 +59,8 @@ class RegionSnapshot:
         What was asked for.
     findings
         What was missing, vanished, overlapping or unreadable in this region.
+    read_reference
+        The annotation as it was read, so that it need not be read again.
     """
 
     region: Region
@@ -70,6 +74,7 @@ class RegionSnapshot:
     settings: EvaluationSettings
     source: Source | None
     findings: tuple[Finding, ...]
+    read_reference: ReferenceMasks | None = None
 
     def row_at(self, side: Side, team: str | None, y: int, x: int) -> int | None:
         """Find the object at a pixel.
@@ -95,6 +100,36 @@ class RegionSnapshot:
         if evaluation is None:
             return row
         return evaluation.outcomes.side(side).row_of(int(labels.ids[row]))
+
+    def index_of(self, side: Side, team: str | None, row: int) -> int | None:
+        """Find the number by which an object's pixels are marked in its label image.
+
+        While objects are edited that is not their row plus one.
+
+        Parameters
+        ----------
+        side, team
+            The reference as the team's evaluation has it, or the team's
+            prediction.
+        row
+            0-based row in the team's outcomes.
+
+        Returns
+        -------
+        int or None
+            The value in ``LabelImage.index``; None where there is no such object.
+        """
+        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
+        evaluation = self.evaluations.get(team or "")
+        if labels is None or evaluation is None:
+            return None if labels is None or row >= len(labels) else row + 1
+        ids = evaluation.outcomes.side(side).ids
+        if row >= len(ids):
+            return None
+        if row < len(labels) and labels.ids[row] == ids[row]:
+            return row + 1
+        slots = np.flatnonzero(labels.ids == ids[row])
+        return int(slots[0]) + 1 if len(slots) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +222,17 @@ def load_region(
         image, findings = _read_pixels(cohort.region(region_name))
 
     region = cohort.region(region_name)
-    reference = load_reference(cohort, region, settings)
+    reference = _known_reference(previous, region) or load_reference(cohort, region, settings)
     findings += tuple(f for f in reference.findings if f not in findings)
     predictions: dict[str, LabelImage] = {}
-    for team in cohort.teams:
-        masks, found = load_prediction(cohort, region, team.name, reference.shape, settings, source)
+    shape = reference.shape
+    # Kernels let go of the interpreter: two teams are restored at a time.
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        loaded = pool.map(
+            lambda team: load_prediction(cohort, region, team.name, shape, settings, source),
+            cohort.teams,
+        )
+    for team, (masks, found) in zip(cohort.teams, loaded, strict=True):
         findings += found
         if masks is not None:
             predictions[team.name] = masks.labels
@@ -207,8 +248,18 @@ def load_region(
         settings=settings,
         source=source,
         findings=findings,
+        read_reference=reference,
     )
     return _re_evaluated(snapshot, settings)
+
+
+def _known_reference(previous: RegionSnapshot | None, region: Region) -> ReferenceMasks | None:
+    """Take the annotation over where no restoration changes it: only colour codes are restored."""
+    if previous is None or previous.region != region:
+        return None
+    if region.reference is not None and region.reference.source is Source.COLOUR_CODED:
+        return None
+    return previous.read_reference
 
 
 @dataclass
@@ -599,12 +650,18 @@ def _same_masks(
 def _re_evaluated(snapshot: RegionSnapshot, settings: EvaluationSettings) -> RegionSnapshot:
     """Evaluate all teams of a snapshot again; overlap tables known already are kept."""
     evaluations: dict[str, Evaluation] = {}
-    if snapshot.reference is not None:
-        for team, prediction in snapshot.predictions.items():
+    reference = snapshot.reference
+    if reference is not None:
+
+        def evaluated(team: str) -> Evaluation:
             known = snapshot.evaluations.get(team)
             if known is not None:
-                evaluations[team] = evaluate(known.pair, settings, table=known.table)
-            else:
-                pair = LabelPair(snapshot.reference, prediction, snapshot.ambiguous, snapshot.mpp)
-                evaluations[team] = evaluate(pair, settings)
+                return evaluate(known.pair, settings, table=known.table)
+            prediction = snapshot.predictions[team]
+            pair = LabelPair(reference, prediction, snapshot.ambiguous, snapshot.mpp)
+            return evaluate(pair, settings)
+
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            found = pool.map(evaluated, snapshot.predictions)
+        evaluations = dict(zip(snapshot.predictions, found, strict=True))
     return replace(snapshot, evaluations=evaluations, settings=settings)

@@ -76,6 +76,8 @@ class _LiveSide:
 
     def slots(self, ids: NDArray[np.int64], classes: Mapping[int, str]) -> NDArray[np.int32]:
         """Give the 1-based slot of each id, 0 for background; new ids get a slot."""
+        if ids.size and (ids == ids.flat[0]).all():  # as in a stroke or a fill
+            return np.full(ids.shape, self._slot(int(ids.flat[0]), classes), np.int32)
         unique, inverse = np.unique(ids, return_inverse=True)
         known = [self._slot(int(id_), classes) for id_ in unique]
         return np.array(known, np.int32)[inverse].reshape(ids.shape)

@@ -102,15 +102,16 @@ def object_facts(
     outcomes
         What became of the objects, or None.
     side, row
-        Which object.
+        Which object: its row in the outcomes, or among the labels without.
     side_name
         What to call its side.
     """
     names = labels.class_names
-    class_name = names[labels.class_index[row] - 1]
     if outcomes is None:
+        class_name = names[labels.class_index[row] - 1]
         return ObjectFacts(side, side_name, int(labels.ids[row]), class_name)
     own, other = outcomes.side(side), outcomes.other(side)
+    class_name = names[own.class_index[row] - 1]
     partner = int(own.partner[row])
     matched = partner != NO_PARTNER
     distance = float(own.hausdorff_px[row])

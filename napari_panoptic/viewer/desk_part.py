@@ -11,6 +11,7 @@ from psygnal import SignalInstance
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.session import Session
+from napari_panoptic.viewer.keys import Shortcut
 
 if TYPE_CHECKING:
     from napari_panoptic.viewer.link import Link
@@ -48,6 +49,8 @@ class DeskPart(ABC):
     """Title of the dock: one word."""
     key: str | None = None
     """Key that brings the panel to the front."""
+    follows_table = False
+    """Whether the panel shows what the object table lists."""
 
     def __init__(self) -> None:
         self._connected: Connections = []
@@ -66,10 +69,18 @@ class DeskPart(ABC):
     def refresh(self) -> None:
         """Show what is so now; called when a cohort is shown, and whenever the part likes."""
 
+    def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
+        """Give keys of the part's own and what they do, bound while a cohort is shown."""
+        return ()
+
     @property
     def is_busy(self) -> bool:
         """Whether something is still being computed."""
         return False
+
+    def may_leave(self) -> bool:
+        """Tell whether another cohort may be shown; asks where something would be lost."""
+        return True
 
     def attach(self, around: Surroundings) -> None:
         """Join in with a cohort."""

@@ -10,19 +10,24 @@ is compared as soon as the hand rests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from napari.layers import Labels
 from numpy.typing import NDArray
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QTimer
 
 from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.viewer.layers import MAX_OBJECTS
+from napari_panoptic.viewer.recolour import refresh_held
 
 Box = tuple[int, int, int, int]
 
+MOST_PX = 2_000_000
+"""How many pixels are compared and handed on at a time."""
 REST_MS = 150
 """How long the hand rests before the whole image is compared."""
 
@@ -31,42 +36,57 @@ class LayerValues:
     """Which object a layer's pixel value stands for.
 
     A layer shows the number of an object's row, which fits 16 bits; values
-    beyond those of the file's objects are new objects.
+    beyond those of the objects that it was filled with are new objects.
 
     Parameters
     ----------
     ids
-        int64 (n,): ids of the objects with the values 1..n.
+        int64 (n,): ids of the objects with the values 1..n, in any order.
     """
 
     def __init__(self, ids: NDArray[np.int64]) -> None:
-        self._ids = ids
+        self._ids = ids.copy()
+        self._order = np.argsort(self._ids)
+        self._sorted = self._ids[self._order]
+        self._known = np.concatenate([[0], self._ids])
         self._beyond = int(ids.max(initial=0)) - len(ids)
 
     def ids(self, values: NDArray[np.integer]) -> NDArray[np.int64]:
         """Give the ids of pixel values; 0 stays 0."""
         values = values.astype(np.int64)
-        known = np.concatenate([[0], self._ids])
-        inside = values < len(known)
-        return np.where(inside, known[np.where(inside, values, 0)], values + self._beyond)
+        inside = values < len(self._known)
+        return np.where(inside, self._known[np.where(inside, values, 0)], values + self._beyond)
 
     def value(self, id_: int) -> int:
         """Give the pixel value of an id."""
-        place = int(np.searchsorted(self._ids, id_))
-        if place < len(self._ids) and self._ids[place] == id_:
-            return place + 1
-        return id_ - self._beyond
+        return int(self.values(np.array([id_], np.int64))[0])
 
     def values(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give the pixel values of ids."""
-        place = np.searchsorted(self._ids, ids)
-        inside = place < len(self._ids)
-        known = np.zeros(len(ids), bool)
-        known[inside] = self._ids[place[inside]] == ids[inside]
-        return np.where(known, place + 1, ids - self._beyond)
+        if len(ids) == len(self._ids) and np.array_equal(ids, self._ids):
+            return np.arange(1, len(ids) + 1, dtype=np.int64)
+        result: NDArray[np.int64] = ids - self._beyond
+        if len(self._ids):
+            place = np.minimum(np.searchsorted(self._sorted, ids), len(self._ids) - 1)
+            found = self._sorted[place] == ids
+            result[found] = self._order[place[found]] + 1
+        return result
+
+    def shown(self, labels: LabelImage) -> NDArray[np.int64]:
+        """Give the pixel value of every slot of a label image, 0 for background."""
+        return np.concatenate([[0], self.values(labels.ids)])
 
 
-class LayerWatch(QObject):
+def shows(data: Any, values: LayerValues, labels: LabelImage) -> bool:
+    """Tell whether a layer's data are the picture of a label image."""
+    data = np.asarray(data)
+    if data.shape != labels.shape or data.dtype != np.uint16:
+        return False
+    shown = values.shown(labels)
+    return bool(_same(np.ascontiguousarray(data), np.ascontiguousarray(labels.index), shown))
+
+
+class LayerWatch:
     """Watches one labels layer and tells which of its pixels differ from the copy.
 
     Parameters
@@ -80,26 +100,28 @@ class LayerWatch(QObject):
     changed
         Called with (y, x, ids) of pixels that differ.
     refused
-        Called when the layer's data have another size than the region.
+        Called where the layer's data cannot be this region's objects, with the
+        reason. It puts the layer right again.
     """
 
     def __init__(
         self,
         layer: Labels,
         values: LayerValues,
-        current: Callable[[], LabelImage],
+        current: Callable[[], LabelImage | None],
         changed: Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], None],
         refused: Callable[[str], None],
-        parent: QObject,
     ) -> None:
-        super().__init__(parent)
         self.layer = layer
         self.values = values
+        self.is_thorough = True
         self._current = current
         self._changed = changed
         self._refused = refused
         self._is_paused = False
-        self._rest = QTimer(self)
+        self._stroke: Box | None = None
+        self._shown: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        self._rest = QTimer()
         self._rest.setSingleShot(True)
         self._rest.setInterval(REST_MS)
         self._rest.timeout.connect(self.compare_all)
@@ -107,7 +129,7 @@ class LayerWatch(QObject):
             (layer.events.labels_update, self._on_labels_update),
             (layer.events.paint, self._on_paint),
             (layer.events.set_data, self._on_set_data),
-            (layer.events.data, self._on_set_data),
+            (layer.events.data, self._on_data),
         )
         for emitter, slot in self._events:
             emitter.connect(slot)
@@ -116,83 +138,167 @@ class LayerWatch(QObject):
         layer.redo = lambda: self._replay("redo")
 
     def close(self) -> None:
-        """Let go of the layer."""
-        self._rest.stop()
+        """Let go of the layer; touches no timer, which may be gone with its window."""
+        self._is_paused = True
         for emitter, slot in self._events:
             emitter.disconnect(slot)
         for name in self._wrapped:
             # The methods were covered by attributes of the instance.
             self.layer.__dict__.pop(name, None)
-        self.deleteLater()
 
-    def pause(self, paused: bool) -> None:
-        """Stop listening while the desk itself writes to the layer."""
-        self._is_paused = paused
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not listen while the desk itself writes to the layer."""
+        before, self._is_paused = self._is_paused, True
+        try:
+            yield
+        finally:
+            self._is_paused = before
+
+    def follow_copy(self) -> None:
+        """Write what was edited elsewhere into the layer."""
+        current, data = self._current(), self.layer.data
+        if current is None or data.shape != current.shape or data.dtype != np.uint16:
+            return
+        shown = self._slot_values(current)
+        y, x = _differing(data, np.ascontiguousarray(current.index), shown)
+        if len(y):
+            with self.paused():
+                data[y, x] = shown[current.index[y, x]]
+                self.layer.refresh()
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether nothing is waiting to be compared."""
+        return not self._rest.isActive()
 
     def compare_all(self) -> None:
         """Compare the whole layer with the copy."""
-        self._rest.stop()
-        data = np.asarray(self.layer.data)
-        current = self._current()
-        if data.shape != current.shape:
-            self._refused(
-                f"the layer '{self.layer.name}' must keep its size of "
-                f"{current.shape[1]} x {current.shape[0]} px, found shape {data.shape}; "
-                "the figures do not follow it"
-            )
+        if self._is_paused:
             return
-        self._compare((0, 0, *current.shape))
+        self._rest.stop()
+        current = self._current()
+        if current is not None and self._is_readable(current):
+            self._compare((0, 0, *current.shape))
+
+    def _is_readable(self, current: LabelImage) -> bool:
+        """Tell whether the layer's data can be objects of this region; else refuse them."""
+        data = self.layer.data
+        reason = ""
+        if tuple(data.shape) != current.shape:
+            height, width = current.shape
+            reason = (
+                f"must keep its size of {width} x {height} px, found an array of shape "
+                f"{tuple(data.shape)}"
+            )
+        elif data.dtype != np.uint16:
+            values = np.asarray(data)
+            if values.min(initial=0) < 0 or values.max(initial=0) > MAX_OBJECTS:
+                reason = (
+                    f"holds at most {MAX_OBJECTS} objects, numbered from 1; found "
+                    f"values from {values.min()} to {values.max()}"
+                )
+            else:
+                # The graphics card colours 16 bits by itself; no pixel changes.
+                with self.paused():
+                    self.layer.data = values.astype(np.uint16)
+        if reason:
+            self._refused(f"The layer '{self.layer.name}' {reason}. It was put back as it was.")
+        return not reason
 
     def _compare(self, box: Box) -> None:
+        """Compare a part of the layer, band by band, so that huge edits need little memory."""
         y0, x0, y1, x1 = box
-        data = np.asarray(self.layer.data)
+        if x0 < x1:
+            rows = max(MOST_PX // (x1 - x0), 1)
+            for top in range(y0, y1, rows):
+                self._compare_band((top, x0, min(top + rows, y1), x1))
+
+    def _compare_band(self, box: Box) -> None:
         current = self._current()
-        if data.shape != current.shape or not np.issubdtype(data.dtype, np.integer):
+        y0, x0, y1, x1 = box
+        if current is None:
+            return
+        data = np.asarray(self.layer.data)
+        if data.shape != current.shape or data.dtype != np.uint16:
             self._rest.start()
             return
-        # 16 bits is what the desk's own layers have: those are not copied.
-        kind: type[np.integer] = np.uint16 if data.dtype == np.uint16 else np.int64
-        window: NDArray[np.integer] = np.ascontiguousarray(data[y0:y1, x0:x1], dtype=kind)
-        shown = self._slot_values(current)
-        y, x = _differing(window, np.ascontiguousarray(current.index[y0:y1, x0:x1]), shown)
+        y, x = _differing(
+            np.ascontiguousarray(data[y0:y1, x0:x1]),
+            np.ascontiguousarray(current.index[y0:y1, x0:x1]),
+            self._slot_values(current),
+        )
         if len(y):
-            self._changed(y + y0, x + x0, self.values.ids(window[y, x]))
+            self._changed(y + y0, x + x0, self.values.ids(data[y + y0, x + x0]))
 
     def _slot_values(self, current: LabelImage) -> NDArray[np.int64]:
-        return np.concatenate([[0], self.values.values(current.ids)])
+        # The ids of a live copy are another array as soon as there is another id.
+        if self._shown is None or self._shown[0] is not current.ids:
+            self._shown = (current.ids, self.values.shown(current))
+        return self._shown[1]
 
     def _on_labels_update(self, event: Any) -> None:
         if self._is_paused:
             return
         y0, x0 = (int(v) for v in event.offset)
         height, width = event.data.shape[:2]
-        self._compare(self._inside((y0, x0, y0 + height, x0 + width)))
+        box = self._inside((y0, x0, y0 + height, x0 + width))
+        self._stroke = box if self._stroke is None else _around(self._stroke, box)
+        self._compare(box)
 
     def _on_paint(self, event: Any) -> None:
+        self._stroke = None
         if not self._is_paused:
             for box in boxes_of(event.value):
                 self._compare(self._inside(box))
 
     def _on_set_data(self, _event: Any) -> None:
-        # Also fires when a layer is merely shown again: there is no telling.
+        """Look everywhere when the hand rests: this is also told when nothing changed."""
+        if self._is_paused:
+            return
+        stroke, self._stroke = self._stroke, None
+        if stroke is not None:  # perhaps a stroke that was given up
+            self._compare(stroke)
+        if self.is_thorough:
+            self._rest.start()
+
+    def _on_data(self, _event: Any) -> None:
         if not self._is_paused:
+            self._stroke = None
             self._rest.start()
 
     def _replay(self, name: str) -> None:
-        """Undo or redo, and look where the history says."""
+        """Undo or redo, look where the history says, and redraw only that."""
         history = getattr(self.layer, f"_{name}_history", None)
-        boxes = list(boxes_of(history[-1])) if history else []
-        resting = self._rest.isActive()
-        self._wrapped[name]()
+        boxes = [self._inside(box) for box in boxes_of(history[-1])] if history else []
+        redraw = getattr(self.layer, "_partial_labels_refresh", None)
+        accumulate = getattr(self.layer, "_accumulate_updated_slice", None)
+        if not boxes or redraw is None or accumulate is None:
+            self._wrapped[name]()  # followed when the hand rests
+            return
+        # napari redraws everything, which with outlines takes seconds on a slide.
+        with self.paused():
+            with refresh_held(self.layer):
+                self._wrapped[name]()
+            for y0, x0, y1, x1 in boxes:
+                accumulate((slice(y0, y1), slice(x0, x1)))
+                redraw()
         for box in boxes:
-            self._compare(self._inside(box))
-        if boxes and not resting:
-            self._rest.stop()
+            self._compare(box)
 
     def _inside(self, box: Box) -> Box:
-        height, width = self._current().shape
+        height, width = self.layer.data.shape[-2:]
         y0, x0, y1, x1 = box
         return max(y0, 0), max(x0, 0), min(y1, height), min(x1, width)
+
+
+def _around(one: Box, other: Box) -> Box:
+    return (
+        min(one[0], other[0]),
+        min(one[1], other[1]),
+        max(one[2], other[2]),
+        max(one[3], other[3]),
+    )
 
 
 def boxes_of(item: Iterable[Any]) -> Iterable[Box]:
@@ -231,3 +337,14 @@ def _differing(
                 xs[count] = x
                 count += 1
     return ys, xs
+
+
+@compiled
+def _same(data: NDArray[np.uint16], index: NDArray[np.int32], shown: NDArray[np.int64]) -> bool:
+    """Tell whether no pixel differs; stops at the first one that does."""
+    height, width = data.shape
+    for y in range(height):
+        for x in range(width):
+            if data[y, x] != shown[index[y, x]]:
+                return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,7 +93,7 @@ def label_data(labels: LabelImage) -> NDArray[np.uint16]:
     """Give the image that a labels layer shows: label ``k`` is the object of row ``k - 1``.
 
     16 bits, because the graphics card then looks the colours up itself.
-    Beyond 65,535 objects labels start over at 1: their colours are then those
+    Beyond 65,534 objects labels start over at 1: their colours are then those
     of the first ones, which `too_many_objects` tells.
     """
     if len(labels) <= MAX_OBJECTS:
@@ -111,6 +112,7 @@ def object_lut(
     outcomes: SideOutcomes | None,
     scheme: ClassScheme,
     colour_by: ColourBy,
+    value_of: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None,
 ) -> NDArray[np.float32]:
     """Colour the objects of one side.
 
@@ -125,16 +127,21 @@ def object_lut(
         The classes and their colours.
     colour_by
         What colours tell.
+    value_of
+        Gives the label of each id, where labels are not rows because the
+        objects were edited.
 
     Returns
     -------
-    float32 (65536, 4): RGBA of each label.
+    float32 (65535, 4): RGBA of each label.
     """
     if colour_by is ColourBy.CLASS:
-        return styles.class_lut(labels.class_index, scheme.colours)
+        values = None if value_of is None else value_of(labels.ids)
+        return styles.class_lut(labels.class_index, scheme.colours, values)
     if outcomes is None:
         return styles.neutral_lut(len(labels))
-    return styles.status_lut(outcomes.status)
+    values = None if value_of is None else value_of(outcomes.ids)
+    return styles.status_lut(outcomes.status, values)
 
 
 def hatching(mask: NDArray[np.bool_], *, spacing_px: int = HATCH_SPACING_PX) -> NDArray[np.uint8]:

@@ -19,18 +19,23 @@ from napari_panoptic.evaluation.settings import EvaluationSettings, Matching
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Source
-from napari_panoptic.session import RegionSnapshot, Selection, Session
+from napari_panoptic.session import EditedEvaluation, RegionSnapshot, Selection, Session
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
+from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
-from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter
+from napari_panoptic.viewer.listed import Others
+from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
+from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.scene import Pointed, Scene
 from napari_panoptic.viewer.styles import ColourBy, Look, count_text
+from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
 from napari_panoptic.viewer.widgets.navigator import Navigator
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
+from napari_panoptic.viewer.widgets.parts import bring_to_front, is_in_sight
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
 from napari_panoptic.viewer.work import RegionLoader, SummaryWork
 
@@ -38,6 +43,10 @@ HOVER_DELAY_MS = 120
 """How long the mouse rests before it is told what lies under it."""
 ZOOM_DELAY_MS = 200
 """How long a zoom rests before outlines follow it."""
+SLIDER_REST_MS = 250
+"""How long a setting rests before the whole cohort is evaluated with it."""
+FOLLOW_EDIT_MS = 33
+"""How long after an edit lists follow it; colours and figures follow at once."""
 CLICK_TOLERANCE_PX = 3
 """A press that moves further than this is a drag, not a click."""
 
@@ -53,6 +62,7 @@ class Panels:
     title: TitleStrip
     legend: LegendStrip
     notes: NotesDialog
+    keys: KeysDialog
 
 
 class Link:
@@ -97,8 +107,16 @@ class Link:
         self._zoomed = QTimer(panels.title)
         self._zoomed.setSingleShot(True)
         self._zoomed.setInterval(ZOOM_DELAY_MS)
+        self._at_rest = QTimer()
+        self._at_rest.setSingleShot(True)
+        self._at_rest.setInterval(SLIDER_REST_MS)
+        self._edited_since = QTimer()
+        self._edited_since.setSingleShot(True)
+        self._edited_since.setInterval(FOLLOW_EDIT_MS)
         self._pointed: list[Pointed] = []
         self.scene = Scene(viewer)
+        self.scene.set_look(PREFERENCES.look)
+        panels.objects.put_worst_first(PREFERENCES.order)
         self.loader = RegionLoader(session)
         self.summary = SummaryWork(session)
         self._table = self._connections()
@@ -118,12 +136,17 @@ class Link:
     def is_settled(self) -> bool:
         """Whether nothing is being loaded or evaluated."""
         is_busy = self.loader.is_busy or self.summary.is_busy
+        is_busy = is_busy or self._edited_since.isActive() or self._at_rest.isActive()
         return not (is_busy or any(part.is_busy for part in self._parts))
 
     @property
     def panels(self) -> Panels:
         """The panels that every desk has."""
         return self._panels
+
+    def raise_part(self, part: DeskPart) -> None:
+        """Bring a part's panel to the front."""
+        self._raise_part(part)
 
     def close(self) -> None:
         """Undo every connection and stop all work; touches no widget."""
@@ -164,6 +187,7 @@ class Link:
             (session.settings_changed, self._show_settings),
             (session.selection_changed, self._show_selection),
             (session.summary_changed, panels.navigator.show_summary),
+            (session.edited, self._show_edit),
             (self.loader.busy_changed, self._show_busy),
             (self.loader.failed, self._on_failure),
             (self.summary.progressed, panels.navigator.show_progress),
@@ -178,9 +202,14 @@ class Link:
             (panels.settings.settings_chosen, self._on_settings_chosen),
             (panels.objects.object_selected, self._on_row_selected),
             (panels.objects.centre_wanted, self._on_centre_wanted),
+            (panels.objects.listed_changed, self._show_listed),
+            (panels.objects.others_chosen, self._on_others_chosen),
+            (panels.objects.worst.chosen, self._on_order_chosen),
+            (panels.metrics.behind_wanted, self._on_behind_wanted),
             (panels.legend.chip_clicked, self._on_chip),
             (panels.legend.look_chosen, self._set_look),
             (panels.title.notes_clicked, self._on_notes),
+            (panels.title.keys_clicked, self._on_keys),
         ]
 
     def _connect(self) -> None:
@@ -188,10 +217,12 @@ class Link:
             signal.connect(slot)
         self._hover.timeout.connect(self._show_hover)
         self._zoomed.timeout.connect(self.scene.follow_zoom)
+        self._edited_since.timeout.connect(self._follow_edits)
+        self._at_rest.timeout.connect(self._start_summary)
         self._viewer.scene.camera.events.zoom.connect(self._on_zoom)
         self._viewer.mouse_drag_callbacks.append(self._on_press)
         self._viewer.mouse_move_callbacks.append(self._on_move)
-        keys: dict[str, Callable[[], None]] = {
+        actions: dict[str, Callable[[], None]] = {
             "n": self.select_failure,
             "Shift-n": lambda: self.select_failure(-1),
             "j": self._on_next_region,
@@ -200,12 +231,17 @@ class Link:
             "q": self._toggle_colours,
             "w": self._centre_selected,
         }
+        for shortcut in DESK_KEYS:
+            self._bind(shortcut.key, actions[shortcut.key])
         for part in self._parts:
             if part.key is not None:
-                keys[part.key] = lambda part=part: self._raise_part(part)  # type: ignore[misc]
-        for key, action in keys.items():
-            earlier = self._viewer.bind_key(key, lambda _viewer, a=action: a(), overwrite=True)
-            self._bound_keys[key] = earlier if callable(earlier) else None
+                self._bind(part.key, lambda part=part: self._raise_part(part))  # type: ignore[misc]
+            for shortcut, action in part.shortcuts():
+                self._bind(shortcut.key, action)
+
+    def _bind(self, key: str, action: Callable[[], None]) -> None:
+        earlier = self._viewer.bind_key(key, lambda _viewer: action(), overwrite=True)
+        self._bound_keys[key] = earlier if callable(earlier) else None
 
     # What is so, and who shows it.
 
@@ -222,6 +258,7 @@ class Link:
     def _show_region(self, snapshot: RegionSnapshot) -> None:
         session, panels = self._session, self._panels
         self._pointed = []
+        self.scene.mark_edited(self._edited())
         self.scene.show(snapshot, session.cohort.scheme, session.team)
         for team, evaluation in snapshot.evaluations.items():
             line = RegionSummary(snapshot.region.name, team, evaluation.counts, evaluation.metrics)
@@ -241,7 +278,7 @@ class Link:
 
     def _show_team(self, name: str) -> None:
         self._pointed = []
-        self.scene.set_team(name)
+        self.scene.set_team(name, self._session.snapshot)
         self._panels.navigator.show_team(name)
         self._panels.settings.show_team(name)
         self._show_figures()
@@ -249,17 +286,66 @@ class Link:
     def _show_settings(self, settings: EvaluationSettings) -> None:
         self._panels.settings.show_settings(settings, self._session.protocol, self._session.source)
 
+    def _show_edit(self, _edit: EditedEvaluation) -> None:
+        """Follow an edit with colours and figures; what takes longer comes a moment later."""
+        if self._session.snapshot is None:
+            return
+        self._pointed = []
+        self.scene.take_edit(self._session.snapshot, edited=self._edited())
+        self._show_headline()
+        self._show_counts()
+        if not self._edited_since.isActive():
+            self._edited_since.start()
+
+    def _follow_edits(self) -> None:
+        """Bring lists and rings up to date with the edits of the last moment."""
+        session, panels = self._session, self._panels
+        snapshot, evaluation = session.snapshot, session.evaluation
+        is_closed = not self._table
+        if is_closed or snapshot is None or evaluation is None or session.team is None:
+            return
+        panels.metrics.show_evaluation(evaluation, session.cohort.scheme)
+        panels.objects.show_outcomes(evaluation.outcomes)
+        session.add_summary(
+            RegionSummary(snapshot.region.name, session.team, evaluation.counts, evaluation.metrics)
+        )
+        chosen = session.selection
+        panels.objects.select(None if chosen is None else (chosen.side, chosen.row))
+        if chosen is not None:
+            self.scene.emphasise(chosen)
+            panels.title.show_selected(self._facts(Pointed(chosen.team, chosen.side, chosen.row)))
+
+    def _edited(self) -> list[tuple[Side, str | None]]:
+        """List the sides, and teams, of the region that are working copies."""
+        session = self._session
+        teams = () if session.snapshot is None else session.snapshot.predictions
+        found: list[tuple[Side, str | None]] = [
+            (Side.PREDICTION, team) for team in teams if session.is_edited(Side.PREDICTION, team)
+        ]
+        return [(Side.REFERENCE, None), *found] if session.is_edited(Side.REFERENCE) else found
+
     def _show_figures(self) -> None:
         """Show what belongs to the current region and team."""
         session, panels = self._session, self._panels
-        snapshot, evaluation = session.snapshot, session.evaluation
+        evaluation = session.evaluation
         outcomes = None if evaluation is None else evaluation.outcomes
         panels.metrics.show_evaluation(evaluation, session.cohort.scheme)
         panels.objects.show_outcomes(outcomes)
-        panels.title.show_title(
-            self._title_parts(snapshot), None if evaluation is None else evaluation.metrics.pq
-        )
+        self._show_headline()
         self._show_counts()
+
+    def _show_headline(self) -> None:
+        evaluation = self._session.evaluation
+        self._panels.title.show_title(
+            self._title_parts(self._session.snapshot),
+            None if evaluation is None else evaluation.metrics.pq,
+        )
+
+    def _show_listed(self) -> None:
+        """Let what the table lists stand out, where that was asked for."""
+        self.scene.set_listed(self._panels.objects.standing_out())
+        self._show_headline()  # tells that there is more than the image shows
+        self._panels.metrics.show_filter(self._panels.objects.model.filter)
 
     def _show_counts(self) -> None:
         session = self._session
@@ -283,7 +369,12 @@ class Link:
         team = self._session.team or "no team"
         if self._session.evaluation is None:
             team += " (not evaluated)"
-        return [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
+        if self._edited():
+            team += " (edited)"
+        parts = [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
+        if self.scene.listed is not None:
+            parts.append(f"image: {self.scene.listed.others}")
+        return parts
 
     def _show_selection(self, selection: Selection | None) -> None:
         self.scene.emphasise(selection)
@@ -340,6 +431,13 @@ class Link:
     def _on_settings_chosen(self, settings: EvaluationSettings) -> None:
         if settings != self._session.settings:
             self._request(settings=settings)
+            # A slider moves on: the cohort is evaluated when it has come to rest.
+            self.summary.stop()
+            self._session.clear_summaries()
+            self._at_rest.start()
+
+    def _start_summary(self) -> None:
+        if self._table:  # not closed meanwhile
             self.summary.start()
 
     def _on_row_selected(self, side: Side, row: int) -> None:
@@ -353,17 +451,36 @@ class Link:
         if self._session.selection is not None:
             self.scene.centre(self._session.selection)
 
+    def _on_order_chosen(self, order: WorstFirst) -> None:
+        PREFERENCES.order = order
+
+    def _on_others_chosen(self, _others: Others) -> None:
+        self._show_listed()
+
+    def _on_behind_wanted(self, wanted: ObjectFilter) -> None:
+        """List only the objects behind a figure; the same one again lists all."""
+        objects = self._panels.objects
+        is_on = objects.model.filter == wanted
+        objects.set_filter(ObjectFilter() if is_on else wanted)
+        followers = [part.widget for part in self._parts if part.follows_table]
+        if not any(is_in_sight(widget) for widget in (objects, *followers)):
+            bring_to_front(objects)
+
     def _on_chip(self, side: Side, word: str) -> None:
         """List only the objects of a legend entry; the same one again lists all."""
-        key = "statuses" if word in set(Status) else "classes"
+        words = frozenset({word})
+        is_status = word in set(Status)
         wanted = ObjectFilter(
-            sides=frozenset({SIDE_WORDS[SIDES.index(side)]}), **{key: frozenset({word})}
+            sides=frozenset({SIDE_WORDS[SIDES.index(side)]}),
+            statuses=words if is_status else None,
+            classes=None if is_status else words,
         )
         is_on = self._panels.objects.model.filter == wanted
         self._panels.objects.set_filter(ObjectFilter() if is_on else wanted)
 
     def _set_look(self, look: Look) -> None:
         self.scene.set_look(look)
+        PREFERENCES.look = look
         self._panels.legend.show_look(look)
         self._show_counts()
 
@@ -379,9 +496,19 @@ class Link:
         self._panels.notes.show()
         self._panels.notes.raise_()
 
+    def _on_keys(self) -> None:
+        """Show the list of all keys, those of the parts among them."""
+        own = []
+        for part in self._parts:
+            raising = () if part.key is None else (Shortcut(part.key, "bring this panel forward"),)
+            own.append((part.title, (*raising, *(shortcut for shortcut, _ in part.shortcuts()))))
+        self._panels.keys.show_keys(key_sections(own))
+        self._panels.keys.show()
+        self._panels.keys.raise_()
+
     def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
         """Select what is clicked; a drag moves the view as ever."""
-        start, position = event.pos, tuple(event.position)
+        start, position, viewbox = event.pos, tuple(event.position), event.viewbox
         is_plain = event.button == 1 and not event.modifiers and self._is_panning()
         furthest = 0.0
         yield
@@ -389,7 +516,7 @@ class Link:
             furthest = max(furthest, *(abs(a - b) for a, b in zip(event.pos, start, strict=True)))
             yield
         if is_plain and furthest <= CLICK_TOLERANCE_PX:
-            self._select_at(self.scene.objects_at(position))
+            self._select_at(self.scene.objects_at(position, viewbox))
 
     def _is_panning(self) -> bool:
         """Tell whether the mouse is free, and not painting or transforming a layer."""
@@ -411,7 +538,7 @@ class Link:
         self._session.select_row(pointed.side, pointed.row)
 
     def _on_move(self, _viewer: Any, event: Any) -> None:
-        pointed = self.scene.objects_at(event.position)
+        pointed = self.scene.objects_at(event.position, event.viewbox)
         if pointed != self._pointed:
             self._pointed = pointed
             QToolTip.hideText()
@@ -455,7 +582,10 @@ class Link:
         evaluation = snapshot.evaluations.get(team)
         is_reference = pointed.side is Side.REFERENCE
         labels = snapshot.reference if is_reference else snapshot.predictions.get(team)
-        if labels is None or pointed.row >= len(labels):
+        if labels is None:
+            return None
+        known = labels if evaluation is None else evaluation.outcomes.side(pointed.side)
+        if pointed.row >= len(known):
             return None
         return object_facts(
             labels,

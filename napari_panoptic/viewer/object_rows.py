@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.evaluation.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.evaluation.vocabulary import (
+    CAUSE_CODE,
+    CAUSES,
+    STATUS_CODE,
+    STATUSES,
+    Cause,
+    Side,
+    Status,
+)
 from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.glossary import VERDICT_WORDS
 
 SIDES: tuple[Side, ...] = tuple(Side)
 SIDE_WORDS = ("ref", "pred")
 """What a table says for each side."""
 NO_ID = -1
+NONE_WORD = "none"
+"""What stands for the empty side of a pair of classes, as in the confusion matrix."""
+_RADIX_BITS = 16
+"""NumPy sorts whole numbers of this width, and only these, in linear time."""
 
 
 class Kind(StrEnum):
@@ -68,6 +82,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("cause", "Cause", Kind.WORD, "Why the object is unmatched.", 98),
     Column("class", "Class", Kind.WORD, "The object's own class.", 84),
     Column("iou", "IoU", Kind.RATIO, "Overlap with the partner; unmatched: the best overlap.", 46),
+    Column("verdict", "Verdict", Kind.WORD, "Who is right, in your opinion; empty: not yet.", 104),
     Column("hausdorff_px", "HD px", Kind.DECIMAL, "Largest distance between the two outlines.", 50),
     Column("area_px", "Area px", Kind.COUNT, "Area that counts, after the ambiguous policy.", 60),
     Column("partner_id", "Partner", Kind.ID, "Id of the matched object on the other side.", 58),
@@ -81,20 +96,59 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
+class WorstFirst(StrEnum):
+    """What makes one failure worse than another."""
+
+    IOU = "lowest IoU"
+    AREA = "largest area"
+    CAUSE = "cause"
+    CLASS = "class"
+    DISTANCE = "largest HD"
+
+    @property
+    def short(self) -> str:
+        """The same for a button."""
+        return str(self)
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for the tooltip."""
+        return _WORST_MEANINGS[self]
+
+
+_WORST_MEANINGS = {
+    WorstFirst.IOU: "Failures that overlap nothing come first, then those that nearly match.",
+    WorstFirst.AREA: "The largest failures come first.",
+    WorstFirst.CAUSE: "Failures of one cause come together, in the order of the cause menu.",
+    WorstFirst.CLASS: "Failures of one class come together, in the order of the classes.",
+    WorstFirst.DISTANCE: "The failures whose outlines are furthest from their partner's come "
+    "first; those without a partner have no such distance and come after them.",
+}
+
+
 @dataclass(frozen=True)
 class ObjectFilter:
     """Which objects to list; None everywhere means all.
 
     Parameters
     ----------
-    sides, statuses, classes, causes
+    sides, statuses, classes, causes, verdicts
         The words that are let through, per column.
+    pairs
+        ``(reference class, prediction class)`` that are let through, as in the
+        confusion matrix: ``none`` on the side where an object has no partner.
+        Ignored objects belong to no such pair.
+    title
+        What the listed objects are called, where they stand behind a figure.
     """
 
     sides: frozenset[str] | None = None
     statuses: frozenset[str] | None = None
     classes: frozenset[str] | None = None
     causes: frozenset[str] | None = None
+    verdicts: frozenset[str] | None = None
+    pairs: frozenset[tuple[str, str]] | None = None
+    title: str = field(default="", compare=False)
 
     @property
     def is_open(self) -> bool:
@@ -140,8 +194,35 @@ class ObjectRows:
                 "cause": tuple(str(cause) for cause in CAUSES),
                 "class": classes,
                 "partner_class": classes,
+                "verdict": ("", *VERDICT_WORDS.values()),
             },
         )
+
+    def with_verdicts(self, codes: Mapping[Side, Mapping[int, int]]) -> ObjectRows:
+        """Take verdicts over; everything else stays.
+
+        Parameters
+        ----------
+        codes
+            Side -> object id -> number of the verdict, from 1. Objects that are
+            not named have none.
+        """
+        if not len(self):
+            return self
+        verdicts = np.zeros(len(self), np.int16)
+        parts = {
+            Side.REFERENCE: slice(self.n_reference),
+            Side.PREDICTION: slice(self.n_reference, None),
+        }
+        for side, rows in parts.items():
+            given = codes.get(side, {})
+            for row in np.flatnonzero(np.isin(self.values["id"][rows], list(given))):
+                verdicts[rows][row] = given[int(self.values["id"][rows][row])]
+        result = replace(self, values={**self.values, "verdict": verdicts})
+        # Sorting by the other columns is as it was.
+        known = {name: ranks for name, ranks in self._known_ranks.items() if name != "verdict"}
+        result._known_ranks.update(known)
+        return result
 
     @classmethod
     def empty(cls) -> ObjectRows:
@@ -179,46 +260,163 @@ class ObjectRows:
     def let_through(self, wanted: ObjectFilter) -> NDArray[np.bool_]:
         """Mark the rows that a filter lets through."""
         passes = np.ones(len(self), bool)
+        if not len(self):
+            return passes
         for name, words in (
             ("side", wanted.sides),
             ("status", wanted.statuses),
             ("class", wanted.classes),
             ("cause", wanted.causes),
+            ("verdict", wanted.verdicts),
         ):
-            if words is not None and len(self):
+            if words is not None:
                 allowed = np.array([word in words for word in self.words[name]])
                 passes &= allowed[self.values[name].astype(np.intp)]
+        if wanted.pairs is not None:
+            passes &= self._of_pairs(wanted.pairs)
         return passes
 
-    def worst_first(self) -> NDArray[np.intp]:
-        """Order failures first, then the rest by how badly they match.
+    def worst_first(self, by: WorstFirst = WorstFirst.IOU) -> NDArray[np.intp]:
+        """Order failures first, then what is in order, then what is ignored.
 
-        Among equals the lower IoU comes first, then the larger object.
+        Parameters
+        ----------
+        by
+            What makes one worse than another. Among equals the lower IoU comes
+            first, then the larger object.
         """
         if not len(self):
             return np.zeros(0, np.intp)
-        severity = np.full(len(STATUSES), 1)
-        for status in styles.FAILURES:
-            severity[STATUS_CODE[status]] = 0
-        ranks = severity[self.values["status"].astype(np.intp)]
-        ignored = self.values["status"] == STATUS_CODE[Status.IGNORED]
-        return np.lexsort(
-            (
-                -self.values["area_px"].astype(np.int64),
-                np.nan_to_num(self.values["iou"].astype(np.float64), nan=2.0),
-                np.where(ignored, 2, ranks),
-            )
-        )
+        order = self._by_iou_and_area
+        if by is WorstFirst.AREA:
+            order = _ordered(-self._ranks("area_px"), order)
+        elif by is WorstFirst.CAUSE:
+            order = _ordered(_CAUSE_RANKS[self.values["cause"].astype(np.intp)], order)
+        elif by is WorstFirst.CLASS:
+            order = _ordered(self.values["class"].astype(np.int64), order)
+        elif by is WorstFirst.DISTANCE:
+            undefined = np.isnan(self.values["hausdorff_px"].astype(np.float64))
+            order = _ordered(_downwards(self._ranks("hausdorff_px"), undefined), order)
+        return _ordered(_SEVERITY[self.values["status"].astype(np.intp)], order)
 
     def ordered_by(self, name: str, *, descending: bool) -> NDArray[np.intp]:
         """Order the rows by a column; equals keep their order, undefined comes last."""
-        values = self.values[name]
-        if name in self.words:
-            alphabet = np.argsort(np.argsort(self.words[name]))
-            values = alphabet[values.astype(np.intp)]
-        undefined = np.isnan(values) if values.dtype.kind == "f" else values == NO_ID
-        keys = values.astype(np.float64)
-        return np.lexsort((-keys if descending else keys, undefined))
+        ranks = self._ranks(name)
+        if descending:
+            values = self.values[name]
+            undefined = np.isnan(values) if values.dtype.kind == "f" else values == NO_ID
+            ranks = _downwards(ranks, undefined)
+        return _ordered(ranks, np.arange(len(self)))
+
+    def tab_separated(self, rows: NDArray[np.intp], columns: Sequence[Column]) -> str:
+        """Write some rows for a spreadsheet: a header, plain figures, undefined ones empty.
+
+        Parameters
+        ----------
+        rows
+            Which rows, in the order wanted.
+        columns
+            Which columns.
+        """
+        written = [self._plain(column, rows) for column in columns]
+        lines = ["\t".join(column.name for column in columns)]
+        lines += ["\t".join(cells) for cells in zip(*written, strict=True)]
+        return "\n".join(lines) + "\n"
+
+    @cached_property
+    def _known_ranks(self) -> dict[str, NDArray[np.int64]]:
+        """Ranks of columns that were sorted before: sorting again then costs next to nothing."""
+        return {}
+
+    @cached_property
+    def _by_iou_and_area(self) -> NDArray[np.intp]:
+        larger_first = _ordered(-self._ranks("area_px"), np.arange(len(self)))
+        return _ordered(self._ranks("iou"), larger_first)
+
+    def _ranks(self, name: str) -> NDArray[np.int64]:
+        """Give every row the number of its value among those of the column, undefined ones last."""
+        if name not in self._known_ranks:
+            values = self.values[name]
+            if name in self.words:
+                alphabet = np.argsort(np.argsort(self.words[name]))
+                self._known_ranks[name] = alphabet[values.astype(np.intp)].astype(np.int64)
+            else:
+                keys = values.astype(np.float64)
+                if values.dtype.kind != "f":
+                    keys[values == NO_ID] = np.nan
+                self._known_ranks[name] = _dense_ranks(keys)
+        return self._known_ranks[name]
+
+    def _of_pairs(self, pairs: frozenset[tuple[str, str]]) -> NDArray[np.bool_]:
+        numbers = {word or NONE_WORD: code for code, word in enumerate(self.words["class"])}
+        allowed = np.zeros((len(numbers), len(numbers)), bool)
+        for reference, prediction in pairs:
+            if reference in numbers and prediction in numbers:
+                allowed[numbers[reference], numbers[prediction]] = True
+        own = self.values["class"].astype(np.intp)
+        across = self.values["partner_class"].astype(np.intp)
+        on_reference = np.arange(len(self)) < self.n_reference
+        found: NDArray[np.bool_] = allowed[
+            np.where(on_reference, own, across), np.where(on_reference, across, own)
+        ]
+        found &= self.values["status"] != STATUS_CODE[Status.IGNORED]
+        return found
+
+    def _plain(self, column: Column, rows: NDArray[np.intp]) -> list[str]:
+        values = self.values[column.name][rows].tolist()
+        if column.kind is Kind.WORD:
+            words = self.words[column.name]
+            return [words[code] for code in values]
+        if column.kind is Kind.ID:
+            return ["" if value == NO_ID else str(value) for value in values]
+        return ["" if value != value else repr(value) for value in values]  # NaN is not itself
+
+
+def _severities() -> NDArray[np.int64]:
+    severity = np.ones(len(STATUSES), np.int64)
+    severity[[STATUS_CODE[status] for status in styles.FAILURES]] = 0
+    severity[STATUS_CODE[Status.IGNORED]] = 2
+    return severity
+
+
+_SEVERITY = _severities()
+"""Status code -> 0 for failures, 1 for what is in order, 2 for what is ignored."""
+_CAUSE_RANKS = np.arange(len(CAUSES))
+_CAUSE_RANKS[CAUSE_CODE[Cause.NONE]] = len(CAUSES)
+"""Cause code -> its place; what has no cause comes last."""
+
+
+def _dense_ranks(keys: NDArray[np.float64]) -> NDArray[np.int64]:
+    order = np.argsort(keys)  # NaN last; equals in any order, since they get one rank
+    ordered = keys[order]
+    rises = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order[:1]] = 0
+    ranks[order[1:]] = np.cumsum(rises)
+    return ranks
+
+
+def _downwards(ranks: NDArray[np.int64], undefined: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Turn ranks round, but leave undefined values last."""
+    return np.where(undefined, ranks + 1, -ranks)
+
+
+def _ordered(ranks: NDArray[np.int64], order: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Sort an order by rank; equals keep their place in it.
+
+    Two passes over halves of the ranks: each is linear in the number of rows,
+    where sorting figures is not.
+    """
+    if not len(order):
+        return order
+    ranks = ranks - ranks.min()
+    highest = int(ranks.max())
+    low = (ranks & ((1 << _RADIX_BITS) - 1)).astype(np.uint16)
+    order = order[np.argsort(low[order], kind="stable")]
+    if highest >> _RADIX_BITS:
+        high = (ranks >> _RADIX_BITS).astype(np.uint16)
+        order = order[np.argsort(high[order], kind="stable")]
+    return order
 
 
 def _side_values(outcomes: Outcomes, side: Side) -> dict[str, NDArray[np.generic]]:
@@ -230,6 +428,7 @@ def _side_values(outcomes: Outcomes, side: Side) -> dict[str, NDArray[np.generic
         "status": own.status.astype(np.int16),
         "cause": own.cause.astype(np.int16),
         "class": own.class_index,
+        "verdict": np.zeros(len(own), np.int16),
         "iou": own.iou,
         "hausdorff_px": own.hausdorff_px,
         "area_px": own.area_px,

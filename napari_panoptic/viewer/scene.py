@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from napari.components import ViewerModel
@@ -23,7 +23,9 @@ from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import RegionSnapshot, Selection
 from napari_panoptic.viewer import layers as contents
+from napari_panoptic.viewer.edits import LayerValues, shows
 from napari_panoptic.viewer.layers import PixelSize
+from napari_panoptic.viewer.listed import Listed, Others
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 
@@ -34,6 +36,9 @@ AMBIGUOUS = "ambiguous areas"
 REFERENCE = "reference"
 SELECTED = "selected object"
 _TEAM = "team: "
+
+EDITED = " (edited)"
+"""Added to the name of a layer that shows a working copy."""
 
 MARGIN = 0.02
 """Empty border around a region that fills the canvas, as a share of the canvas."""
@@ -64,6 +69,24 @@ class Pointed:
     row: int
 
 
+class StandIn(Protocol):
+    """Another view of the same objects, while the scene's own layers step aside."""
+
+    keeps: frozenset[str]
+    """Roles of the scene's layers that stay."""
+
+    def objects_at(
+        self, position: Sequence[float], viewbox: tuple[int, int] | None
+    ) -> list[Pointed]:
+        """List the objects under a world position in a cell of the canvas."""
+
+    def apply_look(self, look: Look) -> None:
+        """Draw objects in another way, or as heavy as the zoom asks for."""
+
+    def emphasise(self, selection: Selection | None) -> None:
+        """Mark the selected object."""
+
+
 class Scene:
     """The desk's layers in one viewer.
 
@@ -77,7 +100,11 @@ class Scene:
         self._viewer = viewer
         self._layers: dict[str, Layer] = {}
         self._contents: dict[str, object] = {}
-        self._colours: dict[str, tuple[object, object, ColourBy]] = {}
+        self._values: dict[str, LayerValues] = {}
+        self._luts: dict[str, NDArray[np.float32]] = {}
+        self._edited_roles: frozenset[str] = frozenset()
+        self._is_filling = False
+        self._colours: dict[str, tuple[object, object, ColourBy, object]] = {}
         self._set_visible: dict[str, bool] = {}
         self._closed_eyes: set[str] = set()
         self._snapshot: RegionSnapshot | None = None
@@ -85,6 +112,63 @@ class Scene:
         self._team: str | None = None
         self._emphasised: Selection | None = None
         self._look = Look()
+        self._listed: Listed | None = None
+        self._stand_in: StandIn | None = None
+        self._seen_before: dict[str, tuple[Layer, bool]] = {}
+
+    def step_aside(self, stand_in: StandIn) -> None:
+        """Hide the own layers, but those it keeps, and let another view stand in for them."""
+        if self._stand_in is None:
+            for role in list(self._layers):
+                self._note_closed_eye(role)
+            present = {role: self._mine(role) for role in list(self._layers)}
+            self._seen_before = {
+                role: (layer, layer.visible) for role, layer in present.items() if layer is not None
+            }
+        else:
+            self._show_as_before()
+        self._stand_in = stand_in
+        self._hide_own()
+        self.emphasise(self._emphasised)
+
+    def come_back(self) -> None:
+        """Show the own layers again as they were seen before."""
+        if self._stand_in is None:
+            return
+        self._show_as_before()
+        self._stand_in = None
+        for role in list(self._set_visible):
+            layer = self._mine(role)  # hidden meanwhile by the scene, not by hand
+            self._set_visible[role] = layer is not None and layer.visible
+        self._apply_look()
+        self._show_as_before()
+        self._seen_before = {}
+        self.emphasise(self._emphasised)
+
+    @property
+    def stand_in(self) -> StandIn | None:
+        """The view that stands in for the own layers, if any."""
+        return self._stand_in
+
+    def owns(self, layer: Layer) -> bool:
+        """Tell whether a layer is one of the scene's."""
+        return layer in self._layers.values()
+
+    def _show_as_before(self) -> None:
+        for role, (layer, visible) in self._seen_before.items():
+            if self._mine(role) is layer and role != SELECTED:
+                _set(layer, "visible", visible)
+
+    def _hide_own(self) -> None:
+        """Hide what is not kept; new layers are seen again later as any new layer is."""
+        kept = frozenset() if self._stand_in is None else self._stand_in.keeps
+        for role in list(self._layers):
+            layer = self._mine(role)
+            if layer is None or role in kept:
+                continue
+            if role in (IMAGE, AMBIGUOUS) and layer.visible:
+                self._seen_before[role] = (layer, True)
+            _set(layer, "visible", False)
 
     @property
     def look(self) -> Look:
@@ -103,6 +187,18 @@ class Scene:
         team
             The team whose objects are visible.
         """
+        self._is_filling = True
+        try:
+            self._fill(snapshot, scheme, team)
+        finally:
+            self._is_filling = False
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether layers are being filled: what they show is then neither old nor new."""
+        return self._is_filling
+
+    def _fill(self, snapshot: RegionSnapshot, scheme: ClassScheme, team: str | None) -> None:
         previous = self._snapshot
         self._snapshot, self._scheme, self._team = snapshot, scheme, team
         self.emphasise(None)
@@ -119,8 +215,79 @@ class Scene:
             self.fit()
         self._apply_look()
 
-    def set_team(self, team: str | None) -> None:
-        """Show the objects of another team."""
+    def take_edit(
+        self, snapshot: RegionSnapshot, *, edited: Sequence[tuple[Side, str | None]] = ()
+    ) -> None:
+        """Follow an edit whose pixels the layers have already: only colours are new.
+
+        Parameters
+        ----------
+        snapshot
+            The region with the edit.
+        edited
+            The sides, and teams, that are working copies: marked in the names
+            of their layers.
+        """
+        self._snapshot = snapshot
+        for role, _, labels in self._object_contents(snapshot):
+            if labels is not None and role in self._contents:
+                self._contents[role] = labels
+        self.mark_edited(edited)
+        self._apply_colours()
+
+    def mark_edited(self, edited: Sequence[tuple[Side, str | None]]) -> None:
+        """Say in the names of layers which of them show working copies."""
+        roles = frozenset(
+            REFERENCE if side is Side.REFERENCE else _TEAM + str(team) for side, team in edited
+        )
+        if roles == self._edited_roles:
+            return
+        self._edited_roles = roles
+        for role in list(self._layers):
+            layer, plain = self._mine(role), role.removeprefix(_TEAM)
+            if layer is not None and layer.name in (plain, plain + EDITED):
+                layer.name = plain + EDITED if role in roles else plain
+
+    def show_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
+        """Show an ambiguous area that was redrawn; None hides it."""
+        active = self._viewer.layers.selection.active
+        self._fill_ambiguous(mask)
+        self._arrange()
+        if active in self._viewer.layers:
+            self._viewer.layers.selection.active = active
+
+    def object_layer(self, side: Side, team: str | None) -> tuple[Labels, LayerValues] | None:
+        """Give the layer of the reference or of a team, and what its values stand for."""
+        role = REFERENCE if side is Side.REFERENCE else _TEAM + str(team)
+        layer = self._mine(role)
+        values = self._values.get(role)
+        return None if layer is None or values is None else (layer, values)
+
+    def restore_objects(self, side: Side, team: str | None) -> None:
+        """Fill the layer of a side anew, or make it again where somebody deleted it."""
+        if self._snapshot is None:
+            return
+        wanted = REFERENCE if side is Side.REFERENCE else _TEAM + str(team)
+        self._is_filling = True
+        try:
+            for role, name, labels in self._object_contents(self._snapshot):
+                if role == wanted:
+                    self._contents.pop(role, None)
+                    self._colours.pop(role, None)
+                    self._luts.pop(role, None)
+                    active = self._viewer.layers.selection.active
+                    self._fill_objects(role, name, labels)
+                    self._arrange()
+                    self._viewer.layers.selection.active = active
+            self._apply_look()
+        finally:
+            self._is_filling = False
+
+    def set_team(self, team: str | None, snapshot: RegionSnapshot | None = None) -> None:
+        """Show the objects of another team, with what was edited meanwhile."""
+        self._snapshot = snapshot or self._snapshot
+        if team != self._team:
+            self._forget_eyes_of_teams()
         self._team = team
         self.emphasise(None)
         self._apply_look()
@@ -134,11 +301,32 @@ class Scene:
             self._set_visible.clear()  # asking for another display overrules closed eyes
         self._apply_look()
 
-    def objects_at(self, position: Sequence[float]) -> list[Pointed]:
+    @property
+    def listed(self) -> Listed | None:
+        """The objects that stand out from the others; None where all are drawn alike."""
+        return self._listed
+
+    def set_listed(self, listed: Listed | None) -> None:
+        """Let some objects stand out from the others; None draws all alike."""
+        if listed is not None or self._listed is not None:
+            self._listed = listed
+            self._apply_look()
+
+    def _forget_eyes_of_teams(self) -> None:
+        """Show the teams' layers as the new team asks for when the scene comes back."""
+        for role in [role for role in self._seen_before if role.startswith(_TEAM)]:
+            del self._seen_before[role]
+
+    def objects_at(
+        self, position: Sequence[float], viewbox: tuple[int, int] | None = None
+    ) -> list[Pointed]:
         """List the objects under a world position, those on the topmost layer first.
 
-        Only layers that can be seen count.
+        Only layers that can be seen count. ``viewbox`` is the cell of the
+        canvas, where there are several.
         """
+        if self._stand_in is not None:
+            return self._stand_in.objects_at(position, viewbox)
         if self._snapshot is None:
             return []
         y, x = self._pixels.to_px((position[-2], position[-1]))
@@ -151,17 +339,30 @@ class Scene:
             if layer is None or labels is None or not layer.visible or not labels.index[y, x]:
                 continue
             is_reference = role == REFERENCE
-            pointed = Pointed(
-                None if is_reference else name,
-                Side.REFERENCE if is_reference else Side.PREDICTION,
-                int(labels.index[y, x]) - 1,
-            )
+            side = Side.REFERENCE if is_reference else Side.PREDICTION
+            row = self._snapshot.row_at(side, self._team if is_reference else name, y, x)
+            if row is None:
+                continue
+            pointed = Pointed(None if is_reference else name, side, row)
+            if self._is_left_out(pointed, int(labels.ids[labels.index[y, x] - 1])):
+                continue
             found.append((self._viewer.layers.index(layer), pointed))
         return [pointed for _, pointed in sorted(found, key=lambda pair: -pair[0])]
+
+    def _is_left_out(self, pointed: Pointed, id_: int) -> bool:
+        """Tell whether an object is not drawn, because only listed ones are."""
+        if self._listed is None or self._listed.others is not Others.HIDDEN:
+            return False
+        if pointed.team not in (None, self._team):
+            return False
+        return id_ not in self._listed.ids[pointed.side]
 
     def emphasise(self, selection: Selection | None) -> None:
         """Draw rings around the selected object and its partner, or remove them."""
         self._emphasised = selection
+        if self._stand_in is not None and SELECTED not in self._stand_in.keeps:
+            self._stand_in.emphasise(selection)
+            return
         layer = self._mine(SELECTED)
         picture = None if selection is None else self._picture(selection)
         if picture is None:
@@ -192,8 +393,11 @@ class Scene:
             any case.
         """
         box = self._box(selection)
-        if box is None:
-            return
+        if box is not None:
+            self.centre_box(box.tolist(), only_if_hidden=only_if_hidden)
+
+    def centre_box(self, box: Sequence[float], *, only_if_hidden: bool = False) -> None:
+        """Bring a box (y0, x0, y1, x1 in px) to the middle of the canvas, as `centre` does."""
         y0, x0, y1, x1 = (float(value) for value in box)
         middle = np.array(self._pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
         extent = np.array(self._pixels.to_world((y1 - y0, x1 - x0)))
@@ -224,16 +428,25 @@ class Scene:
         extent = np.array(self._pixels.to_world((height, width)))
         camera.zoom = (1 - MARGIN) * float(np.min(self._canvas_size() / extent))
 
+    @property
+    def zoom(self) -> float:
+        """How large an image pixel is on the screen."""
+        return self._zoom()
+
     def _canvas_size(self) -> NDArray[np.float64]:
         """Give height and width of the canvas, or of its cell where there are several."""
         return np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
 
     def release(self) -> None:
         """Let go of the layers; they stay in the viewer as plain layers."""
+        self.come_back()
         self._layers.clear()
         self._contents.clear()
+        self._values.clear()
         self._colours.clear()
+        self._luts.clear()
         self._set_visible.clear()
+        self._edited_roles = frozenset()
         self._snapshot = None
 
     @property
@@ -265,7 +478,9 @@ class Scene:
     def _forget(self, role: str) -> None:
         self._layers.pop(role, None)
         self._contents.pop(role, None)
+        self._values.pop(role, None)
         self._colours.pop(role, None)
+        self._luts.pop(role, None)
         self._set_visible.pop(role, None)
 
     def _drop_other_teams(self, snapshot: RegionSnapshot) -> None:
@@ -327,17 +542,30 @@ class Scene:
         if layer is None:
             layer = self._add_labels(role, name, contents.label_data(labels))
             layer.visible = False
-        elif self._contents.get(role) is not labels:
+            self._values[role] = LayerValues(labels.ids)
+        elif self._contents.get(role) is not labels and not self._shows(role, layer, labels):
             self._note_closed_eye(role)
             self._set_visible[role] = False
             _set(layer, "visible", False)
+            self._values[role] = LayerValues(labels.ids)
             layer.data = contents.label_data(labels)
             layer.editable = False
             self._size(layer)
         self._contents[role] = labels
 
+    def _shows(self, role: str, layer: Labels, labels: LabelImage) -> bool:
+        """Tell whether a layer shows the objects already, as one under edit does."""
+        values = self._values.get(role)
+        return (
+            values is not None
+            and role in self._contents
+            and tuple(layer.scale) == self._pixels.scale
+            and shows(layer.data, values, labels)
+        )
+
     def _add_labels(self, role: str, name: str, data: NDArray[Any]) -> Labels:
-        layer = Labels(data, name=name, metadata={ROLE: role})
+        shown_name = name + EDITED if role in self._edited_roles else name
+        layer = Labels(data, name=shown_name, metadata={ROLE: role})
         self._size(layer)
         self._viewer.add_layer(layer)
         layer.editable = False  # the figures would not follow
@@ -375,6 +603,11 @@ class Scene:
         """Colour, outline and show or hide the object layers."""
         if self._snapshot is None:
             return
+        if self._stand_in is not None:
+            self._hide_own()
+            self._stand_in.apply_look(self._look)
+            return
+        self._apply_colours()
         for role, name, labels in self._object_contents(self._snapshot):
             layer = self._mine(role)
             if layer is None or labels is None:
@@ -382,18 +615,38 @@ class Scene:
             side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
             is_current = role == REFERENCE or name == self._team
             if is_current:
-                self._colour(role, layer, labels, side)
                 _set(layer, "contour", self._look.contour(side, self._zoom()))
                 _set(layer, "opacity", self._look.opacity)
             self._show(role, layer, visible=is_current)
 
+    def _apply_colours(self) -> None:
+        """Colour the objects of the reference and of the current team."""
+        if self._snapshot is None:
+            return
+        for role, name, labels in self._object_contents(self._snapshot):
+            layer = self._mine(role)
+            is_current = role == REFERENCE or name == self._team
+            if layer is not None and labels is not None and is_current:
+                side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
+                self._colour(role, layer, labels, side)
+
     def _colour(self, role: str, layer: Labels, labels: LabelImage, side: Side) -> None:
         outcomes = self._outcomes(self._team)
         own = None if outcomes is None else outcomes.side(side)
-        wanted = (labels, own, self._look.colour_by)
-        if self._scheme is not None and self._colours.get(role) != wanted:
-            set_colours(layer, contents.object_lut(labels, own, self._scheme, self._look.colour_by))
-            self._colours[role] = wanted
+        wanted = (labels, own, self._look.colour_by, self._listed)
+        if self._scheme is None or self._colours.get(role) == wanted:
+            return
+        self._colours[role] = wanted
+        values = self._values.get(role)
+        value_of = None if values is None or contents.too_many_objects(labels) else values.values
+        lut = contents.object_lut(labels, own, self._scheme, self._look.colour_by, value_of)
+        if self._listed is not None and own is not None:
+            lut = self._listed.faded(lut, side, labels, value_of)
+        # The other side's colours often stay: then there is nothing to send to the card.
+        known = self._luts.get(role)
+        if known is None or not np.array_equal(known, lut):
+            set_colours(layer, lut, self._viewer)
+            self._luts[role] = lut
 
     def _show(self, role: str, layer: Layer, *, visible: bool) -> None:
         """Show or hide a layer; one that somebody hid by hand stays hidden."""
@@ -404,6 +657,8 @@ class Scene:
 
     def _note_closed_eye(self, role: str) -> None:
         """Notice whether a layer's eye was opened or closed by hand since it was set."""
+        if self._stand_in is not None:
+            return
         layer = self._mine(role)
         if layer is None or self._set_visible.get(role) in (None, layer.visible):
             return
@@ -433,18 +688,22 @@ class Scene:
     def _picture(self, selection: Selection) -> contents.Emphasis | None:
         outcomes, box = self._outcomes(selection.team), self._box(selection)
         own = self._labels(selection.team, selection.side)
-        if outcomes is None or box is None or own is None:
+        if self._snapshot is None or outcomes is None or box is None or own is None:
+            return None
+        index = self._snapshot.index_of(selection.side, selection.team, selection.row)
+        if index is None:
             return None
         partner = int(outcomes.side(selection.side).partner[selection.row])
         if partner == NO_PARTNER:
-            return contents.emphasis(own, selection.row, box=box, ring_px=self._ring_px())
+            return contents.emphasis(own, index - 1, box=box, ring_px=self._ring_px())
         across = Side.PREDICTION if selection.side is Side.REFERENCE else Side.REFERENCE
+        partner_index = self._snapshot.index_of(across, selection.team, partner) or 0
         return contents.emphasis(
             own,
-            selection.row,
+            index - 1,
             box=box,
             other=self._labels(selection.team, across),
-            partner_row=partner,
+            partner_row=partner_index - 1,
             partner_box=outcomes.side(across).bbox[partner],
             ring_px=self._ring_px(),
         )

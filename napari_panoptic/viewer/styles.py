@@ -10,11 +10,18 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.vocabulary import STATUSES, Cause, Side, Status
+from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.regions import Rgb
 
-LUT_LENGTH = 1 << 16
-"""Rows of a colour table: one per uint16 label, so that no label wraps onto another's colour."""
+# Defined there, and known here by the name that every panel uses.
+from napari_panoptic.viewer.glossary import CAUSE_MEANINGS as CAUSE_MEANINGS
+from napari_panoptic.viewer.glossary import STATUS_MEANINGS as STATUS_MEANINGS
+
+LUT_LENGTH = (1 << 16) - 1
+"""Rows of a colour table: one per uint16 label, so that no label wraps onto another's colour.
+
+One less than there are labels: napari cannot draw wider numbers with a longer
+table, and somebody may give a layer such data."""
 
 STATUS_COLOURS: Mapping[Status, Rgb] = {
     Status.TP: (0, 107, 218),
@@ -119,31 +126,9 @@ STATUS_WORDS: Mapping[Status, str] = {
     Status.IGNORED: "ignored",
 }
 
-STATUS_MEANINGS: Mapping[Status, str] = {
-    Status.TP: "Found: reference and prediction match and have the same class.",
-    Status.FP: "False positive: a predicted object that matches no reference object.",
-    Status.FN: "False negative: a reference object that no prediction matches.",
-    Status.MISCLASSIFIED: "Found, but given another class than the annotation has.",
-    Status.IGNORED: "Excluded from all figures because of an ambiguous area.",
-}
-
-CAUSE_MEANINGS: Mapping[Cause, str] = {
-    Cause.NONE: "",
-    Cause.AMBIGUOUS_SPILL: "Most of it lies inside an ambiguous area; only the rest was judged.",
-    Cause.SPLIT: "Two or more predictions share this nucleus.",
-    Cause.MERGED: "One prediction swallows this nucleus and another one.",
-    Cause.FRAGMENT: "A piece of a nucleus that was cut into several predictions.",
-    Cause.MERGER: "This prediction swallows two or more nuclei.",
-    Cause.DUPLICATE: "It lies in a nucleus that another prediction already matched.",
-    Cause.TOO_SMALL: "The prediction covers too little of the nucleus to match.",
-    Cause.TOO_LARGE: "The prediction covers far more than the nucleus.",
-    Cause.DISPLACED: "The prediction overlaps the nucleus but lies beside it.",
-    Cause.MISSED: "Nothing was predicted here.",
-    Cause.SPURIOUS: "There is no annotated nucleus here.",
-}
-
 UNDEFINED = "–"
 THIN_SPACE = "\N{THIN SPACE}"
+MINUS = "\N{MINUS SIGN}"
 
 
 def hex_colour(rgb: Rgb) -> str:
@@ -158,23 +143,31 @@ def status_colour_table() -> NDArray[np.float32]:
     return table
 
 
-def status_lut(status: NDArray[np.int8]) -> NDArray[np.float32]:
+def status_lut(
+    status: NDArray[np.int8], values: NDArray[np.int64] | None = None
+) -> NDArray[np.float32]:
     """Colour every object by its status.
 
     Parameters
     ----------
     status
         int8 (n,): status codes, in row order.
+    values
+        int64 (n,): the label of each object, where they are not 1..n.
 
     Returns
     -------
-    float32 (65536, 4): RGBA of each label; label ``k`` is row ``k - 1``, label
+    float32 (65535, 4): RGBA of each label; label ``k`` is row ``k - 1``, label
     0 and labels without an object are transparent.
     """
-    return _lut(status_colour_table()[status])
+    return _lut(status_colour_table()[status], values)
 
 
-def class_lut(class_index: NDArray[np.int16], colours: Sequence[Rgb]) -> NDArray[np.float32]:
+def class_lut(
+    class_index: NDArray[np.int16],
+    colours: Sequence[Rgb],
+    values: NDArray[np.int64] | None = None,
+) -> NDArray[np.float32]:
     """Colour every object by its class.
 
     Parameters
@@ -183,12 +176,14 @@ def class_lut(class_index: NDArray[np.int16], colours: Sequence[Rgb]) -> NDArray
         int16 (n,): 1-based class of each object, in row order.
     colours
         The colour of each class, in class order.
+    values
+        int64 (n,): the label of each object, where they are not 1..n.
 
     Returns
     -------
     As `status_lut`.
     """
-    return _lut(_rgba(colours)[class_index - 1])
+    return _lut(_rgba(colours)[class_index - 1], values)
 
 
 def neutral_lut(count: int) -> NDArray[np.float32]:
@@ -199,6 +194,24 @@ def neutral_lut(count: int) -> NDArray[np.float32]:
 def ratio_text(value: float) -> str:
     """Write a ratio with three decimals; an en dash where undefined."""
     return UNDEFINED if math.isnan(value) else f"{value:.3f}"
+
+
+def signed_text(value: float) -> str:
+    """Write a difference of ratios with its sign; an en dash where undefined.
+
+    Four decimals: one object among hundreds changes no more than the last.
+    """
+    if math.isnan(value):
+        return UNDEFINED
+    text = f"{abs(value):.4f}"
+    if float(text) == 0:
+        return text
+    return f"{'+' if value > 0 else MINUS}{text}"
+
+
+def signed_count_text(value: int) -> str:
+    """Write a difference of whole numbers with its sign."""
+    return ("+" if value > 0 else MINUS if value < 0 else "") + count_text(abs(value))
 
 
 def length_text(value: float, unit: str = "px") -> str:
@@ -226,8 +239,12 @@ def _rgba(colours: Sequence[Rgb]) -> NDArray[np.float32]:
     return table
 
 
-def _lut(rgba: NDArray[np.float32]) -> NDArray[np.float32]:
+def _lut(rgba: NDArray[np.float32], values: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
     lut = np.zeros((LUT_LENGTH, 4), np.float32)
-    shown = min(len(rgba), LUT_LENGTH - 1)
-    lut[1 : shown + 1] = rgba[:shown]
+    if values is None:
+        shown = min(len(rgba), LUT_LENGTH - 1)
+        lut[1 : shown + 1] = rgba[:shown]
+    else:
+        inside = (values > 0) & (values < LUT_LENGTH)
+        lut[values[inside]] = rgba[inside]
     return lut

@@ -166,8 +166,15 @@ class SummaryWork:
         if worker is not self._worker:
             return
         self._done += 1
-        self._session.add_summary(line)
+        if not self._shows_edits(line):
+            self._session.add_summary(line)
         self.progressed.emit(self._done, self.total)
+
+    def _shows_edits(self, line: RegionSummary) -> bool:
+        """Tell whether a line that is there already is that of a working copy."""
+        session = self._session
+        is_there = (line.region, line.team) in session.summaries
+        return is_there and session.copies.has_edits(line.region)
 
     def _on_finished(self, worker: Any) -> None:
         if worker is self._worker:

@@ -11,10 +11,11 @@ from app_model import Application
 from napari._app_model._app import NapariApplication, _napari_names
 from napari._qt._qapp_model.qactions import init_qactions
 from napari.plugins import _initialize_plugins
-from qtpy.QtCore import QCoreApplication, QEventLoop
+from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
+from napari_panoptic.viewer.preferences import PREFERENCES, Preferences
 from napari_panoptic.viewer.widgets.desk import desk_of
 
 PATIENCE_S = 30.0
@@ -28,6 +29,14 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if {"make_napari_viewer", "qtbot", "qapp"} & set(item.fixturenames):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True)
+def preferences(monkeypatch):
+    """Keep what is remembered apart from the settings of whoever runs the tests."""
+    monkeypatch.setattr(Preferences, "_settings", lambda _self: None)
+    PREFERENCES._kept_here.clear()
+    return PREFERENCES
 
 
 @pytest.fixture(scope="session")
@@ -59,16 +68,26 @@ def wait_until():
 
 
 @pytest.fixture
-def desk(make_napari_viewer, qtbot, cohort, wait_until):
+def close_desk():
+    """Give a function that closes a desk and lets Qt delete what is to be deleted later."""
+
+    def close(desk):
+        desk.close()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+    return close
+
+
+@pytest.fixture
+def desk(make_napari_viewer, close_desk, cohort, wait_until):
     """Open the sample cohort on a desk and wait until everything is there."""
-    viewer = make_napari_viewer(show=True)
+    viewer = make_napari_viewer(show=True, strict_qt="raise")
     viewer.window.resize(1280, 800)
     desk = desk_of(viewer)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)
     yield desk
-    desk.close()
-    qtbot.wait(20)  # what is to be deleted later goes when a loop runs
+    close_desk(desk)
 
 
 @pytest.fixture(scope="module")

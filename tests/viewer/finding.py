@@ -9,9 +9,9 @@ from napari_panoptic.evaluation.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
 FIRST, SECOND, THIRD = "Sample-A_1", "Sample-A_2", "Sample-B_1"
 
 
-def on_canvas(viewer, y_px, x_px):
+def on_canvas(viewer, y_px, x_px, *, layer="reference"):
     """Find a pixel of the region on the canvas."""
-    scale = viewer.layers["reference"].scale
+    scale = viewer.layers[layer].scale
     camera = viewer.scene.camera
     height, width = viewer.canvas.size
     y, x = np.array([y_px, x_px]) * scale

@@ -124,14 +124,16 @@ class TestManners:
         assert len(session.region_changed) == 0
         assert not viewer.window.dock_widgets
 
-    def test_a_desk_opened_again_takes_its_layers_over(self, desk, viewer, cohort, wait_until):
+    def test_a_desk_opened_again_takes_its_layers_over(
+        self, close_desk, desk, viewer, cohort, wait_until
+    ):
         names = [layer.name for layer in viewer.layers]
         desk.close()
         again = desk_of(viewer)
         again.show_cohort(cohort)
         wait_until(lambda: again.is_settled)
         assert [layer.name for layer in viewer.layers] == names
-        again.close()
+        close_desk(again)
 
     def test_another_cohort_replaces_the_first(self, desk, viewer, cohort, wait_until):
         from dataclasses import replace
@@ -160,7 +162,7 @@ def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
 
 
 def test_a_folder_is_opened_in_the_background(
-    make_napari_viewer, sample_folder, wait_until, monkeypatch, tmp_path
+    close_desk, make_napari_viewer, sample_folder, wait_until, monkeypatch, tmp_path
 ):
     desk = desk_of(make_napari_viewer())
     told = []
@@ -171,11 +173,11 @@ def test_a_folder_is_opened_in_the_background(
     desk.open_folder(sample_folder)
     wait_until(lambda: desk.session is not None and desk.is_settled)
     assert desk.session.snapshot.region.name == FIRST
-    desk.close()
+    close_desk(desk)
 
 
 def test_a_region_without_image_or_annotation_is_still_shown(
-    make_napari_viewer, cohort, wait_until
+    close_desk, make_napari_viewer, cohort, wait_until
 ):
     from dataclasses import replace
 
@@ -194,7 +196,7 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     assert "not evaluated" in desk.panels.title.title()
     assert not desk.panels.metrics.is_showing_figures()
     assert desk.panels.navigator.region_text(SECOND, 1) == "missing"
-    desk.close()
+    close_desk(desk)
 
 
 def test_loading_again_reads_only_what_changed(cohort, desk):

@@ -7,37 +7,39 @@ from napari_panoptic.viewer.widgets import desk as desk_module
 from napari_panoptic.viewer.widgets.desk import Inspector, desk_of, make_inspector
 
 
-def test_the_sample_opens_on_the_desk(make_napari_viewer, wait_until):
+def test_the_sample_opens_on_the_desk(close_desk, make_napari_viewer, wait_until):
     viewer = make_napari_viewer()
     viewer.open_sample("napari-panoptic", "sample-cohort")
     desk = desk_of(viewer)
     wait_until(lambda: desk.is_settled)
     assert [layer.name for layer in viewer.layers][:2] == ["image", "reference"]
-    desk.close()
+    close_desk(desk)
 
 
 def test_a_cohort_folder_is_read_by_naming_the_plugin(
-    make_napari_viewer, sample_folder, wait_until
+    close_desk, make_napari_viewer, sample_folder, wait_until
 ):
     viewer = make_napari_viewer()
     viewer.open(str(sample_folder), plugin="napari-panoptic")
     desk = desk_of(viewer)
     wait_until(lambda: desk.is_settled)
     assert "reference" in viewer.layers
-    desk.close()
+    close_desk(desk)
 
 
-def test_the_inspector_comes_from_the_plugins_menu(make_napari_viewer, wait_until):
+def test_the_inspector_comes_from_the_plugins_menu(close_desk, make_napari_viewer, wait_until):
     viewer = make_napari_viewer()
     _, widget = viewer.window.add_plugin_dock_widget("napari-panoptic", "Panoptic Inspector")
     assert isinstance(widget, Inspector)
     wait_until(lambda: "Cohort" in viewer.window.dock_widgets)
     assert desk_of(viewer) is widget.desk
     assert not isinstance(make_inspector(viewer), Inspector)
-    widget.desk.close()
+    close_desk(widget.desk)
 
 
-def test_open_cohort_asks_for_a_folder(make_napari_viewer, sample_folder, wait_until, monkeypatch):
+def test_open_cohort_asks_for_a_folder(
+    close_desk, make_napari_viewer, sample_folder, wait_until, monkeypatch
+):
     viewer = make_napari_viewer()
     monkeypatch.setattr(
         desk_module.QFileDialog, "getExistingDirectory", lambda *_args: str(sample_folder)
@@ -46,7 +48,7 @@ def test_open_cohort_asks_for_a_folder(make_napari_viewer, sample_folder, wait_u
     desk = desk_of(viewer)
     wait_until(lambda: desk.session is not None and desk.is_settled)
     assert desk.session.cohort.root == sample_folder
-    desk.close()
+    close_desk(desk)
 
 
 @pytest.mark.parametrize("make", ["file", "empty folder", "list"])

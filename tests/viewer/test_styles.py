@@ -53,7 +53,7 @@ def test_status_lut_colours_every_label_and_nothing_else():
 
     lut = styles.status_lut(status)
 
-    assert lut.shape == (65536, 4)
+    assert lut.shape == (styles.LUT_LENGTH, 4)
     assert lut.dtype == np.float32
     assert not lut[0].any()
     assert not lut[3:].any()

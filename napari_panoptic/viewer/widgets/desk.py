@@ -9,7 +9,15 @@ from typing import Any
 import napari
 from napari.utils.notifications import show_error
 from qtpy.QtCore import QEvent, Qt, QTimer
-from qtpy.QtWidgets import QDockWidget, QFileDialog, QLabel, QMainWindow, QVBoxLayout, QWidget
+from qtpy.QtWidgets import (
+    QDockWidget,
+    QFileDialog,
+    QLabel,
+    QMainWindow,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
@@ -18,6 +26,8 @@ from napari_panoptic.session import Session
 from napari_panoptic.viewer.desk_part import DeskPart
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.link import Link, Panels
+from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
 from napari_panoptic.viewer.widgets.navigator import Navigator
@@ -36,7 +46,9 @@ TITLE_DOCK = "Panoptic title"
 LEGEND_DOCK = "Panoptic legend"
 
 LEFT_WIDTH, RIGHT_WIDTH = 280, 430
-METRICS_HEIGHT = 560
+TABS_WIDTH = 28
+"""The tabs of the panels stand at their right side."""
+METRICS_HEIGHT = 615
 TALL_WINDOW = 900
 """From this height on, metrics and objects stand above each other instead of in tabs."""
 _NAPARI_LAYER_LIST, _NAPARI_LAYER_CONTROLS = "layer list", "layer controls"
@@ -103,6 +115,7 @@ class Desk:
         self._viewer = viewer
         self._inspector = inspector
         self._state_before: Any | None = None
+        self._tabs_before = QTabWidget.TabPosition.South
         self._docks: dict[str, QDockWidget] = {}
         self._is_closed = False
         self.link: Link | None = None
@@ -115,6 +128,7 @@ class Desk:
             title=TitleStrip(),
             legend=LegendStrip(),
             notes=NotesDialog(inspector),
+            keys=KeysDialog(inspector),
         )
         self.parts: list[DeskPart] = [part() for part in PARTS]
         inspector.settings.open_wanted.connect(self.ask_for_cohort)
@@ -135,6 +149,8 @@ class Desk:
         if dock is not None:
             dock.show()
             dock.raise_()
+            if part.widget.focusProxy() is not None:
+                part.widget.setFocus()  # its arrow keys work at once
 
     def build(self) -> None:
         """Put the panels around the image; done only once."""
@@ -144,6 +160,12 @@ class Desk:
         if not isinstance(window, QMainWindow):
             return
         self._state_before = window.saveState()
+        self._tabs_before = window.tabPosition(Qt.DockWidgetArea.RightDockWidgetArea)
+        # Beside each other the titles of so many panels would be cut off, and in a tall window,
+        # where the panels below the metrics have less height, above each other.
+        at_the_side = window.height() < TALL_WINDOW
+        tabs = QTabWidget.TabPosition.East if at_the_side else QTabWidget.TabPosition.South
+        window.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, tabs)
         left, right = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
         for corner, area in (
             (Qt.Corner.TopLeftCorner, left),
@@ -200,8 +222,11 @@ class Desk:
 
     def ask_for_cohort(self) -> None:
         """Let somebody choose a folder, and open it."""
+        last = PREFERENCES.last_cohort
         folder = QFileDialog.getExistingDirectory(
-            self._inspector, "Open cohort: a folder with images, annotations and predictions"
+            self._inspector,
+            "Open cohort: a folder with images, annotations and predictions",
+            "" if last is None else str(last),
         )
         if folder:
             self.open_folder(Path(folder))
@@ -223,6 +248,7 @@ class Desk:
         self._inspector.deleteLater()
         if isinstance(window, QMainWindow) and self._state_before is not None:
             window.restoreState(self._state_before)  # napari's own docks go back
+            window.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, self._tabs_before)
 
     def _let_go(self) -> None:
         self._is_closed = True
@@ -231,7 +257,8 @@ class Desk:
             link.close()
 
     def _on_opened(self, cohort: Cohort) -> None:
-        if not self._is_closed:
+        if not self._is_closed and all(part.may_leave() for part in self.parts):
+            PREFERENCES.last_cohort = cohort.root
             self.show_cohort(cohort)
 
     def _arrange(self, window: QMainWindow) -> None:
@@ -338,7 +365,7 @@ def _napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget 
 
 def _right_width(window: QMainWindow) -> int:
     """Leave the image at least the half of a small window."""
-    return min(RIGHT_WIDTH, round(0.315 * window.width()))
+    return min(RIGHT_WIDTH, round(0.34 * window.width())) + TABS_WIDTH
 
 
 def _dock_of(widget: QWidget) -> QDockWidget | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker, QSize, Qt
+from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
 from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
@@ -21,11 +22,12 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.outcomes import Outcomes
+from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.regions import ClassScheme, Rgb
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.describe import ObjectFacts
+from napari_panoptic.viewer.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, outline_icon
 
@@ -40,10 +42,7 @@ _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.PREDICTION: "The team's objects, drawn with thin outlines.",
 }
 NOTHING_SELECTED = "Click a nucleus to see what became of it; N goes to the next failure."
-KEYS = (
-    "N, Shift+N: next and previous failure · J, K: next and previous region · "
-    "H: outlines, filled, hidden · Q: colours by status or class · W: centre the selected nucleus"
-)
+KEYS = " · ".join(f"{shortcut.text}: {shortcut.meaning}" for shortcut in (*DESK_KEYS, KEY_LIST))
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def status_chips(outcomes: Outcomes | None, side: Side) -> list[Chip]:
     ]
 
 
-def class_chips(labels: LabelImage | None, scheme: ClassScheme) -> list[Chip]:
+def class_chips(labels: LabelImage | SideOutcomes | None, scheme: ClassScheme) -> list[Chip]:
     """List the classes of a side with their counts."""
     return [
         Chip(
@@ -143,7 +142,12 @@ class LegendStrip(QWidget):
         scheme: ClassScheme | None,
     ) -> None:
         """Show counts per side, by status or class as colours tell it."""
-        labels = {Side.REFERENCE: reference, Side.PREDICTION: prediction}
+        labels: dict[Side, LabelImage | SideOutcomes | None] = {
+            Side.REFERENCE: reference,
+            Side.PREDICTION: prediction,
+        }
+        if outcomes is not None:  # these leave out objects that were erased
+            labels = {side: outcomes.side(side) for side in Side}
         for side in Side:
             if self._look.colour_by is ColourBy.CLASS and scheme is not None:
                 self._fill(side, class_chips(labels[side], scheme))
@@ -213,6 +217,7 @@ class TitleStrip(QWidget):
     """Which region, team and rules are shown, the PQ, and the selected object."""
 
     notes_clicked = Signal()
+    keys_clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -234,12 +239,26 @@ class TitleStrip(QWidget):
             first.addWidget(widget)
         second.addWidget(self._selected, 1)
         second.addWidget(self._notes)
+        second.addWidget(self._keys_button())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 2, 6, 2)
         layout.setSpacing(1)
         layout.addLayout(first)
         layout.addLayout(second)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def _keys_button(self) -> QToolButton:
+        button = QToolButton()
+        button.setText(KEY_LIST.text)
+        button.setToolTip(f"All keys and what they do ({KEY_LIST.text})")
+        button.clicked.connect(lambda _=False: self.keys_clicked.emit())
+        action = QAction(self)
+        # Whether Shift counts as part of the character is not the same everywhere.
+        keys = (KEY_LIST.key, f"Shift+{KEY_LIST.key}")
+        action.setShortcuts([QKeySequence(key) for key in keys])
+        action.triggered.connect(lambda _=False: self.keys_clicked.emit())
+        self.addAction(action)
+        return button
 
     def title(self) -> str:
         """Give the title as it is shown."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
+from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QFrame,
@@ -18,35 +18,22 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.evaluation.metrics import detection_counts
 from napari_panoptic.regions import ClassScheme
+from napari_panoptic.viewer.behind import (
+    behind_cell,
+    behind_class,
+    behind_column,
+    behind_figure,
+    behind_row,
+)
+from napari_panoptic.viewer.glossary import COUNT_MEANINGS, FIGURE_MEANINGS, UNDEFINED_BECAUSE
+from napari_panoptic.viewer.object_rows import ObjectFilter
 from napari_panoptic.viewer.styles import count_text, decimal_text, length_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import Cell, Figure, FigureTable, heading
 
-MEANINGS: Mapping[str, str] = {
-    "pq": "Panoptic quality: detection and outlines in one figure, averaged over the classes.",
-    "sq": "Segmentation quality: mean IoU of the TPs, averaged over the classes with a TP.",
-    "dq": "Detection quality: TP / (TP + FP/2 + FN/2), averaged over the classes.",
-    "detection_precision": "Share of the predictions that match a nucleus, whatever its class.",
-    "detection_recall": "Share of the annotated nuclei that were found, whatever their class.",
-    "detection_f1": "Harmonic mean of precision and recall, whatever the class.",
-    "detection_accuracy": "TP / (TP + FP + FN), whatever the class.",
-    "balanced_accuracy": "Of the nuclei found, the share given the right class, mean over classes.",
-    "mean_iou": "Mean overlap of matched pairs, averaged over the classes.",
-    "mean_hausdorff_px": "Mean over matched pairs of the largest distance between their outlines.",
-}
-
-UNDEFINED_BECAUSE: Mapping[str, str] = {
-    "pq": "Undefined here: there are no objects.",
-    "sq": "Undefined here: there is no TP.",
-    "dq": "Undefined here: there are no objects.",
-    "detection_precision": "Undefined here: nothing was predicted.",
-    "detection_recall": "Undefined here: nothing was annotated.",
-    "detection_f1": "Undefined here: there are no objects.",
-    "detection_accuracy": "Undefined here: there are no objects.",
-    "balanced_accuracy": "Undefined here: there is no matched pair.",
-    "mean_iou": "Undefined here: there is no matched pair.",
-    "mean_hausdorff_px": "Undefined here: there is no matched pair, or distances are off.",
-}
+MEANINGS = FIGURE_MEANINGS
+"""What each figure means, in one sentence."""
 
 _HEADLINES = (("pq", "PQ"), ("sq", "SQ"), ("dq", "DQ"))
 _SMALL = (
@@ -54,6 +41,12 @@ _SMALL = (
     ("detection_recall", "Recall"),
     ("detection_f1", "F1"),
     ("detection_accuracy", "Accuracy"),
+)
+_COUNTS = (
+    ("matched", "Matched"),
+    ("invented", "Invented"),
+    ("missed", "Missed"),
+    ("ignored", "Ignored"),
 )
 _MATCHED = (
     ("balanced_accuracy", "Balanced"),
@@ -68,7 +61,13 @@ EMPTY = (
 
 
 class MetricsPanel(QScrollArea):
-    """PQ, SQ and DQ, detection, classification, outlines, and the confusion matrix."""
+    """PQ, SQ and DQ, detection, classification, outlines, and the confusion matrix.
+
+    Every figure is a link to the objects behind it; the signal gives the filter
+    that lists them.
+    """
+
+    behind_wanted = Signal(ObjectFilter)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -78,6 +77,8 @@ class MetricsPanel(QScrollArea):
         self._figures: dict[str, Figure] = {}
         self._by_class = FigureTable()
         self._confusion = FigureTable()
+        for table in (self._by_class, self._confusion):
+            table.chosen.connect(self.behind_wanted.emit)
         self._message = QLabel(EMPTY)
         self._message.setWordWrap(True)
         self._content = QWidget()
@@ -96,6 +97,26 @@ class MetricsPanel(QScrollArea):
         """Give the cells of the confusion matrix as they are shown."""
         return self._confusion.texts()
 
+    def show_filter(self, listed: ObjectFilter) -> None:
+        """Frame the figures behind which the listed objects stand."""
+        wanted = None if listed.is_open else listed
+        for name, figure in self._figures.items():
+            figure.show_chosen(wanted is not None and behind_figure(name) == wanted)
+        for table in (self._by_class, self._confusion):
+            table.show_chosen(wanted)
+
+    def figure_widget(self, name: str) -> Figure:
+        """Give a figure that can be clicked."""
+        return self._figures[name]
+
+    def by_class_table(self) -> FigureTable:
+        """Give the table of the classes."""
+        return self._by_class
+
+    def confusion_table(self) -> FigureTable:
+        """Give the confusion matrix."""
+        return self._confusion
+
     def is_showing_figures(self) -> bool:
         """Tell whether there are figures, and not only a hint."""
         return not self._content.isHidden()
@@ -108,7 +129,11 @@ class MetricsPanel(QScrollArea):
         self._content.setVisible(evaluation is not None)
         if evaluation is None or scheme is None:
             return
+        counts = _counts(evaluation)
         for name, figure in self._figures.items():
+            if name in counts:
+                figure.set_text(count_text(counts[name]))
+                continue
             value = evaluation.metrics[name]
             reason = UNDEFINED_BECAUSE[name] if math.isnan(value) else ""
             figure.set_text(_figure_text(name, value, evaluation.pair.mpp), reason=reason)
@@ -131,6 +156,7 @@ class MetricsPanel(QScrollArea):
         grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(2)
         lines = (
+            ("Counts", "How many objects were found, whatever their class.", _COUNTS),
             ("Detection", "Whether nuclei were found, whatever their class.", _SMALL),
             ("Matched", "Class and outline of the nuclei that were found.", _MATCHED),
         )
@@ -157,8 +183,11 @@ class MetricsPanel(QScrollArea):
         return row
 
     def _figure(self, name: str, title: str, *, large: bool = False) -> Figure:
-        self._figures[name] = Figure(title, MEANINGS[name], large=large)
-        return self._figures[name]
+        meaning = MEANINGS.get(name) or COUNT_MEANINGS[name]
+        figure = Figure(title, meaning, large=large, is_link=True)
+        figure.clicked.connect(lambda: self.behind_wanted.emit(behind_figure(name)))
+        self._figures[name] = figure
+        return figure
 
     def _fill_by_class(self, evaluation: Evaluation, scheme: ClassScheme) -> None:
         header = [
@@ -175,12 +204,19 @@ class MetricsPanel(QScrollArea):
         for record in evaluation.by_class.to_dict("records"):
             name = str(record["class"])
             colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
-            counts = [Cell(count_text(int(record[key]))) for key in ("tp", "fp", "fn")]
+            behind = {
+                key: behind_class(key, name, scheme.names)
+                for key in ("class", "tp", "fp", "fn", "pq", "sq", "dq", "mean_hausdorff_px")
+            }
+            counts = [
+                Cell(count_text(int(record[key])), target=behind[key]) for key in ("tp", "fp", "fn")
+            ]
             ratios = [
                 Cell(
                     ratio_text(float(record[key])),
                     why if math.isnan(float(record[key])) else "",
                     bold=key == "pq",
+                    target=behind[key],
                 )
                 for key, why in (
                     ("pq", "Undefined: this class does not occur here."),
@@ -188,8 +224,12 @@ class MetricsPanel(QScrollArea):
                     ("dq", "Undefined: this class does not occur here."),
                 )
             ]
-            distance = Cell(decimal_text(float(record["mean_hausdorff_px"])))
-            rows.append([Cell(name, name, colour), *counts, *ratios, distance])
+            distance = Cell(
+                decimal_text(float(record["mean_hausdorff_px"])),
+                target=behind["mean_hausdorff_px"],
+            )
+            named = Cell(name, name, colour, target=behind["class"])
+            rows.append([named, *counts, *ratios, distance])
         self._by_class.fill(header, rows)
 
     def _fill_confusion(self, evaluation: Evaluation, scheme: ClassScheme) -> None:
@@ -198,14 +238,27 @@ class MetricsPanel(QScrollArea):
         counts = frame.to_numpy(dtype=np.int64)
         shown = [*names[1:], names[0]]
         header = [Cell("annotated as ↓", "Rows: annotation. Columns: prediction.")]
-        header += [Cell(_short(name, "missed"), _long(name, "not found")) for name in shown]
+        classes = names[1:]
+        header += [
+            Cell(
+                _short(name, "missed"),
+                _long(name, "not found"),
+                target=behind_column(name, classes),
+            )
+            for name in shown
+        ]
         rows = []
         for name in shown:
             values = [int(counts[names.index(name), names.index(other)]) for other in shown]
             total = max(sum(values), 1)
             colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
             cells = [
-                Cell("invented" if name == names[0] else name, _long(name, "no nucleus"), colour)
+                Cell(
+                    "invented" if name == names[0] else name,
+                    _long(name, "no nucleus"),
+                    colour,
+                    target=behind_row(name, classes),
+                )
             ]
             for other, value in zip(shown, values, strict=True):
                 both_none = name == other == names[0]
@@ -215,10 +268,17 @@ class MetricsPanel(QScrollArea):
                         "" if both_none else _sentence(name, other, value, names[0]),
                         shade=value / total,
                         bold=name == other,
+                        target=None if both_none else behind_cell(name, other),
                     )
                 )
             rows.append(cells)
         self._confusion.fill(header, rows)
+
+
+def _counts(evaluation: Evaluation) -> dict[str, int]:
+    matched, invented, missed = detection_counts(evaluation.counts)
+    ignored = evaluation.counts.ignored_reference + evaluation.counts.ignored_prediction
+    return {"matched": matched, "invented": invented, "missed": missed, "ignored": ignored}
 
 
 def _figure_text(name: str, value: float, mpp: float | None) -> str:

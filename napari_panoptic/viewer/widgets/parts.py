@@ -6,14 +6,30 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qtpy.QtCore import QRectF, QSize, Qt
-from qtpy.QtGui import QColor, QIcon, QKeyEvent, QPainter, QPaintEvent, QPen, QPixmap
+from psygnal import Signal
+from qtpy.QtCore import QEvent, QModelIndex, QRectF, QSize, Qt
+from qtpy.QtGui import (
+    QColor,
+    QEnterEvent,
+    QFocusEvent,
+    QIcon,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+)
 from qtpy.QtWidgets import (
     QAbstractItemView,
+    QAbstractScrollArea,
+    QDockWidget,
     QFrame,
     QHeaderView,
     QLabel,
     QSizePolicy,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTableWidget,
     QTableWidgetItem,
     QVBoxLayout,
@@ -64,6 +80,32 @@ def swatch(rgb: Rgb, *, size: int = 10) -> QPixmap:
 def is_desk_key(event: QKeyEvent | None) -> bool:
     """Tell whether a key is a letter, which the desk wants and lists would search for."""
     return event is not None and event.text().isalpha()
+
+
+def viewport_of(area: QAbstractScrollArea) -> QWidget:
+    """Give the part of a scroll area that scrolls."""
+    viewport = area.viewport()
+    if viewport is None:
+        raise RuntimeError("a scroll area always has a viewport")
+    return viewport
+
+
+def is_in_sight(widget: QWidget) -> bool:
+    """Tell whether somebody can see a widget.
+
+    Qt calls a panel visible though it lies behind others in tabs.
+    """
+    return widget.isVisible() and not widget.visibleRegion().isEmpty()
+
+
+def bring_to_front(widget: QWidget) -> None:
+    """Show the dock that a panel is in, before others in the same place."""
+    dock = widget.parentWidget()
+    while dock is not None and not isinstance(dock, QDockWidget):
+        dock = dock.parentWidget()
+    if dock is not None:
+        dock.show()
+        dock.raise_()
 
 
 def heading(text: str, tooltip: str = "") -> QLabel:
@@ -125,8 +167,13 @@ class ElidedLabel(QLabel):
         self.setToolTip("\n".join(line for line in lines if line))
 
 
+LINK_HINT = "Click to list the objects behind it, again to list all."
+"""Second line of the tooltip of every figure that can be clicked."""
+_PRESS_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
+
+
 class Figure(QWidget):
-    """A figure with its name above it.
+    """A figure with its name above it; told to be a link, it can be clicked.
 
     Parameters
     ----------
@@ -138,9 +185,19 @@ class Figure(QWidget):
         Whether it is a headline.
     """
 
-    def __init__(self, name: str, meaning: str, *, large: bool = False) -> None:
+    clicked = Signal()
+
+    def __init__(
+        self, name: str, meaning: str, *, large: bool = False, is_link: bool = False
+    ) -> None:
         super().__init__()
-        self._meaning = meaning
+        self._meaning = f"{meaning}\n{LINK_HINT}" if is_link else meaning
+        self._is_link = is_link
+        self._is_chosen = False
+        self._is_under_mouse = False
+        if is_link:
+            self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            self.setCursor(Qt.CursorShape.PointingHandCursor)
         caption = QLabel(name)
         caption.setEnabled(False)  # greyed in every theme
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -155,7 +212,9 @@ class Figure(QWidget):
         layout.setSpacing(0)
         layout.addWidget(caption)
         layout.addWidget(self._value)
-        self.setToolTip(meaning)
+        if is_link:
+            layout.setContentsMargins(3, 1, 3, 1)  # room for the frame of the chosen one
+        self.setToolTip(self._meaning)
         self.setAccessibleName(name)
 
     def text(self) -> str:
@@ -165,8 +224,80 @@ class Figure(QWidget):
     def set_text(self, text: str, *, reason: str = "") -> None:
         """Show a value, and in the tooltip why it is undefined."""
         self._text = text
-        self._value.setText(f"<b style='{self._style}'>{html.escape(text)}</b>")
+        self._show_text()
         self.setToolTip(f"{self._meaning} {reason}".strip())
+
+    def show_chosen(self, is_chosen: bool) -> None:
+        """Frame the figure whose objects are listed."""
+        self._is_chosen = is_chosen
+        self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Tell of a click."""
+        if event is None or not self._is_link:
+            super().mouseReleaseEvent(event)
+            return
+        is_left = event.button() == Qt.MouseButton.LeftButton
+        if is_left and self.rect().contains(event.position().toPoint()):
+            self.clicked.emit()
+
+    def mousePressEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Keep the mouse until it is released, where there is something to click."""
+        if event is not None and not self._is_link:
+            super().mousePressEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
+        """Take Enter and Space for a click."""
+        if event is not None and self._is_link and event.key() in _PRESS_KEYS:
+            self.clicked.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def enterEvent(self, event: QEnterEvent | None) -> None:  # noqa: N802
+        """Underline what can be clicked."""
+        self._is_under_mouse = True
+        self._show_text()
+        super().enterEvent(event)
+
+    def leaveEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Take the line away again."""
+        self._is_under_mouse = False
+        self._show_text()
+        super().leaveEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent | None) -> None:  # noqa: N802
+        """Show where the keys go."""
+        self.update()
+        super().focusInEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent | None) -> None:  # noqa: N802
+        """Show that the keys go elsewhere."""
+        self.update()
+        super().focusOutEvent(event)
+
+    def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802
+        """Draw the frames of the chosen figure and of the one that has the keys."""
+        super().paintEvent(event)
+        if self._is_link and (self._is_chosen or self.hasFocus()):
+            painter = QPainter(self)
+            draw_frame(painter, QRectF(self.rect()), self, is_chosen=self._is_chosen)
+            painter.end()
+
+    def _show_text(self) -> None:
+        underlined = self._is_link and self._is_under_mouse
+        line = "; text-decoration: underline" if underlined else ""
+        self._value.setText(f"<b style='{self._style}{line}'>{html.escape(self._text)}</b>")
+
+
+def draw_frame(painter: QPainter, around: QRectF, widget: QWidget, *, is_chosen: bool) -> None:
+    """Frame something: heavily where it is chosen, dotted where it only has the keys."""
+    pen = QPen(widget.palette().color(widget.foregroundRole()))
+    pen.setWidthF(2.0 if is_chosen else 1.0)
+    if not is_chosen:
+        pen.setStyle(Qt.PenStyle.DotLine)
+    painter.setPen(pen)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRoundedRect(around.adjusted(1, 1, -1, -1), 3, 3)
 
 
 @dataclass(frozen=True)
@@ -185,6 +316,8 @@ class Cell:
         0 (none) to 1 (full): how strongly it is tinted.
     bold
         Whether it stands out.
+    target
+        What a click on it asks for; None where there is nothing to click.
     """
 
     text: str
@@ -192,10 +325,47 @@ class Cell:
     colour: Rgb | None = None
     shade: float = 0.0
     bold: bool = False
+    target: object = None
+
+
+_TARGET_ROLE = Qt.ItemDataRole.UserRole
+
+
+class _LinkDelegate(QStyledItemDelegate):
+    """Underlines the figure under the mouse, frames the chosen one and the one with the keys."""
+
+    def __init__(self, table: FigureTable) -> None:
+        super().__init__(table)
+        self._table = table
+
+    def initStyleOption(  # noqa: N802
+        self, option: QStyleOptionViewItem | None, index: QModelIndex
+    ) -> None:
+        """Underline what lies under the mouse and can be clicked."""
+        super().initStyleOption(option, index)
+        if option is not None and self._table.is_link_under_mouse(index):
+            font = option.font
+            font.setUnderline(True)
+            option.font = font
+
+    def paint(
+        self, painter: QPainter | None, option: QStyleOptionViewItem, index: QModelIndex
+    ) -> None:
+        """Draw the cell, and a frame around it where that says something."""
+        super().paint(painter, option, index)
+        is_chosen = self._table.is_chosen(index)
+        has_keys = self._table.hasFocus() and index == self._table.currentIndex()
+        if painter is not None and (is_chosen or has_keys):
+            painter.save()
+            draw_frame(painter, QRectF(option.rect), self._table, is_chosen=is_chosen)
+            painter.restore()
 
 
 class FigureTable(QTableWidget):
     """A small table of figures that is as large as its contents.
+
+    Cells with a target can be clicked, or reached by the arrow keys and pressed
+    by Enter or Space; the header's too, by the mouse.
 
     Parameters
     ----------
@@ -203,12 +373,23 @@ class FigureTable(QTableWidget):
         Whether the first column takes the room that is left.
     """
 
+    chosen = Signal(object)
+
     def __init__(self, *, tint: Rgb = (90, 150, 210)) -> None:
         super().__init__()
         self._tint = tint
+        self._chosen_target: object = None
+        self._under_mouse = QModelIndex()
+        self.setItemDelegate(_LinkDelegate(self))
+        self.setMouseTracking(True)
+        self.cellClicked.connect(lambda row, column: self._press(self.item(row, column)))
+        _header(self.horizontalHeader()).sectionClicked.connect(
+            lambda column: self._press(self.horizontalHeaderItem(column))
+        )
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # until there is something to press
+        self.setTabKeyNavigation(False)
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
@@ -220,6 +401,9 @@ class FigureTable(QTableWidget):
 
     def fill(self, header: Sequence[Cell], rows: Sequence[Sequence[Cell]]) -> None:
         """Show rows below a header; the first column is aligned left, the others right."""
+        has_links = any(cell.target is not None for cells in rows for cell in cells)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_links else Qt.FocusPolicy.NoFocus)
+        self._under_mouse = QModelIndex()
         self.setColumnCount(len(header))
         self.setRowCount(len(rows))
         for column, cell in enumerate(header):
@@ -232,6 +416,52 @@ class FigureTable(QTableWidget):
         horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         height = horizontal.sizeHint().height() + 22 * len(rows) + 4
         self.setFixedHeight(height)
+
+    def show_chosen(self, target: object) -> None:
+        """Frame the figures whose target it is; None frames nothing."""
+        self._chosen_target = target
+        viewport_of(self).update()
+
+    def is_chosen(self, index: QModelIndex) -> bool:
+        """Tell whether a cell is framed."""
+        target = index.data(_TARGET_ROLE)
+        return target is not None and bool(target == self._chosen_target)
+
+    def is_link_under_mouse(self, index: QModelIndex) -> bool:
+        """Tell whether the mouse is over a cell that can be clicked."""
+        return index == self._under_mouse and index.data(_TARGET_ROLE) is not None
+
+    def mouseMoveEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Show what can be clicked."""
+        super().mouseMoveEvent(event)
+        if event is not None:
+            self._look_under(self.indexAt(event.position().toPoint()))
+
+    def leaveEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Show that the mouse has gone."""
+        super().leaveEvent(event)
+        self._look_under(QModelIndex())
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
+        """Take Enter and Space for a click; letters go to the desk."""
+        if event is not None and event.key() in _PRESS_KEYS:
+            self._press(self.currentItem())
+        elif event is not None and is_desk_key(event):
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+    def _look_under(self, index: QModelIndex) -> None:
+        self._under_mouse = index
+        is_link = index.data(_TARGET_ROLE) is not None
+        shape = Qt.CursorShape.PointingHandCursor if is_link else Qt.CursorShape.ArrowCursor
+        viewport_of(self).setCursor(shape)
+        viewport_of(self).update()
+
+    def _press(self, item: QTableWidgetItem | None) -> None:
+        target = None if item is None else item.data(_TARGET_ROLE)
+        if target is not None:
+            self.chosen.emit(target)
 
     def texts(self) -> list[list[str]]:
         """Give what the cells say, row by row."""
@@ -254,8 +484,10 @@ def _item(cell: Cell, column: int) -> QTableWidgetItem:
     item = QTableWidgetItem(cell.text)
     side = Qt.AlignmentFlag.AlignLeft if column == 0 else Qt.AlignmentFlag.AlignRight
     item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-    if cell.tooltip:
-        item.setToolTip(cell.tooltip)
+    item.setData(_TARGET_ROLE, cell.target)
+    tooltip = cell.tooltip if cell.target is None else f"{cell.tooltip}\n{LINK_HINT}".strip()
+    if tooltip:
+        item.setToolTip(tooltip)
     if cell.colour is not None:
         item.setIcon(QIcon(swatch(cell.colour)))
     if cell.bold:

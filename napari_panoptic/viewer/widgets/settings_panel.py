@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 from psygnal import Signal
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QSignalBlocker, Qt
 from qtpy.QtWidgets import (
+    QAbstractSpinBox,
     QComboBox,
     QDoubleSpinBox,
     QGridLayout,
@@ -16,6 +17,7 @@ from qtpy.QtWidgets import (
     QLabel,
     QPushButton,
     QSizePolicy,
+    QSlider,
     QSpinBox,
     QToolButton,
     QVBoxLayout,
@@ -30,25 +32,8 @@ from napari_panoptic.evaluation.settings import (
     Restoration,
 )
 from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.viewer.glossary import SETTING_MEANINGS
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO
-
-MEANINGS: Mapping[StrEnum, str] = {
-    Matching.STRICT_IOU: "A pair matches where its IoU is above the threshold.",
-    Matching.CENTROID: (
-        "A pair matches where the best overlapping prediction has its centre in the nucleus."
-    ),
-    AmbiguousPolicy.CLIP: "Ambiguous areas are cut from annotation and prediction.",
-    AmbiguousPolicy.CLIP_PREDICTIONS: "Ambiguous areas are cut from predictions only.",
-    AmbiguousPolicy.MAJORITY: (
-        "Ambiguous pixels do not count; unmatched objects mostly inside are ignored."
-    ),
-    AmbiguousPolicy.KEEP: "Ambiguous areas count like any other area.",
-    Restoration.BORDER_REMOVED: "Objects of a colour-coded mask without their drawn borders.",
-    Restoration.BORDER_DILATED: "Objects of a colour-coded mask, grown by the radius.",
-    Outlines.AS_PUBLISHED: "Whole prediction against what is left of the nucleus.",
-    Outlines.BOTH_CLIPPED: "Both outlines after ambiguous areas were cut away.",
-    Outlines.BOTH_WHOLE: "Both outlines before ambiguous areas were cut away.",
-}
 
 _TITLES: Mapping[str, tuple[str, str]] = {
     "restoration": ("Restore", "How objects are recovered from colour-coded masks."),
@@ -58,6 +43,12 @@ _TITLES: Mapping[str, tuple[str, str]] = {
     "ambiguous": ("Ambiguous", "What becomes of areas that the annotation excludes."),
     "outlines": ("HD of", "Which outlines a Hausdorff distance compares."),
 }
+_SLIDERS: Mapping[str, tuple[int, int, float]] = {
+    "radius": (-3, 5, 1),
+    "iou_threshold": (1, 19, 0.05),
+}
+"""Lowest and highest position of each slider, and what one step of it is worth."""
+_NUMBER_WIDTH = 38
 _AUTOMATIC = "as found"
 _DIFFERS = "● "
 
@@ -82,6 +73,7 @@ class SettingsPanel(QWidget):
         self.source = QComboBox()
         self.radius = QSpinBox()
         self.threshold = QDoubleSpinBox()
+        self.sliders = {name: QSlider(Qt.Orientation.Horizontal) for name in _SLIDERS}
         self.reset = QPushButton("reset")
         self._fold = QToolButton()
         self._state = QLabel()
@@ -144,8 +136,12 @@ class SettingsPanel(QWidget):
         finally:
             self._is_showing = False
         self._mark(settings.differences(protocol))
-        self.radius.setEnabled(settings.restoration is Restoration.BORDER_DILATED)
-        self.threshold.setEnabled(settings.matching is Matching.STRICT_IOU)
+        is_dilated = settings.restoration is Restoration.BORDER_DILATED
+        has_threshold = settings.matching is Matching.STRICT_IOU
+        self.radius.setEnabled(is_dilated)
+        self.sliders["radius"].setEnabled(is_dilated)
+        self.threshold.setEnabled(has_threshold)
+        self.sliders["iou_threshold"].setEnabled(has_threshold)
 
     def _make_fields(self) -> None:
         vocabularies: Mapping[str, type[StrEnum]] = {
@@ -161,6 +157,7 @@ class SettingsPanel(QWidget):
         self.threshold.setSingleStep(0.05)
         self.threshold.setDecimals(2)
         for spin, name in ((self.radius, "radius"), (self.threshold, "iou_threshold")):
+            self._join(self.sliders[name], spin, *_SLIDERS[name])
             spin.setKeyboardTracking(False)
             spin.valueChanged.connect(lambda value, n=name: self._on_change(n, value))
         self.team.currentTextChanged.connect(self._on_team)
@@ -179,11 +176,44 @@ class SettingsPanel(QWidget):
             combo.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
+    def _join(
+        self, slider: QSlider, spin: QSpinBox | QDoubleSpinBox, low: int, high: int, step: float
+    ) -> None:
+        """Let a slider and a number say the same; the number is what counts."""
+        slider.setRange(low, high)
+        slider.setMinimumWidth(50)
+        slider.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        spin.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+        # The theme leaves room for buttons that are not there.
+        spin.setStyleSheet(f"min-width: 0px; padding: 1px 2px; max-width: {_NUMBER_WIDTH}px")
+
+        def follow(value: float) -> None:
+            with QSignalBlocker(slider):
+                slider.setValue(round(value / step))
+
+        spin.valueChanged.connect(follow)
+        if isinstance(spin, QSpinBox):
+            slider.valueChanged.connect(spin.setValue)
+        else:
+            slider.valueChanged.connect(lambda value: spin.setValue(value * step))
+
+    def _with_slider(self, name: str, spin: QWidget) -> QWidget:
+        both = QWidget()
+        layout = QHBoxLayout(both)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(3)
+        layout.addWidget(self.sliders[name], 1)
+        layout.addWidget(spin)
+        self.sliders[name].setToolTip(_TITLES[name][1])
+        return both
+
     def _menu(self, name: str, members: Sequence[StrEnum]) -> QComboBox:
         combo = QComboBox()
         for member in members:
             combo.addItem(str(member), member)
-            combo.setItemData(combo.count() - 1, MEANINGS[member], Qt.ItemDataRole.ToolTipRole)
+            combo.setItemData(
+                combo.count() - 1, SETTING_MEANINGS[member], Qt.ItemDataRole.ToolTipRole
+            )
         combo.currentIndexChanged.connect(
             lambda index, n=name: self._on_change(n, self._combos[n].itemData(index))
         )
@@ -212,10 +242,12 @@ class SettingsPanel(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(4)
         grid.setVerticalSpacing(3)
+        radius = self._with_slider("radius", self.radius)
+        threshold = self._with_slider("iou_threshold", self.threshold)
         fields: list[tuple[str, QWidget, str, QWidget]] = [
             ("team", self.team, "source", self.source),
-            ("restoration", self._combos["restoration"], "radius", self.radius),
-            ("matching", self._combos["matching"], "iou_threshold", self.threshold),
+            ("restoration", self._combos["restoration"], "radius", radius),
+            ("matching", self._combos["matching"], "iou_threshold", threshold),
             ("ambiguous", self._combos["ambiguous"], "outlines", self._combos["outlines"]),
         ]
         for line, (left, left_field, right, right_field) in enumerate(fields):

@@ -1,0 +1,250 @@
+"""Ambiguous areas as shapes that can be drawn, moved and deleted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from napari.layers import Shapes
+from numpy.typing import NDArray
+from psygnal import Signal
+from qtpy.QtCore import QTimer
+
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.io.imagescope import Annotation, Polygon
+from napari_panoptic.io.outlines import imagescope_polygons
+from napari_panoptic.io.rasterize import rasterize
+from napari_panoptic.regions import ClassScheme
+from napari_panoptic.viewer.desk_part import Surroundings
+from napari_panoptic.viewer.layers import PixelSize
+from napari_panoptic.viewer.live_edits import LiveEdits
+from napari_panoptic.viewer.scene import ROLE
+
+NAME = "ambiguous areas (shapes)"
+SHAPES = "ambiguous shapes"
+"""The layer's role."""
+EDGE_COLOUR, FACE_COLOUR = "#1a1a1aff", "#1a1a1a40"
+EDGE_PX = 2
+FOLLOW_MS = 50
+"""How long figures wait for a moving shape; longer where counting takes longer."""
+CORNERS = 64
+"""Corners of the polygon that stands for a drawn ellipse."""
+_AREA = "area"
+_SCHEME = ClassScheme(names=("none",), colours=((0, 0, 0),), ambiguous=_AREA)
+_WITH_AN_AREA = ("polygon", "rectangle", "ellipse", "path")
+
+
+class AmbiguousShapes:
+    """A shapes layer in the place of the hatched areas, while somebody redraws them.
+
+    Parameters
+    ----------
+    around
+        What is shown, and where.
+    edits
+        Takes what is drawn.
+    """
+
+    changed = Signal()
+    """The shapes came or went."""
+
+    def __init__(self, around: Surroundings, edits: LiveEdits) -> None:
+        self._around = around
+        self._edits = edits
+        self._layer: Shapes | None = None
+        self._region = ""
+        self._timer = QTimer()
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(FOLLOW_MS)
+        self._timer.timeout.connect(self.follow)
+        for left in [at for at in around.viewer.layers if at.metadata.get(ROLE) == SHAPES]:
+            around.viewer.layers.remove(left)  # of a cohort that was shown before
+        around.viewer.layers.events.removed.connect(self._on_removed)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the areas are shown as shapes."""
+        return self._layer is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether figures are still to follow."""
+        return self._timer.isActive()
+
+    @property
+    def layer(self) -> Shapes | None:
+        """The shapes, while they are shown."""
+        return self._layer
+
+    def close(self) -> None:
+        """Let go of the shapes; they stay in the viewer as a plain layer."""
+        self._disconnect()
+        self._layer = None
+        self._around.viewer.layers.events.removed.disconnect(self._on_removed)
+
+    def set_on(self, is_on: bool) -> None:
+        """Show the areas as shapes, or hatched again."""
+        snapshot = self._around.session.snapshot
+        if is_on == self.is_on or (is_on and (snapshot is None or not snapshot.evaluations)):
+            self.changed.emit()
+            return
+        if is_on:
+            self._make()
+        else:
+            if self._timer.isActive():
+                self.follow()
+            self._remove()
+            if snapshot is not None:
+                self._around.link.scene.show_ambiguous(self._present())
+        self.changed.emit()
+
+    def show_region(self) -> None:
+        """Show the shapes of what is shown now; they stay where the areas are the same."""
+        snapshot = self._around.session.snapshot
+        if self._layer is None or snapshot is None:
+            return
+        same = self._region == snapshot.region.name and _equal(self._drawn(), self._present())
+        if not same:
+            self._remove()
+            if snapshot.evaluations:
+                self._make()
+            self.changed.emit()
+        else:
+            self._hide_hatching()
+
+    def follow(self) -> None:
+        """Let the figures follow the shapes as they are now."""
+        self._timer.stop()
+        snapshot = self._around.session.snapshot
+        if self._layer is None or snapshot is None or snapshot.region.name != self._region:
+            return
+        if getattr(self._layer, "_is_creating", False):
+            self._timer.start()  # half a polygon is not yet an area
+            return
+        began = time.perf_counter()
+        drawn = self._drawn()
+        if not _equal(drawn, self._present()):
+            self._edits.set_ambiguous(drawn)
+        self._timer.setInterval(max(FOLLOW_MS, round(2000 * (time.perf_counter() - began))))
+
+    def _make(self) -> None:
+        snapshot = self._around.session.snapshot
+        if snapshot is None:
+            return
+        self._region = snapshot.region.name
+        pixels = PixelSize.from_mpp(snapshot.mpp)
+        layer = Shapes(
+            outlines(self._present(), snapshot.shape),
+            shape_type="polygon",
+            name=NAME,
+            edge_color=EDGE_COLOUR,
+            face_color=FACE_COLOUR,
+            edge_width=EDGE_PX,
+            metadata={ROLE: SHAPES},
+            scale=pixels.scale,
+            units=pixels.units,
+        )
+        layer.current_edge_color = EDGE_COLOUR
+        layer.current_face_color = FACE_COLOUR
+        self._around.viewer.add_layer(layer)
+        self._layer = layer
+        layer.mode = "select" if layer.nshapes else "add_polygon"
+        for emitter in (layer.events.data, layer.events.set_data):
+            emitter.connect(self._on_drawn)
+        self._hide_hatching()
+
+    def _remove(self) -> None:
+        self._timer.stop()
+        self._disconnect()
+        layer, self._layer = self._layer, None
+        if layer is not None and layer in self._around.viewer.layers:
+            self._around.viewer.layers.remove(layer)
+
+    def _disconnect(self) -> None:
+        if self._layer is not None:
+            for emitter in (self._layer.events.data, self._layer.events.set_data):
+                emitter.disconnect(self._on_drawn)
+
+    def _hide_hatching(self) -> None:
+        self._around.link.scene.show_ambiguous(None)
+
+    def _present(self) -> NDArray[np.bool_] | None:
+        snapshot = self._around.session.snapshot
+        return None if snapshot is None else snapshot.ambiguous
+
+    def _drawn(self) -> NDArray[np.bool_] | None:
+        snapshot = self._around.session.snapshot
+        if self._layer is None or snapshot is None:
+            return None
+        return filled(self._layer.data, self._layer.shape_type, snapshot.shape)
+
+    def _on_drawn(self, _event: Any) -> None:
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def _on_removed(self, event: Any) -> None:
+        if self._layer is not None and event.value is self._layer:
+            # The areas stay as they were: shapes are deleted one by one, not with the layer.
+            self._remove()
+            self._around.link.scene.show_ambiguous(self._present())
+            self.changed.emit()
+
+
+def outlines(mask: NDArray[np.bool_] | None, shape: tuple[int, int]) -> list[NDArray[np.float64]]:
+    """Turn an area into polygons (n, 2) of y, x in px; filled again they are the same pixels."""
+    if mask is None:
+        return []
+    nothing = LabelImage.empty(shape, ())
+    polygons = imagescope_polygons(nothing, ambiguous=mask, ambiguous_class=_AREA)
+    # A shape needs three corners; an area of one or two pixels repeats its last one.
+    return [_at_least_three(p.vertices_xy[:, ::-1]) for p in polygons if len(p.vertices_xy)]
+
+
+def filled(
+    shapes: Sequence[NDArray[Any]], types: Sequence[str], shape: tuple[int, int]
+) -> NDArray[np.bool_] | None:
+    """Fill shapes as the reader of annotations does.
+
+    Parameters
+    ----------
+    shapes
+        Corners (n, 2) of each: y, x in px.
+    types
+        What each is; lines have no area.
+    shape
+        Height and width of the region.
+
+    Returns
+    -------
+    bool image (y, x), or None where no pixel is covered.
+    """
+    polygons = [
+        Polygon(number, _AREA, np.round(_corners(np.asarray(data), kind))[:, ::-1])
+        for number, (data, kind) in enumerate(zip(shapes, types, strict=True), start=1)
+        if kind in _WITH_AN_AREA
+    ]
+    return rasterize(Annotation(tuple(polygons), None), shape, _SCHEME).ambiguous
+
+
+def _corners(data: NDArray[Any], kind: str) -> NDArray[np.float64]:
+    corners = data[:, -2:].astype(np.float64)
+    if kind != "ellipse":
+        return corners
+    middle = corners.mean(axis=0)
+    angles = np.linspace(0, 2 * np.pi, CORNERS, endpoint=False)[:, None]
+    along, across = (corners[1] - corners[0]) / 2, (corners[3] - corners[0]) / 2
+    ring: NDArray[np.float64] = middle + np.cos(angles) * along + np.sin(angles) * across
+    return ring
+
+
+def _at_least_three(corners: NDArray[np.float64]) -> NDArray[np.float64]:
+    missing = max(3 - len(corners), 0)
+    return np.concatenate([corners, np.repeat(corners[-1:], missing, axis=0)])
+
+
+def _equal(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> bool:
+    if one is None or other is None:
+        return (one is None or not one.any()) and (other is None or not other.any())
+    return np.array_equal(one, other)

@@ -1,0 +1,123 @@
+"""Which objects stand behind a figure. Pure: names in, filters out.
+
+The objects behind a count are as many as the count says: a matched pair is
+listed once, by its reference object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from napari_panoptic.evaluation.vocabulary import Side, Status
+from napari_panoptic.viewer.object_rows import NONE_WORD, SIDE_WORDS, SIDES, ObjectFilter
+
+_REFERENCE = frozenset({SIDE_WORDS[SIDES.index(Side.REFERENCE)]})
+_PREDICTION = frozenset({SIDE_WORDS[SIDES.index(Side.PREDICTION)]})
+_EVERY_STATUS_BUT_IGNORED = frozenset(str(s) for s in Status if s is not Status.IGNORED)
+_MATCHED = frozenset({str(Status.TP), str(Status.MISCLASSIFIED)})
+
+
+MISSED, INVENTED = "missed", "invented"
+"""What the empty sides of the confusion matrix are called."""
+
+_FIGURE_TITLES = {
+    "pq": "PQ",
+    "sq": "SQ: all TP",
+    "dq": "DQ",
+    "detection_precision": "precision: all predictions",
+    "detection_recall": "recall: all nuclei",
+    "detection_f1": "F1",
+    "detection_accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy: matched pairs",
+    "mean_iou": "mean IoU: matched pairs",
+    "mean_hausdorff_px": "mean HD: matched pairs",
+}
+
+
+def behind_cell(reference: str, prediction: str) -> ObjectFilter:
+    """List what a cell of the confusion matrix counts.
+
+    Parameters
+    ----------
+    reference, prediction
+        Its row and column; ``none`` for the empty side.
+    """
+    if reference == NONE_WORD:
+        title = f"{INVENTED} → {prediction}"
+    else:
+        title = f"{reference} → {MISSED if prediction == NONE_WORD else prediction}"
+    sides = _PREDICTION if reference == NONE_WORD else _REFERENCE
+    return ObjectFilter(sides=sides, pairs=frozenset({(reference, prediction)}), title=title)
+
+
+def behind_row(reference: str, class_names: Sequence[str]) -> ObjectFilter:
+    """List what a row of the confusion matrix counts: the objects annotated as a class."""
+    everything = (*class_names, NONE_WORD)
+    pairs = {(reference, other) for other in everything} - {(NONE_WORD, NONE_WORD)}
+    is_empty = reference == NONE_WORD
+    title = INVENTED if is_empty else f"annotated as {reference}"
+    sides = _PREDICTION if is_empty else _REFERENCE
+    return ObjectFilter(sides=sides, pairs=frozenset(pairs), title=title)
+
+
+def behind_column(prediction: str, class_names: Sequence[str]) -> ObjectFilter:
+    """List what a column of the confusion matrix counts: the objects predicted as a class."""
+    everything = (*class_names, NONE_WORD)
+    pairs = {(other, prediction) for other in everything} - {(NONE_WORD, NONE_WORD)}
+    is_empty = prediction == NONE_WORD
+    title = MISSED if is_empty else f"predicted as {prediction}"
+    sides = _REFERENCE if is_empty else _PREDICTION
+    return ObjectFilter(sides=sides, pairs=frozenset(pairs), title=title)
+
+
+def behind_class(name: str, of_class: str, class_names: Sequence[str]) -> ObjectFilter:
+    """List what a figure of one class is computed from.
+
+    Parameters
+    ----------
+    name
+        A column of the figures by class: class, tp, fp, fn, pq, sq, dq, or
+        mean_hausdorff_px.
+    of_class
+        The class.
+    class_names
+        All classes.
+    """
+    others = [other for other in (*class_names, NONE_WORD) if other != of_class]
+    right = frozenset({(of_class, of_class)})
+    invented = frozenset((other, of_class) for other in others)
+    missed = frozenset((of_class, other) for other in others)
+    found = (right | missed) - {(of_class, NONE_WORD)}
+    if name == "class":
+        return ObjectFilter(classes=frozenset({of_class}), title=f"all {of_class}")
+    sides, pairs, title = {
+        "tp": (_REFERENCE, right, "TP"),
+        "fp": (_PREDICTION, invented, "FP"),
+        "fn": (_REFERENCE, missed, "FN"),
+        "sq": (_REFERENCE, right, "SQ"),
+        "mean_hausdorff_px": (_REFERENCE, found, "HD"),
+    }.get(name, (None, right | invented | missed, name.upper()))
+    return ObjectFilter(sides=sides, pairs=pairs, title=f"{title} of {of_class}")
+
+
+def behind_figure(name: str) -> ObjectFilter:
+    """List what a figure of the whole region is computed from.
+
+    Parameters
+    ----------
+    name
+        A metric, or one of matched, invented, missed, ignored.
+    """
+    sides, statuses = {
+        "sq": (_REFERENCE, frozenset({str(Status.TP)})),
+        "detection_precision": (_PREDICTION, _EVERY_STATUS_BUT_IGNORED),
+        "detection_recall": (_REFERENCE, _EVERY_STATUS_BUT_IGNORED),
+        "matched": (_REFERENCE, _MATCHED),
+        "balanced_accuracy": (_REFERENCE, _MATCHED),
+        "mean_iou": (_REFERENCE, _MATCHED),
+        "mean_hausdorff_px": (_REFERENCE, _MATCHED),
+        "invented": (_PREDICTION, frozenset({str(Status.FP)})),
+        "missed": (_REFERENCE, frozenset({str(Status.FN)})),
+        "ignored": (None, frozenset({str(Status.IGNORED)})),
+    }.get(name, (None, _EVERY_STATUS_BUT_IGNORED))
+    return ObjectFilter(sides=sides, statuses=statuses, title=_FIGURE_TITLES.get(name, name))

@@ -1,0 +1,106 @@
+"""Every word and figure that the window shows, defined in one sentence each.
+
+All panels take their explanations from here; docs/figures.md says the same at
+length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching, Outlines, Restoration
+from napari_panoptic.evaluation.vocabulary import Cause, Status
+from napari_panoptic.review import Verdict
+
+STATUS_MEANINGS: Mapping[Status, str] = {
+    Status.TP: "Found: reference and prediction match and have the same class.",
+    Status.FP: "False positive: a predicted object that matches no reference object.",
+    Status.FN: "False negative: a reference object that no prediction matches.",
+    Status.MISCLASSIFIED: "Found, but given another class than the annotation has.",
+    Status.IGNORED: "Excluded from all figures because of an ambiguous area.",
+}
+
+CAUSE_MEANINGS: Mapping[Cause, str] = {
+    Cause.NONE: "",
+    Cause.AMBIGUOUS_SPILL: "Most of it lies inside an ambiguous area; only the rest was judged.",
+    Cause.SPLIT: "Two or more predictions share this nucleus.",
+    Cause.MERGED: "One prediction swallows this nucleus and another one.",
+    Cause.FRAGMENT: "A piece of a nucleus that was cut into several predictions.",
+    Cause.MERGER: "This prediction swallows two or more nuclei.",
+    Cause.DUPLICATE: "It lies in a nucleus that another prediction already matched.",
+    Cause.TOO_SMALL: "The prediction covers too little of the nucleus to match.",
+    Cause.TOO_LARGE: "The prediction covers far more than the nucleus.",
+    Cause.DISPLACED: "The prediction overlaps the nucleus but lies beside it.",
+    Cause.MISSED: "Nothing was predicted here.",
+    Cause.SPURIOUS: "There is no annotated nucleus here.",
+}
+
+FIGURE_MEANINGS: Mapping[str, str] = {
+    "pq": "Panoptic quality: detection and outlines in one figure, averaged over the classes.",
+    "sq": "Segmentation quality: mean IoU of the TPs, averaged over the classes with a TP.",
+    "dq": "Detection quality: TP / (TP + FP/2 + FN/2), averaged over the classes.",
+    "detection_precision": "Share of the predictions that match a nucleus, whatever its class.",
+    "detection_recall": "Share of the annotated nuclei that were found, whatever their class.",
+    "detection_f1": "Harmonic mean of precision and recall, whatever the class.",
+    "detection_accuracy": "TP / (TP + FP + FN), whatever the class.",
+    "balanced_accuracy": "Of the nuclei found, the share given the right class, mean over classes.",
+    "mean_iou": "Mean overlap of matched pairs, averaged over the classes.",
+    "mean_hausdorff_px": "Mean over matched pairs of the largest distance between their outlines.",
+}
+
+COUNT_MEANINGS: Mapping[str, str] = {
+    "matched": "Nuclei that a prediction matches, whatever its class.",
+    "invented": "Predictions that match no nucleus (FP).",
+    "missed": "Nuclei that no prediction matches (FN).",
+    "ignored": "Nuclei and predictions that the ambiguous policy excludes from all figures.",
+}
+
+UNDEFINED_BECAUSE: Mapping[str, str] = {
+    "pq": "Undefined here: there are no objects.",
+    "sq": "Undefined here: there is no TP.",
+    "dq": "Undefined here: there are no objects.",
+    "detection_precision": "Undefined here: nothing was predicted.",
+    "detection_recall": "Undefined here: nothing was annotated.",
+    "detection_f1": "Undefined here: there are no objects.",
+    "detection_accuracy": "Undefined here: there are no objects.",
+    "balanced_accuracy": "Undefined here: there is no matched pair.",
+    "mean_iou": "Undefined here: there is no matched pair.",
+    "mean_hausdorff_px": "Undefined here: there is no matched pair, or distances are off.",
+}
+
+VERDICT_WORDS: Mapping[Verdict, str] = {
+    Verdict.ANNOTATION_RIGHT: "annotation right",
+    Verdict.PREDICTION_RIGHT: "prediction right",
+    Verdict.BOTH_WRONG: "both wrong",
+    Verdict.CANNOT_TELL: "cannot tell",
+}
+
+VERDICT_MEANINGS: Mapping[Verdict, str] = {
+    Verdict.ANNOTATION_RIGHT: "The annotation shows what is there; the failure is the team's.",
+    Verdict.PREDICTION_RIGHT: "The team shows what is there; the annotation is wrong.",
+    Verdict.BOTH_WRONG: "Neither shows what is there.",
+    Verdict.CANNOT_TELL: "The image does not decide it.",
+}
+
+KAPPA_MEANING = (
+    "Cohen's kappa: agreement beyond what chance alone would give; 1 is perfect, 0 is chance."
+)
+
+SETTING_MEANINGS: Mapping[StrEnum, str] = {
+    Matching.STRICT_IOU: "A pair matches where its IoU is above the threshold.",
+    Matching.CENTROID: (
+        "A pair matches where the best overlapping prediction has its centre in the nucleus."
+    ),
+    AmbiguousPolicy.CLIP: "Ambiguous areas are cut from annotation and prediction.",
+    AmbiguousPolicy.CLIP_PREDICTIONS: "Ambiguous areas are cut from predictions only.",
+    AmbiguousPolicy.MAJORITY: (
+        "Ambiguous pixels do not count; unmatched objects mostly inside are ignored."
+    ),
+    AmbiguousPolicy.KEEP: "Ambiguous areas count like any other area.",
+    Restoration.BORDER_REMOVED: "Objects of a colour-coded mask without their drawn borders.",
+    Restoration.BORDER_DILATED: "Objects of a colour-coded mask, grown by the radius.",
+    Outlines.AS_PUBLISHED: "Whole prediction against what is left of the nucleus.",
+    Outlines.BOTH_CLIPPED: "Both outlines after ambiguous areas were cut away.",
+    Outlines.BOTH_WHOLE: "Both outlines before ambiguous areas were cut away.",
+}

@@ -1,0 +1,417 @@
+"""Objects under edit: what is drawn on layers goes to the session's working copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from napari.utils.notifications import show_error, show_info, show_warning
+from numpy.typing import NDArray
+from psygnal import Signal
+from qtpy.QtCore import QTimer
+
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.saving import Objects
+from napari_panoptic.session import EditedEvaluation, RegionSnapshot
+from napari_panoptic.viewer.desk_part import Surroundings
+from napari_panoptic.viewer.edits import LayerWatch
+from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
+
+SMALL_PX = 4_000_000
+"""Layers up to this size are compared whenever they are drawn anew; larger ones only
+while editing is switched on, since that takes a tenth of a second."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Something of a region that was edited.
+
+    Parameters
+    ----------
+    region
+        The region's name.
+    side
+        Reference or prediction; None for the ambiguous area.
+    team
+        The team, for a prediction.
+    """
+
+    region: str
+    side: Side | None
+    team: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        if self.side is None:
+            return "ambiguous areas"
+        return "annotation" if self.side is Side.REFERENCE else str(self.team)
+
+
+class LiveEdits:
+    """Keeps the reference's and the current team's layer in step with their copies.
+
+    Parameters
+    ----------
+    around
+        What is shown, and where.
+    """
+
+    changed = Signal()
+    """What is edited, unsaved, or switched on is another than before."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._watches: dict[Side, LayerWatch] = {}
+        self._is_on = False
+        self._is_taking = False
+        self._chosen_class: str | None = None
+        self._is_redrawing = False
+        self._unsaved: dict[Copied, int] = {}
+        self._revision = 0
+        self._gone = QTimer()
+        self._gone.setSingleShot(True)
+        self._gone.setInterval(0)
+        self._gone.timeout.connect(self._make_again)
+        around.viewer.layers.events.removed.connect(self._on_removed)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the layers can be painted on."""
+        return self._is_on
+
+    @property
+    def unsaved(self) -> tuple[Copied, ...]:
+        """What was edited and not saved since, in the order in which it was."""
+        return tuple(self._unsaved)
+
+    @property
+    def revision(self) -> int:
+        """How many edits there have been."""
+        return self._revision
+
+    def last_change(self, copied: Copied) -> int:
+        """Tell at which revision something was edited last; 0 where it is saved."""
+        return self._unsaved.get(copied, 0)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a layer is still to be compared with its copy."""
+        return self._gone.isActive() or not all(w.is_resting for w in self._watches.values())
+
+    @property
+    def chosen_class(self) -> str | None:
+        """The class that new objects get; None for that of the selected object."""
+        return self._chosen_class
+
+    @chosen_class.setter
+    def chosen_class(self, name: str | None) -> None:
+        self._chosen_class = name
+
+    def close(self) -> None:
+        """Let go of all layers, as they are."""
+        self._around.viewer.layers.events.removed.disconnect(self._on_removed)
+        self._drop_watches()
+        self._is_on = False
+
+    def watch(self) -> None:
+        """Watch the layers of what is shown now."""
+        for watch in self._watches.values():
+            if watch.layer.editable:
+                watch.layer.editable = False
+        self._drop_watches()
+        session, scene = self._around.session, self._around.link.scene
+        snapshot = session.snapshot
+        if snapshot is None or session.evaluation is None:
+            return
+        for side in Side:
+            labels = self._labels(side)
+            found = scene.object_layer(side, session.team)
+            if labels is None or found is None or too_many_objects(labels):
+                continue
+            layer, values = found
+            self._watches[side] = LayerWatch(
+                layer,
+                values,
+                current=partial(self._current, side, snapshot.region.name),
+                changed=partial(self._take, side),
+                refused=partial(self._refuse, side),
+            )
+        self._give_locks()
+
+    def set_on(self, is_on: bool, side: Side = Side.PREDICTION) -> bool:
+        """Make the layers editable, or not; the layer of a side becomes the active one.
+
+        Returns
+        -------
+        bool
+            False where there is nothing to edit: it is then said why.
+        """
+        self._is_on = is_on
+        if is_on:
+            self._restore_missing()
+            if side not in self._watches:
+                self._is_on = False
+                show_info(self._why_not())
+                self.changed.emit()
+                return False
+        self._give_locks()
+        if is_on:
+            self._activate(self._watches[side])
+        elif self._is_ours(self._around.viewer.layers.selection.active):
+            image = next((at for at in self._around.viewer.layers if at.name == "image"), None)
+            self._around.viewer.layers.selection.active = image
+        self.changed.emit()
+        return True
+
+    def activate(self, side: Side) -> None:
+        """Make the layer of a side the one that is painted on."""
+        if side in self._watches:
+            self._activate(self._watches[side])
+
+    @property
+    def active_side(self) -> Side | None:
+        """The side whose layer is the active one."""
+        active = self._around.viewer.layers.selection.active
+        return next((side for side, w in self._watches.items() if w.layer is active), None)
+
+    def start_new_object(self) -> None:
+        """Choose a label that no object has, and take the brush."""
+        side = self.active_side
+        if side is None or not self._is_on:
+            return
+        watch = self._watches[side]
+        labels = self._labels(side)
+        if labels is not None:
+            taken = int(watch.values.values(labels.ids).max(initial=0))
+            watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
+            watch.layer.mode = "paint"
+
+    def follow_selection(self) -> None:
+        """Let the brush paint the selected object further."""
+        chosen = self._around.session.selection
+        if chosen is None or not self._is_on or chosen.side not in self._watches:
+            return
+        watch = self._watches[chosen.side]
+        watch.layer.selected_label = watch.values.value(chosen.id)
+
+    def new_class(self) -> str:
+        """Tell the class that a new object gets."""
+        if self._chosen_class is not None:
+            return self._chosen_class
+        session = self._around.session
+        names, evaluation = session.cohort.scheme.names, session.evaluation
+        if evaluation is None:
+            return names[0]
+        chosen = session.selection
+        if chosen is not None:
+            own = evaluation.outcomes.side(chosen.side)
+            return names[int(own.class_index[chosen.row]) - 1]
+        counts = np.bincount(evaluation.outcomes.reference.class_index, minlength=len(names) + 1)
+        return names[int(counts[1:].argmax())]
+
+    def set_class(self, name: str) -> None:
+        """Give the selected object another class."""
+        session = self._around.session
+        chosen = session.selection
+        if chosen is None:
+            return
+        try:
+            session.set_class(chosen.side, chosen.id, name)
+        except PanopticError as error:
+            show_error(str(error))
+
+    def undo(self, *, redo: bool = False) -> None:
+        """Undo the last stroke on the active layer, or do it again."""
+        side = self.active_side
+        if side is not None:
+            layer = self._watches[side].layer
+            (layer.redo if redo else layer.undo)()
+
+    def objects_to_save(self, side: Side) -> Objects:
+        """Give a side as it is now, in arrays that later edits do not change."""
+        session = self._around.session
+        snapshot, labels = session.snapshot, self._labels(side)
+        if snapshot is None or labels is None:
+            raise PanopticError("there is nothing to save: no region with objects is shown")
+        is_reference = side is Side.REFERENCE
+        return Objects(
+            labels=replace(
+                labels,
+                index=labels.index.copy(),
+                ids=labels.ids.copy(),
+                class_index=labels.class_index.copy(),
+            ),
+            side=side,
+            region=snapshot.region.name,
+            team="" if is_reference else str(session.team),
+            ambiguous=_copied(snapshot) if is_reference else None,
+            scheme=session.cohort.scheme,
+            mpp=snapshot.mpp,
+        )
+
+    def note_saved(self, saved: Iterable[Copied]) -> None:
+        """Remember what has been saved."""
+        for copied in [at for at in saved if at in self._unsaved]:
+            del self._unsaved[copied]
+        self.changed.emit()
+
+    def discard(self) -> None:
+        """Go back to the files of the region that is shown."""
+        session = self._around.session
+        if session.snapshot is None:
+            return
+        name = session.snapshot.region.name
+        self._unsaved = {at: n for at, n in self._unsaved.items() if at.region != name}
+        session.discard_edits()
+        self.changed.emit()
+
+    def on_edited(self, result: EditedEvaluation) -> None:
+        """Remember what was edited; bring layers up to date with edits made elsewhere."""
+        snapshot = self._around.session.snapshot
+        if snapshot is None:
+            return
+        name = snapshot.region.name
+        copied = Copied(name, result.side, result.team if result.side is Side.PREDICTION else None)
+        if result.edit is None and self._is_redrawing:
+            copied = Copied(name, None)
+        self._revision += 1
+        self._unsaved[copied] = self._revision
+        if not self._is_taking and result.edit is not None:
+            for watch in self._watches.values():
+                watch.follow_copy()
+        self.changed.emit()
+
+    def set_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
+        """Redraw the ambiguous area."""
+        self._is_redrawing = True
+        try:
+            self._around.session.set_ambiguous(mask)
+        except PanopticError as error:
+            show_error(str(error))
+        finally:
+            self._is_redrawing = False
+
+    def _take(
+        self, side: Side, y: NDArray[np.int64], x: NDArray[np.int64], ids: NDArray[np.int64]
+    ) -> None:
+        """Hand changed pixels to the session; what it refuses is undone on the layer."""
+        session, labels = self._around.session, self._labels(side)
+        if labels is None:
+            return
+        found = _distinct(ids)
+        new = found[(found != 0) & ~np.isin(found, labels.ids)]
+        name = self.new_class() if len(new) else ""
+        self._is_taking = True
+        try:
+            session.edit(side, y, x, ids, classes=dict.fromkeys(new.tolist(), name))
+        except PanopticError as error:
+            show_error(str(error))
+            self._put_back(side)
+        finally:
+            self._is_taking = False
+
+    def _refuse(self, side: Side, reason: str) -> None:
+        show_warning(reason)
+        self._put_back(side)
+
+    def _put_back(self, side: Side) -> None:
+        """Let a layer show its copy again."""
+        self._around.link.scene.restore_objects(side, self._around.session.team)
+        self.watch()
+
+    def _current(self, side: Side, region: str) -> LabelImage | None:
+        """Give what a watched layer has to show; None while the scene fills it."""
+        snapshot = self._around.session.snapshot
+        if snapshot is None or snapshot.region.name != region:
+            return None
+        return None if self._around.link.scene.is_filling else self._labels(side)
+
+    def _labels(self, side: Side) -> LabelImage | None:
+        session = self._around.session
+        snapshot = session.snapshot
+        if snapshot is None:
+            return None
+        if side is Side.REFERENCE:
+            return snapshot.reference
+        return snapshot.predictions.get(session.team or "")
+
+    def _drop_watches(self) -> None:
+        for watch in self._watches.values():
+            watch.close()
+        self._watches = {}
+
+    def _give_locks(self) -> None:
+        for side, watch in self._watches.items():
+            labels = self._labels(side)
+            is_small = labels is None or labels.index.size <= SMALL_PX
+            watch.is_thorough = self._is_on or is_small
+            if watch.layer.editable != self._is_on:
+                watch.layer.editable = self._is_on
+
+    def _activate(self, watch: LayerWatch) -> None:
+        watch.layer.visible = True
+        self._around.viewer.layers.selection.active = watch.layer
+        self.follow_selection()
+
+    def _is_ours(self, layer: Any) -> bool:
+        return any(watch.layer is layer for watch in self._watches.values())
+
+    def _on_removed(self, event: Any) -> None:
+        if self._is_ours(event.value):
+            self._gone.start()
+
+    def _make_again(self) -> None:
+        """Drop the watch of a layer that was deleted; make it again if it was edited."""
+        session, scene = self._around.session, self._around.link.scene
+        gone = [
+            side
+            for side, watch in self._watches.items()
+            if watch.layer not in self._around.viewer.layers
+        ]
+        for side in gone:
+            watch = self._watches.pop(side)
+            watch.close()
+            if session.is_edited(side) and self._labels(side) is not None:
+                scene.restore_objects(side, session.team)
+                show_warning(
+                    f"The layer '{watch.layer.name}' shows a working copy: nothing is lost by "
+                    "deleting it, so it was made again. Discard the edits to be rid of them."
+                )
+        if gone:
+            self.watch()
+
+    def _restore_missing(self) -> None:
+        """Make layers again that somebody deleted."""
+        session, scene = self._around.session, self._around.link.scene
+        for side in Side:
+            missing = scene.object_layer(side, session.team) is None
+            if missing and self._labels(side) is not None:
+                scene.restore_objects(side, session.team)
+                self.watch()
+
+    def _why_not(self) -> str:
+        labels = [self._labels(side) for side in Side]
+        if any(at is not None and too_many_objects(at) for at in labels):
+            return "This region has more objects than a layer can number (65,534) for editing."
+        return (
+            "There is nothing to edit here: choose a region with an annotation, and a team "
+            "with a prediction."
+        )
+
+
+def _copied(snapshot: RegionSnapshot) -> NDArray[np.bool_] | None:
+    mask = snapshot.ambiguous
+    return None if mask is None or not mask.any() else mask.copy()
+
+
+def _distinct(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """List the ids in an array, fast where all are the same, as in a stroke."""
+    if len(ids) and (ids == ids[0]).all():
+        return ids[:1]
+    return np.unique(ids)

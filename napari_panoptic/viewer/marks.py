@@ -1,0 +1,153 @@
+"""Pictures of marks on top of objects. Pure: arrays in, arrays out.
+
+Outlines are drawn here rather than by the layer where several views show the
+same objects, or where a layer cannot do it: of different width per object,
+dashed, or around several objects as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_panoptic._compiled import compiled
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.viewer.layers import MAX_OBJECTS, Emphasis
+
+MARK, MARK_EDGE = 1, 2
+"""Values in a picture of marks: the light and the dark dashes."""
+MARK_COLOURS: tuple[tuple[float, float, float, float], ...] = (
+    (0.0, 0.0, 0.0, 0.0),
+    (1.0, 1.0, 1.0, 1.0),
+    (0.0, 0.0, 0.0, 1.0),
+)
+"""RGBA of these values, background first."""
+Box = tuple[int, int, int, int]
+
+
+def outlines(
+    index: NDArray[np.int32], width_px: int | NDArray[np.int64], n_objects: int
+) -> NDArray[np.uint16]:
+    """Draw the outline of every object, inside of it.
+
+    Parameters
+    ----------
+    index
+        int32 (y, x): label ``k`` for object ``k - 1``, 0 for background.
+    width_px
+        One width for all, or one per object (n,); an object of width 0 is
+        left out.
+    n_objects
+        How many objects there are.
+
+    Returns
+    -------
+    uint16 (y, x)
+        The label on outlines, 0 elsewhere; labels beyond 65,534 start over.
+        The image edge is no outline.
+    """
+    widths = np.zeros(n_objects + 1, np.int64)
+    widths[1:] = width_px
+    drawn: NDArray[np.uint16] = _outlines(np.ascontiguousarray(index, np.int32), widths)
+    return drawn
+
+
+@compiled
+def _outlines(index: NDArray[np.int32], widths: NDArray[np.int64]) -> NDArray[np.uint16]:
+    height, width = index.shape
+    drawn = np.zeros((height, width), np.uint16)
+    for y in range(height):
+        for x in range(width):
+            label = index[y, x]
+            reach = widths[label]
+            if label == 0 or reach == 0:
+                continue
+            is_rim = False
+            for dy in range(-reach, reach + 1):
+                rest = reach - abs(dy)
+                for dx in range(-rest, rest + 1):
+                    v, u = y + dy, x + dx
+                    inside = v >= 0 and u >= 0 and v < height and u < width
+                    if inside and index[v, u] != label:
+                        is_rim = True
+                        break
+                if is_rim:
+                    break
+            if is_rim:
+                drawn[y, x] = (label - 1) % MAX_OBJECTS + 1
+    return drawn
+
+
+def dashed(
+    shape: tuple[int, int],
+    objects: Sequence[tuple[LabelImage, NDArray[np.int64], NDArray[np.int32]]],
+    *,
+    width_px: int = 1,
+) -> NDArray[np.uint8]:
+    """Draw light and dark dashes closely around objects.
+
+    Parameters
+    ----------
+    shape
+        Height and width of the region.
+    objects
+        Label images, pixel values (n,) of the objects in them, and their
+        bounding boxes (n, 4).
+    width_px
+        Width of the line.
+
+    Returns
+    -------
+    uint8 (y, x): ``MARK`` and ``MARK_EDGE`` on dashes, 0 elsewhere.
+    """
+    picture = np.zeros(shape, np.uint8)
+    length = max(3 * width_px, 3)
+    for labels, values, boxes in objects:
+        for value, box in zip(values.tolist(), boxes.tolist(), strict=True):
+            y0, x0, y1, x1 = _grown((box[0], box[1], box[2], box[3]), width_px + 1, shape)
+            mask = labels.index[y0:y1, x0:x1] == value
+            rim = ndimage.binary_dilation(mask, iterations=width_px + 1) & ~mask
+            y, x = np.nonzero(rim)
+            light = ((y + y0) // length + (x + x0) // length) % 2 == 0
+            picture[y0 + y, x0 + x] = np.where(light, MARK, MARK_EDGE)
+    return picture
+
+
+def ring_around(
+    objects: Sequence[tuple[LabelImage, NDArray[np.int64]]], box: Box, *, ring_px: int
+) -> Emphasis:
+    """Draw one ring around several objects as if they were one.
+
+    Parameters
+    ----------
+    objects
+        Label images and the pixel values (n,) of the objects in them.
+    box
+        The box that holds them all: y0, x0, y1, x1, half open.
+    ring_px
+        Width of the light ring; the dark ones beside it are half as wide.
+    """
+    reach = 3 * ring_px + 1
+    y0, x0, y1, x1 = box[0] - reach, box[1] - reach, box[2] + reach, box[3] + reach
+    union = np.zeros((y1 - y0, x1 - x0), bool)
+    for labels, values in objects:
+        height, width = labels.shape
+        top, left = max(y0, 0), max(x0, 0)
+        window = labels.index[top : min(y1, height), left : min(x1, width)]
+        part = union[top - y0 : top - y0 + window.shape[0], left - x0 : left - x0 + window.shape[1]]
+        part |= np.isin(window, values)
+    union = ndimage.binary_fill_holes(ndimage.binary_closing(union, iterations=ring_px))
+    distance = ndimage.distance_transform_edt(~union)
+    half = max(ring_px / 2, 1.0)
+    picture = np.zeros(union.shape, np.uint8)
+    picture[(distance > 0) & (distance <= ring_px + 2 * half)] = MARK_EDGE
+    picture[(distance > half) & (distance <= ring_px + half)] = MARK
+    return Emphasis(picture, (y0, x0))
+
+
+def _grown(box: Box, by: int, shape: tuple[int, int]) -> Box:
+    y0, x0, y1, x1 = box
+    return max(y0 - by, 0), max(x0 - by, 0), min(y1 + by, shape[0]), min(x1 + by, shape[1])

@@ -1,0 +1,363 @@
+"""What the panels that compare and audit have in common: they compute when seen.
+
+Such a panel needs a value that takes a moment. It is computed by a worker, only
+while the panel is in sight, and anew when what it came from changed; an answer
+that came too late is dropped.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from napari.utils.notifications import show_error
+from qtpy.QtCore import QEvent, QObject, QTimer
+from qtpy.QtWidgets import QDockWidget, QWidget
+from superqt.utils import create_worker
+
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.session import RegionSnapshot, Session
+from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
+
+T = TypeVar("T")
+EDIT_REST_MS = 150
+"""How long the hand rests before a panel follows an edit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a worker needs to know of a region; nothing in it changes any more.
+
+    Parameters
+    ----------
+    snapshot
+        The region. Its label images may be under edit: not for workers.
+    evaluations
+        Team -> its evaluation, where that can be used as it is.
+    pairs
+        Team -> its label pair, where it has to be evaluated first.
+    settings
+        How to evaluate them.
+    """
+
+    snapshot: RegionSnapshot
+    evaluations: Mapping[str, Evaluation]
+    pairs: Mapping[str, LabelPair]
+    settings: EvaluationSettings
+
+    @property
+    def teams(self) -> tuple[str, ...]:
+        """The teams that can be compared, in the cohort's order."""
+        return tuple(team for team in self.snapshot.predictions if team in self._known)
+
+    @property
+    def _known(self) -> set[str]:
+        return {*self.evaluations, *self.pairs}
+
+    def complete(self) -> dict[str, Evaluation]:
+        """Evaluate what has not been; for workers."""
+        settings = self.settings.replaced(distances=False)
+        done = {team: evaluate(_settled(pair), settings) for team, pair in self.pairs.items()}
+        return {team: done.get(team) or self.evaluations[team] for team in self.teams}
+
+
+def material(session: Session, *, teams: Collection[str] | None = None) -> Material | None:
+    """Take what there is now of the current region.
+
+    Parameters
+    ----------
+    session
+        The live state; on the main thread.
+    teams
+        Only these teams; all where None.
+
+    Returns
+    -------
+    Material or None
+        None where there is no region, or nothing in it to compare.
+    """
+    snapshot = session.snapshot
+    if snapshot is None or snapshot.reference is None:
+        return None
+    wanted = [name for name in snapshot.predictions if teams is None or name in teams]
+    if not session.copies.has_edits(snapshot.region.name):
+        known = {
+            name: snapshot.evaluations[name] for name in wanted if name in snapshot.evaluations
+        }
+        return Material(snapshot, known, {}, snapshot.settings) if known else None
+    # Images under edit change with the next stroke: the worker gets copies.
+    reference = _copied(snapshot.reference)
+    pairs = {
+        name: LabelPair(
+            reference, _copied(snapshot.predictions[name]), snapshot.ambiguous, snapshot.mpp
+        )
+        for name in wanted
+    }
+    return Material(snapshot, {}, pairs, snapshot.settings) if pairs else None
+
+
+def _copied(labels: LabelImage) -> LabelImage:
+    return replace(
+        labels,
+        index=labels.index.copy(),
+        ids=labels.ids.copy(),
+        class_index=labels.class_index.copy(),
+        original_ids=labels.original_ids.copy(),
+    )
+
+
+def _settled(pair: LabelPair) -> LabelPair:
+    """Leave out objects that have no pixel any more, and sort the others by id."""
+    return replace(pair, reference=_compact(pair.reference), prediction=_compact(pair.prediction))
+
+
+def _compact(labels: LabelImage) -> LabelImage:
+    classes = dict(zip(labels.ids.tolist(), labels.class_names_of_objects().tolist(), strict=True))
+    return LabelImage.from_array(labels.id_image(), classes, labels.class_names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome(Generic[T]):
+    value: T | None = None
+    error: PanopticError | None = None
+
+
+class Latest(Generic[T]):
+    """Runs one computation at a time in a worker; only the newest answer counts.
+
+    Parameters
+    ----------
+    take
+        Called on the main thread with the answer.
+    """
+
+    def __init__(self, take: Callable[[T], None]) -> None:
+        self._take = take
+        self._worker: Any | None = None
+        self._waiting: Callable[[], T] | None = None
+        self._is_wanted = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is still to come."""
+        return self._worker is not None and self._is_wanted
+
+    def start(self, compute: Callable[[], T]) -> None:
+        """Compute something instead of whatever is being computed."""
+        self._is_wanted = True
+        if self._worker is not None:
+            self._waiting = compute
+            return
+        worker = create_worker(_guarded, compute, _start_thread=False)
+        worker.returned.connect(self._on_answer)
+        worker.finished.connect(self._on_finished)
+        self._worker = worker
+        worker.start()
+
+    def drop(self) -> None:
+        """Want nothing any more; what is being computed comes to nothing."""
+        self._is_wanted = False
+        self._waiting = None
+
+    def _on_answer(self, answer: _Outcome[T]) -> None:
+        if not self._is_wanted or self._waiting is not None:
+            return
+        if answer.error is not None:
+            show_error(str(answer.error))
+        elif answer.value is not None:
+            self._take(answer.value)
+
+    def _on_finished(self) -> None:
+        self._worker = None
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and self._is_wanted:
+            self.start(waiting)
+
+
+def _guarded(compute: Callable[[], T]) -> _Outcome[T]:
+    try:
+        return _Outcome(compute())
+    except PanopticError as error:
+        return _Outcome(error=error)
+
+
+class Stream(Generic[T]):
+    """Runs a generator in a worker and hands over what it yields, until stopped.
+
+    Parameters
+    ----------
+    take
+        Called on the main thread with each value.
+    ended
+        Called on the main thread when it ran through; not when stopped.
+    """
+
+    def __init__(self, take: Callable[[T], None], ended: Callable[[], None]) -> None:
+        self._take, self._ended = take, ended
+        self._worker: Any | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more to come."""
+        return self._worker is not None
+
+    def start(self, generate: Callable[[], Iterator[T]]) -> None:
+        """Begin anew with another generator."""
+        self.stop()
+        worker = create_worker(_generated, generate, _start_thread=False)
+        worker.yielded.connect(lambda value: self._on_value(worker, value))
+        worker.finished.connect(lambda: self._on_finished(worker))
+        self._worker = worker
+        worker.start()
+
+    def stop(self) -> None:
+        """Stop after the value that is being computed."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.quit()
+
+    def _on_value(self, worker: Any, value: T) -> None:
+        if worker is self._worker:
+            self._take(value)
+
+    def _on_finished(self, worker: Any) -> None:
+        if worker is self._worker:
+            self._worker = None
+            self._ended()
+
+
+def _generated(generate: Callable[[], Iterator[T]]) -> Iterator[T]:
+    yield from generate()
+
+
+class Sight(QObject):
+    """Tells when a panel comes into sight or goes out of it.
+
+    A dock behind another tab is not hidden but moved away: only the dock tells.
+
+    Parameters
+    ----------
+    widget
+        The panel that is watched.
+    changed
+        Called with whether it can be seen.
+    """
+
+    def __init__(self, widget: QWidget, changed: Callable[[bool], None]) -> None:
+        super().__init__(widget)
+        self._widget = widget
+        self._changed = changed
+        self._dock: QDockWidget | None = None
+        self.is_seen = False
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Look at what happens to the widget; hold nothing back."""
+        kind = None if event is None else event.type()
+        if kind == QEvent.Type.ParentChange:
+            self._find_dock()
+        elif kind == QEvent.Type.Show:
+            self._find_dock()
+            if self._dock is None:
+                self._note(True)
+        elif kind == QEvent.Type.Hide:
+            self._note(False)
+        return super().eventFilter(watched, event)
+
+    def _find_dock(self) -> None:
+        parent = self._widget.parentWidget()
+        while parent is not None and not isinstance(parent, QDockWidget):
+            parent = parent.parentWidget()
+        if parent is not None and parent is not self._dock:
+            self._dock = parent
+            parent.visibilityChanged.connect(self._note)
+
+    def _note(self, seen: bool) -> None:
+        if seen != self.is_seen:
+            self.is_seen = seen
+            self._changed(seen)
+
+
+class SeenPart(DeskPart):
+    """A part that computes what it shows, and only while it is in sight.
+
+    Subclasses call `watch` once their widget is made, and say in `compute_now`
+    what to do.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_stale = True
+        self._rest: QTimer | None = None
+        self._sight: Sight | None = None
+
+    def watch(self, widget: QWidget) -> None:
+        """Follow whether the widget can be seen."""
+        self._sight = Sight(widget, self._on_sight)
+        self._rest = QTimer(widget)
+        self._rest.setSingleShot(True)
+        self._rest.setInterval(EDIT_REST_MS)
+        self._rest.timeout.connect(self.refresh)
+
+    @abstractmethod
+    def compute_now(self) -> None:
+        """Compute and show what is so now; called only while it can be seen."""
+
+    def on_sight(self, seen: bool) -> None:
+        """Do something more when the panel comes into sight or goes."""
+
+    @property
+    def is_in_sight(self) -> bool:
+        """Whether somebody sees the panel, or needs what it computes."""
+        return self._sight is not None and self._sight.is_seen
+
+    @property
+    def is_window_gone(self) -> bool:
+        """Whether the window was closed, so that nothing in it must be touched any more."""
+        try:
+            window = self.widget.window()
+            return window is None or not window.isVisible()
+        except RuntimeError:  # Qt deleted the widget already
+            return True
+
+    def connections(self, around: Surroundings) -> Connections:
+        """Listen to whatever changes the figures."""
+        session = around.session
+        return [
+            (session.region_changed, self._on_change),
+            (session.team_changed, self._on_change),
+            (session.edited, self._on_edit),
+        ]
+
+    def refresh(self) -> None:
+        """Compute anew, now or when the panel comes into sight."""
+        if self.around is None:
+            return
+        self._is_stale = True
+        if self.is_in_sight:
+            self._is_stale = False
+            self.compute_now()
+
+    def detach(self) -> None:
+        """Leave a cohort: stop waiting too."""
+        super().detach()
+        self._is_stale = True
+
+    def _on_change(self, _what: object) -> None:
+        self.refresh()
+
+    def _on_edit(self, _what: object) -> None:
+        if self._rest is not None:
+            self._rest.start()
+
+    def _on_sight(self, seen: bool) -> None:
+        if self.around is None:
+            return
+        if seen and self._is_stale:
+            self.refresh()
+        self.on_sight(seen)

@@ -1,0 +1,131 @@
+"""What the desk remembers from one day to the next: napari's settings for this plugin.
+
+People can see and change them in napari's preferences. Where napari does not
+know the plugin (it is not installed, only imported), they last as long as the
+window.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from napari.settings import get_plugin_settings
+
+from napari_panoptic.viewer.object_rows import WorstFirst
+from napari_panoptic.viewer.styles import ColourBy, Display, Look
+
+PLUGIN = "napari-panoptic"
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass
+class Preferences:
+    """Reads and writes what is remembered; a value that makes no sense counts as unset."""
+
+    _kept_here: dict[tuple[str, str], Any] = field(default_factory=dict)
+
+    @property
+    def look(self) -> Look:
+        """How objects are drawn."""
+        try:
+            return Look(
+                ColourBy(self._get("desk", "colour_by", str(ColourBy.STATUS))),
+                Display(self._get("desk", "display", str(Display.OUTLINE))),
+            )
+        except ValueError:
+            return Look()
+
+    @look.setter
+    def look(self, look: Look) -> None:
+        self._set("desk", "colour_by", str(look.colour_by))
+        # An image without objects would be a riddle on the next day.
+        if look.display is not Display.HIDDEN:
+            self._set("desk", "display", str(look.display))
+
+    @property
+    def order(self) -> WorstFirst:
+        """What makes one failure worse than another in the object table."""
+        try:
+            return WorstFirst(self._get("desk", "order", str(WorstFirst.IOU)))
+        except ValueError:
+            return WorstFirst.IOU
+
+    @order.setter
+    def order(self, order: WorstFirst) -> None:
+        self._set("desk", "order", str(order))
+
+    @property
+    def last_cohort(self) -> Path | None:
+        """The folder of the cohort opened last, where it is still there."""
+        text = str(self._get("desk", "last_cohort", ""))
+        return Path(text) if text and Path(text).is_dir() else None
+
+    @last_cohort.setter
+    def last_cohort(self, folder: Path | None) -> None:
+        self._set("desk", "last_cohort", "" if folder is None else str(folder))
+
+    @property
+    def reviewer(self) -> str:
+        """Who reviews; empty where nobody has said so yet."""
+        return str(self._get("review", "reviewer", ""))
+
+    @reviewer.setter
+    def reviewer(self, name: str) -> None:
+        self._set("review", "reviewer", name)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a verdict leads to the next failure without one."""
+        return bool(self._get("review", "goes_on", True))
+
+    @goes_on.setter
+    def goes_on(self, wanted: bool) -> None:
+        self._set("review", "goes_on", wanted)
+
+    def review_file(self, cohort: Path) -> Path | None:
+        """Give the review file that somebody chose for a cohort, or None."""
+        chosen = self._review_files().get(str(cohort.absolute()))
+        return None if chosen is None else Path(chosen)
+
+    def choose_review_file(self, cohort: Path, file: Path) -> None:
+        """Remember which review file somebody chose for a cohort."""
+        chosen = self._review_files() | {str(cohort.absolute()): str(file.absolute())}
+        self._set("review", "files", json.dumps(chosen, ensure_ascii=False))
+
+    def _review_files(self) -> dict[str, str]:
+        try:
+            chosen = json.loads(str(self._get("review", "files", "")) or "{}")
+        except ValueError:
+            return {}
+        return chosen if isinstance(chosen, dict) else {}
+
+    def _get(self, group: str, name: str, without: Any) -> Any:
+        settings = self._settings()
+        if settings is None:
+            return self._kept_here.get((group, name), without)
+        return getattr(getattr(settings, group), name)
+
+    def _set(self, group: str, name: str, value: Any) -> None:
+        settings = self._settings()
+        if settings is None:
+            self._kept_here[group, name] = value
+            return
+        try:
+            setattr(getattr(settings, group), name, value)
+        except OSError as error:
+            # Set for now; not being remembered is no reason to stop somebody's work.
+            _LOGGER.warning("the setting %s.%s cannot be remembered: %s", group, name, error)
+
+    def _settings(self) -> Any | None:
+        try:
+            return get_plugin_settings(PLUGIN)
+        except KeyError:
+            return None
+
+
+PREFERENCES = Preferences()
+"""The one set of preferences of the program."""

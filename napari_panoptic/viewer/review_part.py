@@ -1,0 +1,657 @@
+"""The review as part of the desk: joins panel, review file, table and session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from napari.utils.notifications import show_error, show_info, show_warning
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QFileDialog, QWidget
+from superqt.utils import create_worker
+
+from napari_panoptic.errors import Finding, PanopticError
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.matching import NO_PARTNER
+from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side
+from napari_panoptic.io.geojson import geo_objects, write_geojson
+from napari_panoptic.regions import ClassScheme
+from napari_panoptic.review import ReviewerAgreement, ReviewError, ReviewRecord, Share, Verdict
+from napari_panoptic.session import EditedEvaluation, Selection
+from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.glossary import VERDICT_WORDS
+from napari_panoptic.viewer.judged import NO_VERDICT, VERDICTS, Judged, Object
+from napari_panoptic.viewer.keys import Shortcut
+from napari_panoptic.viewer.object_rows import SIDES
+from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.review_work import (
+    ReviewLines,
+    Task,
+    figures_of,
+    line_of,
+    line_without_verdicts,
+)
+from napari_panoptic.viewer.reviewing import Reviewing, usual_place
+from napari_panoptic.viewer.widgets.review_dialogs import CompareDialog, HistoryDialog
+from napari_panoptic.viewer.widgets.review_panel import (
+    UNDO_KEY,
+    VERDICT_KEYS,
+    BeforeAfter,
+    ReviewPanel,
+)
+
+POLL_MS = 1000
+"""How often the file is looked at for what other windows did."""
+SETTLE_MS = 300
+"""How long edits, settings and background figures rest before the review follows them."""
+ASK_FOR_NAME = "Enter your name in the Review panel first: verdicts are kept under it."
+NO_OBJECT = "Select an object first (N: the next failure); then give the verdict."
+ALL_DONE = "every failure of this region has your verdict; the next region is on J"
+HIDDEN = "no failure without a verdict is listed; {n} more are hidden by the table's filters"
+
+
+@dataclass(frozen=True)
+class _Written:
+    """How many objects a worker wrote, or why none; workers would raise a bare error."""
+
+    count: int
+    error: PanopticError | None = None
+
+
+class ReviewPart(DeskPart):
+    """A verdict per object, kept the moment it is given."""
+
+    title = "Review"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.panel = ReviewPanel()
+        self.history_dialog = HistoryDialog(self.panel)
+        self.compare_dialog = CompareDialog(self.panel)
+        self.reviewing: Reviewing | None = None
+        self._lines: ReviewLines | None = None
+        self._writers: set[Any] = set()
+        self._wanted: ReviewRecord | None = None
+        self._shown_object: tuple[str, Object] | None = None
+        # Children of the panel: they go when it goes.
+        self._poll, self._settle = QTimer(self.panel), QTimer(self.panel)
+        self._poll.setInterval(POLL_MS)
+        self._settle.setInterval(SETTLE_MS)
+        self._settle.setSingleShot(True)
+        self._poll.timeout.connect(self._on_poll)
+        self._settle.timeout.connect(self._on_settled)
+
+    @property
+    def widget(self) -> QWidget:
+        """The panel."""
+        return self.panel
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether verdicts are being counted or files written."""
+        return bool(self._writers) or (self._lines is not None and self._lines.is_busy)
+
+    def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
+        """Give the keys of the verdicts."""
+        verdicts = tuple(
+            (Shortcut(key, f"verdict: {VERDICT_WORDS[verdict]}"), partial(self.give, verdict))
+            for verdict, key in VERDICT_KEYS.items()
+        )
+        return (*verdicts, (Shortcut(UNDO_KEY, "undo your newest verdict"), self.undo))
+
+    def connections(self, around: Surroundings) -> Connections:
+        """Listen to session and panel."""
+        session, panel = around.session, self.panel
+        return [
+            (session.region_changed, self._on_region),
+            (session.team_changed, self._on_team),
+            (session.edited, self._on_edited),
+            (session.selection_changed, self._on_selection),
+            (session.summary_changed, self._on_summary),
+            (panel.named, self._on_named),
+            (panel.verdict_given, self.give),
+            (panel.details_changed, self._on_details),
+            (panel.undo_wanted, self.undo),
+            (panel.next_wanted, self.go_on),
+            (panel.goes_on_changed, self._on_goes_on),
+            (panel.place_wanted, self._on_place),
+            (panel.suggestion_wanted, self._on_suggestion),
+            (panel.retry_wanted, self._on_retry),
+            (panel.history_wanted, self._on_history),
+            (panel.comparison_wanted, self._on_comparison),
+            (panel.csv_wanted, self._on_csv),
+            (panel.geojson_wanted, self._on_geojson),
+            (panel.stop_wanted, self._on_stop),
+            (self.compare_dialog.record_chosen, self.go_to),
+        ]
+
+    def attach(self, around: Surroundings) -> None:
+        """Join in with a cohort: find its review file and who reviews."""
+        root = around.session.cohort.root
+        reviewing = Reviewing(
+            around.session,
+            reviewer=PREFERENCES.reviewer,
+            path=PREFERENCES.review_file(root) or usual_place(root),
+        )
+        reviewing.changed.connect(self.refresh)
+        reviewing.failed.connect(self._on_failed)
+        reviewing.noticed.connect(self._on_noticed)
+        self.reviewing = reviewing
+        self._lines = ReviewLines(around.session.cohort)
+        self._lines.changed.connect(self._show_cohort)
+        self.panel.goes_on.setChecked(PREFERENCES.goes_on)
+        self.panel.show_state("", saved=None)
+        super().attach(around)
+        reviewing.begin()
+        self._poll.start()
+
+    def detach(self) -> None:
+        """Leave a cohort: stop all work and let go of the review file."""
+        super().detach()
+        lines, self._lines = self._lines, None
+        if lines is not None:
+            lines.changed.disconnect(self._show_cohort)
+            lines.stop()
+        reviewing, self.reviewing = self.reviewing, None
+        if reviewing is not None:
+            reviewing.changed.disconnect(self.refresh)
+            reviewing.failed.disconnect(self._on_failed)
+            reviewing.noticed.disconnect(self._on_noticed)
+            reviewing.close()
+        self._wanted, self._shown_object = None, None
+
+    def refresh(self) -> None:
+        """Show verdicts, progress and figures as they are now."""
+        if self.around is None or self.reviewing is None:
+            return
+        self._show_place()
+        self._show_table()
+        self._show_object()
+        self._show_line()
+        self._settle.start()
+
+    # What somebody does.
+
+    def give(self, verdict: Verdict) -> None:
+        """Give a verdict on the selected object, and go on to the next failure without one."""
+        reviewing, chosen = self._ready()
+        if reviewing is None or chosen is None:
+            return
+        following = self._next_open(chosen)
+        tag, note = self.panel.details()
+        record = reviewing.give(chosen.side, chosen.row, verdict, tag=tag, note=note)
+        if record is None:
+            self.panel.show_state(f"NOT saved: {VERDICT_WORDS[verdict]}", saved=False)
+            self._show_object()
+            return
+        self._tell_saved(record)
+        if PREFERENCES.goes_on:
+            self._select_or_say(following)
+
+    def undo(self) -> None:
+        """Withdraw the newest verdict and show its object."""
+        if self.reviewing is None:
+            return
+        record = self.reviewing.undo()
+        if record is None:
+            if self.reviewing.problem is None:
+                self.panel.show_state("there is nothing to undo", saved=None)
+            return
+        self.panel.show_state(
+            f"undone: {VERDICT_WORDS[record.verdict]} on {_title(record)}", saved=None
+        )
+        self.go_to(record)
+
+    def go_on(self) -> None:
+        """Select the next failure without a verdict, in the order of the table."""
+        if self.around is not None:
+            self._select_or_say(self._next_open(self.around.session.selection))
+
+    def go_to(self, record: ReviewRecord) -> None:
+        """Show the object that a verdict is about, in whatever region and team it is."""
+        if self.around is None:
+            return
+        session = self.around.session
+        if record.team != session.team and record.team in {t.name for t in session.cohort.teams}:
+            session.set_team(record.team)
+        snapshot = session.snapshot
+        if snapshot is None or snapshot.region.name != record.region:
+            if record.region in {region.name for region in session.cohort.regions}:
+                self._wanted = record
+                self.around.link.panels.navigator.region_chosen.emit(record.region)
+            return
+        self._select_found(record)
+
+    def _ready(self) -> tuple[Reviewing | None, Selection | None]:
+        """Give what is needed for a verdict; says what is missing."""
+        if self.around is None or self.reviewing is None:
+            return None, None
+        if not self.reviewing.reviewer:
+            show_info(ASK_FOR_NAME)
+            self.around.link.raise_part(self)
+            self.panel.ask_for_name()
+            return None, None
+        if self.around.session.selection is None:
+            show_info(NO_OBJECT)
+        return self.reviewing, self.around.session.selection
+
+    def _next_open(self, start: Selection | None) -> Object | None:
+        """Find the next listed failure without a verdict, other than the one at the start."""
+        if self.around is None or self.reviewing is None:
+            return None
+        self.reviewing.follow()
+        judged = self.reviewing.judged
+        if judged is None:
+            return None
+        model = self.around.link.panels.objects.model
+        rows = model.rows
+        codes = np.concatenate([judged.codes[side] for side in SIDES])
+        if len(codes) != len(rows):
+            return None  # the table is about to follow an edit
+        places = np.full(len(rows), -1)
+        places[model.order] = np.arange(len(model.order))
+        listed = model.failures()
+        still_open = listed[codes[listed] == NO_VERDICT]
+        here = -1
+        if start is not None:
+            here = int(places[rows.row_of(start.side, start.row)])
+            same = [rows.row_of(*place) for place in self._same(judged, start)]
+            still_open = still_open[~np.isin(still_open, same)]
+        if not len(still_open):
+            return None
+        after = still_open[places[still_open] > here]
+        return rows.object_of(int((after if len(after) else still_open)[0]))
+
+    def _same(self, judged: Judged, chosen: Selection) -> set[Object]:
+        """Give an object and, of a misclassified pair, its partner."""
+        partner = int(judged.evaluation.outcomes.side(chosen.side).partner[chosen.row])
+        other = Side.PREDICTION if chosen.side is Side.REFERENCE else Side.REFERENCE
+        own = {(chosen.side, chosen.row)}
+        return own if partner == NO_PARTNER else own | {(other, partner)}
+
+    def _select_or_say(self, following: Object | None) -> None:
+        if self.around is None or self.reviewing is None or self.reviewing.judged is None:
+            return
+        if following is not None:
+            self.around.session.select_row(*following)
+            return
+        done, total = self.reviewing.judged.counts()
+        text = ALL_DONE if done == total else HIDDEN.format(n=total - done)
+        before = self.panel.state_text().removeprefix("✓ ")
+        is_saved = self.panel.state_text().startswith("✓")
+        self.panel.show_state(
+            f"{before}; {text}" if is_saved else text, saved=True if is_saved else None
+        )
+
+    def _on_details(self) -> None:
+        """Save tag and note with the verdict that the object has."""
+        reviewing, chosen = self._ready()
+        if reviewing is None or chosen is None:
+            return
+        record = reviewing.record(chosen.side, chosen.row)
+        if record is None:
+            self.panel.show_state("tag and note are saved with the verdict", saved=None)
+            return
+        tag, note = self.panel.details()
+        again = reviewing.give(chosen.side, chosen.row, record.verdict, tag=tag, note=note)
+        if again is None:
+            self.panel.show_state("NOT saved: tag and note", saved=False)
+        else:
+            self._tell_saved(again)
+
+    def _tell_saved(self, record: ReviewRecord) -> None:
+        when = f"{record.given_at.astimezone():%H:%M:%S}"
+        words = VERDICT_WORDS[record.verdict]
+        self.panel.show_state(f"saved {when}: {words} on {_title(record)}", saved=True)
+
+    def _on_named(self, name: str) -> None:
+        if self.reviewing is not None and name and name != self.reviewing.reviewer:
+            PREFERENCES.reviewer = name
+            self._forget_lines()
+            self.panel.show_state("", saved=None)
+            self.reviewing.use(reviewer=name)
+
+    def _on_goes_on(self, wanted: bool) -> None:
+        PREFERENCES.goes_on = wanted
+
+    def _on_place(self) -> None:
+        if self.reviewing is None:
+            return
+        chosen, _ = QFileDialog.getSaveFileName(
+            self.panel,
+            "Keep verdicts in this file; one that exists is continued",
+            str(self.reviewing.path),
+            "Reviews (*.sqlite)",
+            options=QFileDialog.Option.DontConfirmOverwrite,
+        )
+        if chosen:
+            self._use_place(Path(chosen))
+
+    def _on_suggestion(self) -> None:
+        problem = None if self.reviewing is None else self.reviewing.problem
+        if problem is not None and problem.suggestion is not None:
+            self._use_place(problem.suggestion)
+
+    def _use_place(self, path: Path) -> None:
+        if self.reviewing is None or self.around is None:
+            return
+        PREFERENCES.choose_review_file(self.around.session.cohort.root, path)
+        self._forget_lines()
+        self.panel.show_state("", saved=None)
+        self.reviewing.use(path=path)
+
+    def _on_retry(self) -> None:
+        if self.reviewing is not None:
+            self.reviewing.try_again()
+
+    def _on_history(self) -> None:
+        if self.around is None or self.reviewing is None or self.around.session.selection is None:
+            return
+        chosen = self.around.session.selection
+        entries = self.reviewing.history(chosen.side, chosen.row)
+        self.history_dialog.show_history(self.panel.object_text(), entries)
+        self.history_dialog.show()
+        self.history_dialog.raise_()
+
+    def _on_comparison(self) -> None:
+        if self.reviewing is None:
+            return
+        store, reviewers = self.reviewing.store, []
+        try:
+            reviewers = [] if store is None else store.reviewers()
+        except ReviewError as error:
+            self._on_failed(error)
+        self.compare_dialog.offer(reviewers, self.reviewing.reviewer, self._compared)
+        self.compare_dialog.show()
+        self.compare_dialog.raise_()
+
+    def _compared(self, first: str, second: str) -> ReviewerAgreement | None:
+        store = None if self.reviewing is None else self.reviewing.store
+        if store is None:
+            return None
+        try:
+            return store.agreement(first, second)
+        except ReviewError as error:
+            self._on_failed(error)
+            return None
+
+    def _on_csv(self, everybody: bool) -> None:
+        store = None if self.reviewing is None else self.reviewing.store
+        if store is None:
+            show_info("There are no verdicts to write yet: give the first one.")
+            return
+        path = self._ask_where("verdicts.csv", "CSV (*.csv)")
+        if path is None:
+            return
+        try:
+            count = store.export_csv(path, include_others=everybody)
+        except ReviewError as error:
+            show_error(str(error))
+            return
+        self.panel.show_state(f"{count} verdicts written to {path.name}", saved=None)
+
+    def _on_geojson(self) -> None:
+        session = None if self.around is None else self.around.session
+        judged = None if self.reviewing is None else self.reviewing.judged
+        if session is None or judged is None or session.snapshot is None or session.team is None:
+            show_info("There are no evaluated objects here to write.")
+            return
+        region, team = session.snapshot.region.name, session.team
+        path = self._ask_where(f"{region}-{team}.geojson", "GeoJSON (*.geojson)")
+        if path is None:
+            return
+        sides = {}
+        for side in Side:
+            # A copy: what is shown may be painted on while the file is written.
+            sides[side] = (session.edited_labels(side), details_of(judged, side))
+        self._write(partial(_written, path, sides, region, team, session.cohort.scheme), path)
+
+    def _write(self, write: Callable[[], _Written], path: Path) -> None:
+        worker = create_worker(write, _start_thread=False)
+
+        def on_returned(result: _Written) -> None:
+            self._writers.discard(worker)
+            text = f"{result.count} objects written to {path.name}"
+            if result.error is not None:
+                show_error(str(result.error))
+                text = f"NOT written: {path.name}"
+            if self.around is not None:
+                self.panel.show_state(text, saved=None if result.error is None else False)
+
+        worker.returned.connect(on_returned)
+        self._writers.add(worker)
+        self.panel.show_state(f"writing {path.name} …", saved=None)
+        worker.start()
+
+    def _ask_where(self, name: str, kind: str) -> Path | None:
+        chosen, _ = QFileDialog.getSaveFileName(self.panel, "Write to", name, kind)
+        return Path(chosen) if chosen else None
+
+    def _on_stop(self) -> None:
+        if self._lines is not None:
+            self._lines.stop()
+
+    # What happens elsewhere.
+
+    def _on_region(self, _snapshot: object) -> None:
+        if self.reviewing is None:
+            return
+        self.reviewing.refresh()
+        if self._wanted is not None:
+            record, self._wanted = self._wanted, None
+            if self._region() == record.region:
+                self._select_found(record)
+
+    def _on_team(self, _name: str) -> None:
+        if self.reviewing is not None:
+            self.reviewing.refresh()
+
+    def _on_edited(self, _edited: EditedEvaluation) -> None:
+        self._settle.start()
+
+    def _on_selection(self, _selection: object) -> None:
+        self._show_object()
+
+    def _on_summary(self, _summary: object) -> None:
+        if not self._settle.isActive():
+            self._settle.start()
+
+    def _on_poll(self) -> None:
+        if self.reviewing is None or self._lines is None:
+            return
+        regions = self.reviewing.poll()
+        if regions:
+            self._lines.forget([region for region in regions if region != self._region()])
+            self._settle.start()
+
+    def _on_settled(self) -> None:
+        """Follow edits and background figures, and count the regions with verdicts."""
+        if self.reviewing is None or self.around is None or self._lines is None:
+            return
+        if self.reviewing.problem is not None:
+            self._show_cohort()
+            return
+        judged, evaluation = self.reviewing.judged, self.around.session.evaluation
+        if evaluation is not (None if judged is None else judged.evaluation):
+            self.reviewing.refresh()  # comes back here
+            return
+        task, store = self._task(), self.reviewing.store
+        if task is not None and store is not None and self.around.session.snapshot is not None:
+            others = [r for r in self.reviewing.own_records() if r != self._region()]
+            known = {region.name for region in self.around.session.cohort.regions}
+            self._lines.start(task, store, [region for region in others if region in known])
+        self._show_cohort()
+
+    def _on_failed(self, error: PanopticError) -> None:
+        show_error(str(error))
+
+    def _on_noticed(self, finding: Finding) -> None:
+        show_warning(finding.message)
+
+    # What is shown.
+
+    def _show_place(self) -> None:
+        reviewing, panel = self.reviewing, self.panel
+        if reviewing is None:
+            return
+        panel.show_reviewer(reviewing.reviewer)
+        panel.show_place(reviewing.path, is_there=reviewing.path.exists())
+        problem = reviewing.problem
+        if problem is None:
+            panel.show_problem("")
+        else:
+            panel.show_problem(problem.message, suggestion=problem.suggestion)
+        store = reviewing.store
+        panel.undo.setEnabled(store is not None)
+        panel.compare.setEnabled(store is not None)
+
+    def _show_table(self) -> None:
+        judged = None if self.reviewing is None else self.reviewing.judged
+        if self.around is not None:
+            codes = {} if judged is None else codes_by_id(judged)
+            self.around.link.panels.objects.show_verdicts(codes)
+
+    def _show_object(self) -> None:
+        if self.around is None or self.reviewing is None:
+            return
+        session, chosen = self.around.session, self.around.session.selection
+        can_judge = session.evaluation is not None
+        if chosen is None:
+            self.panel.show_object(None, None, can_judge=can_judge)
+            self._shown_object = None
+            return
+        shown = (self._region(), (chosen.side, chosen.row))
+        record = self.reviewing.record(chosen.side, chosen.row)
+        self.panel.show_object(
+            self._object_title(chosen), record, can_judge=True, fresh=shown != self._shown_object
+        )
+        self._shown_object = shown
+
+    def _object_title(self, chosen: Selection) -> str:
+        evaluation = None if self.around is None else self.around.session.evaluation
+        name = "reference" if chosen.side is Side.REFERENCE else chosen.team
+        if evaluation is None or chosen.row >= len(evaluation.outcomes.side(chosen.side)):
+            return f"{name} {chosen.id}"
+        own = evaluation.outcomes.side(chosen.side)
+        cause = CAUSES[own.cause[chosen.row]]
+        words = str(STATUSES[own.status[chosen.row]])
+        if cause is not Cause.NONE:
+            words += f": {cause}"
+        class_name = evaluation.outcomes.class_names[int(own.class_index[chosen.row]) - 1]
+        return f"{name} {chosen.id} · {class_name} · {words}"
+
+    def _show_line(self) -> None:
+        """Show region and cohort with the verdicts on what is shown."""
+        task = self._task()
+        judged = None if self.reviewing is None else self.reviewing.judged
+        if task is not None and judged is not None and self._lines is not None:
+            self._lines.put(task, line_of(judged, self._region()))
+        self._show_cohort()
+
+    def _show_cohort(self) -> None:
+        around, lines = self.around, self._lines
+        if around is None or lines is None:
+            return
+        session = around.session
+        all_lines = [
+            line
+            for (region, team), summary in session.summaries.items()
+            if team == session.team
+            and (line := lines.lines.get(region) or line_without_verdicts(summary)) is not None
+        ]
+        here = lines.lines.get(self._region()) if session.evaluation is not None else None
+        cohort = Share(sum(line.done for line in all_lines), sum(line.total for line in all_lines))
+        evaluated = sum(team == session.team for _, team in session.summaries)
+        busy = None
+        if lines.is_busy:
+            busy = lines.done, lines.total
+        elif around.link.summary.is_busy and evaluated < len(session.cohort.regions):
+            busy = evaluated, len(session.cohort.regions)
+        self.panel.show_progress(
+            None if here is None else Share(here.done, here.total),
+            cohort if all_lines else None,
+            busy=busy,
+            can_stop=lines.is_busy,
+        )
+        units = []
+        if here is not None:
+            units.append(BeforeAfter("region", *figures_of([here], session.cohort)))
+        if all_lines:
+            units.append(BeforeAfter("cohort", *figures_of(all_lines, session.cohort)))
+        self.panel.show_figures(units)
+
+    def _select_found(self, record: ReviewRecord) -> None:
+        found = None if self.reviewing is None else self.reviewing.find(record)
+        if found is None or self.around is None:
+            show_info(f"{_title(record)} is not there under these settings.")
+            return
+        self.around.session.select_row(*found)
+
+    def _region(self) -> str:
+        snapshot = None if self.around is None else self.around.session.snapshot
+        return "" if snapshot is None else snapshot.region.name
+
+    def _task(self) -> Task | None:
+        if self.around is None or self.around.session.team is None:
+            return None
+        session = self.around.session
+        return Task(session.team or "", session.settings, session.source)
+
+    def _forget_lines(self) -> None:
+        if self._lines is not None and self.around is not None:
+            self._lines.stop()
+            self._lines.forget([region.name for region in self.around.session.cohort.regions])
+
+
+def codes_by_id(judged: Judged) -> dict[Side, dict[int, int]]:
+    """Give the verdicts as the object table wants them: side, id, number of the verdict."""
+    result: dict[Side, dict[int, int]] = {}
+    for side, codes in judged.codes.items():
+        ids = judged.evaluation.outcomes.side(side).ids
+        rows = (codes != NO_VERDICT).nonzero()[0]
+        result[side] = {int(ids[row]): int(codes[row]) for row in rows}
+    return result
+
+
+def details_of(judged: Judged, side: Side) -> dict[int, dict[str, object]]:
+    """Give what is known of each object of a side, for the file that QuPath opens."""
+    own = judged.evaluation.outcomes.side(side)
+    result: dict[int, dict[str, object]] = {}
+    for row, id_ in enumerate(own.ids.tolist()):
+        result[id_] = {
+            "status": str(STATUSES[own.status[row]]),
+            "cause": str(CAUSES[own.cause[row]]),
+            "iou": float(own.iou[row]),
+        }
+        if judged.codes[side][row] != NO_VERDICT:
+            result[id_]["verdict"] = str(VERDICTS[judged.codes[side][row] - 1])
+        if (record := judged.record(side, row)) is not None:
+            result[id_] |= {"tag": record.tag, "note": record.note, "reviewer": record.reviewer}
+    return result
+
+
+def _written(
+    path: Path,
+    sides: Mapping[Side, tuple[LabelImage, Mapping[int, Mapping[str, object]]]],
+    region: str,
+    team: str,
+    scheme: ClassScheme,
+) -> _Written:
+    objects = (
+        item
+        for side, (labels, details) in sides.items()
+        for item in geo_objects(labels, side=side, region=region, team=team, details=details)
+    )
+    try:
+        return _Written(write_geojson(path, objects, scheme=scheme))
+    except PanopticError as error:
+        return _Written(0, error)
+
+
+def _title(record: ReviewRecord) -> str:
+    name = "reference" if record.side is Side.REFERENCE else record.team
+    return f"{name} {record.object_id} · {record.class_name}"

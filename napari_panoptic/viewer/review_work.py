@@ -1,0 +1,198 @@
+"""How far the review of a cohort is, and what its verdicts come to, region by region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from psygnal import Signal
+from superqt.utils import create_worker
+
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.aggregate import summarise_team
+from napari_panoptic.evaluation.evaluate import evaluate
+from napari_panoptic.evaluation.labels import LabelPair
+from napari_panoptic.evaluation.metrics import Counts
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.pipeline import RegionSummary, load_prediction, load_reference
+from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.viewer.judged import Judged, Subjects
+from napari_panoptic.viewer.reviewing import read_verdicts
+
+FIGURES = ("pq", "sq", "dq", "detection_f1")
+"""The figures that are told before and after."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegionLine:
+    """The review of one region and team.
+
+    Parameters
+    ----------
+    region
+        Its name.
+    done, total
+        Failures with a verdict, and all failures.
+    before, after
+        What was counted, and what would be if the verdicts were right.
+    """
+
+    region: str
+    done: int
+    total: int
+    before: Counts
+    after: Counts
+
+
+def line_of(judged: Judged, region: str) -> RegionLine:
+    """Sum up the verdicts on one evaluation."""
+    done, total = judged.counts()
+    return RegionLine(region, done, total, judged.evaluation.counts, judged.corrected_counts())
+
+
+def line_without_verdicts(summary: RegionSummary) -> RegionLine | None:
+    """Take the line of a region without a verdict from the cohort summary."""
+    counts = summary.counts
+    if counts is None:
+        return None
+    wrong = counts.confusion.copy()
+    np.fill_diagonal(wrong, 0)
+    return RegionLine(summary.region, 0, int(wrong.sum()), counts, counts)
+
+
+def figures_of(
+    lines: Sequence[RegionLine], cohort: Cohort
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Give the figures before and after: those of a team, as means over patients."""
+    names = cohort.scheme.names
+
+    def figures(counts: Sequence[tuple[str, Counts]]) -> dict[str, float]:
+        summary = summarise_team(counts, names)
+        return {name: summary.averaged[name].mean for name in FIGURES}
+
+    patients = {region.name: region.patient for region in cohort.regions}
+    return (
+        figures([(patients[line.region], line.before) for line in lines]),
+        figures([(patients[line.region], line.after) for line in lines]),
+    )
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which regions to go through, and how; equal tasks have equal answers.
+
+    Parameters
+    ----------
+    team, settings, source
+        Whose predictions, and how they are judged.
+    """
+
+    team: str
+    settings: EvaluationSettings
+    source: Source | None
+
+
+class ReviewLines:
+    """Goes through the regions with verdicts in the background, and keeps their lines.
+
+    Parameters
+    ----------
+    cohort
+        What is reviewed.
+    """
+
+    changed = Signal()
+
+    def __init__(self, cohort: Cohort) -> None:
+        self._cohort = cohort
+        self._task: Task | None = None
+        self._worker: Any | None = None
+        self._lines: dict[str, RegionLine] = {}
+        self.done, self.total = 0, 0
+
+    @property
+    def lines(self) -> Mapping[str, RegionLine]:
+        """Region -> its line, as far as computed."""
+        return self._lines
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether lines are still to come."""
+        return self._worker is not None
+
+    def put(self, task: Task, line: RegionLine) -> None:
+        """Take the line of the region that is shown, which is known already."""
+        self._follow(task)
+        self._lines[line.region] = line
+
+    def forget(self, regions: Sequence[str]) -> None:
+        """Forget lines that are outdated."""
+        for region in regions:
+            self._lines.pop(region, None)
+
+    def start(self, task: Task, store: ReviewStore, regions: Sequence[str]) -> None:
+        """Compute the lines of the regions that are not known yet."""
+        self._follow(task)
+        missing = [region for region in regions if region not in self._lines]
+        if not missing or self._worker is not None:
+            return
+        self.done, self.total = 0, len(missing)
+        worker = create_worker(_lines, self._cohort, task, store, missing, _start_thread=False)
+        worker.yielded.connect(lambda line: self._take(worker, line))
+        worker.finished.connect(lambda: self._on_finished(worker))
+        self._worker = worker
+        worker.start()
+        self.changed.emit()
+
+    def stop(self) -> None:
+        """Stop after the region that is being computed."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.quit()
+            self.changed.emit()
+
+    def _follow(self, task: Task) -> None:
+        if task != self._task:
+            self.stop()
+            self._task = task
+            self._lines = {}
+
+    def _take(self, worker: Any, line: RegionLine | None) -> None:
+        if worker is not self._worker:
+            return
+        self.done += 1
+        if line is not None:
+            # The region shown is up to date; what the worker read may not be.
+            self._lines.setdefault(line.region, line)
+        self.changed.emit()
+
+    def _on_finished(self, worker: Any) -> None:
+        if worker is self._worker:
+            self._worker = None
+            self.changed.emit()
+
+
+def _lines(
+    cohort: Cohort, task: Task, store: ReviewStore, regions: Sequence[str]
+) -> Iterator[RegionLine | None]:
+    for region in regions:
+        try:
+            yield _line(cohort, task, store, region)
+        except PanopticError:
+            # Shown with the region itself; here it only cannot be counted.
+            yield None
+
+
+def _line(cohort: Cohort, task: Task, store: ReviewStore, name: str) -> RegionLine | None:
+    quick = task.settings.replaced(distances=False)
+    region = cohort.region(name)
+    reference = load_reference(cohort, region, quick)
+    masks, _ = load_prediction(cohort, region, task.team, reference.shape, quick, task.source)
+    if masks is None or reference.masks is None:
+        return None
+    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
+    subjects = Subjects(evaluate(pair, quick), region=name, team=task.team)
+    return line_of(Judged(subjects.evaluation, read_verdicts(store, subjects, region=name)), name)

@@ -1,0 +1,233 @@
+"""A table over arrays, sorted and filtered without moving a single value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from psygnal import Signal
+from qtpy.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, Qt
+from qtpy.QtGui import QKeyEvent
+from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+from napari_panoptic.regions import Rgb
+from napari_panoptic.viewer.widgets.parts import is_desk_key, outline_icon
+
+ROW_HEIGHT = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column: values, and how to show them.
+
+    Parameters
+    ----------
+    title, meaning
+        Its heading, and one sentence about it.
+    values
+        (n,): what it is sorted by. NaN comes last.
+    text
+        Writes one value.
+    tooltip
+        Says more about a row; None for nothing.
+    colour
+        Colour of a row's outline icon; None for no icon.
+    width
+        In px.
+    is_text
+        Whether it is aligned left, as words are.
+    """
+
+    title: str
+    meaning: str
+    values: NDArray[Any]
+    text: Callable[[Any], str] = str
+    tooltip: Callable[[int], str] | None = None
+    colour: Callable[[int], Rgb | None] | None = None
+    width: int = 60
+    is_text: bool = False
+
+
+class ArrayModel(QAbstractTableModel):
+    """Columns of one length, and the order in which their rows are shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.columns: tuple[Column, ...] = ()
+        self.order: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._chosen: NDArray[np.bool_] | None = None
+        self._sort = (-1, False)
+        self._icons: dict[Rgb, Any] = {}
+
+    def show(self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None) -> None:
+        """Show other columns; of their rows only the chosen ones."""
+        self.beginResetModel()
+        self.columns, self._chosen = tuple(columns), chosen
+        self.order = self._arranged()
+        self.endResetModel()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column; -1 for the rows' own order."""
+        self._sort = column, order == Qt.SortOrder.DescendingOrder
+        self.beginResetModel()
+        self.order = self._arranged()
+        self.endResetModel()
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:  # noqa: N802
+        """Count the rows shown."""
+        return 0 if parent is not None and parent.isValid() else len(self.order)
+
+    def columnCount(self, parent: QModelIndex | None = None) -> int:  # noqa: N802
+        """Count the columns."""
+        return 0 if parent is not None and parent.isValid() else len(self.columns)
+
+    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Give text, icon, alignment or tooltip of a cell."""
+        column, row = self.columns[index.column()], int(self.order[index.row()])
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.text(column.values[row])
+        if role == Qt.ItemDataRole.ToolTipRole and column.tooltip is not None:
+            return column.tooltip(row) or None
+        if role == Qt.ItemDataRole.DecorationRole and column.colour is not None:
+            colour = column.colour(row)
+            return None if colour is None else self._icon(colour)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            side = Qt.AlignmentFlag.AlignLeft if column.is_text else Qt.AlignmentFlag.AlignRight
+            return side | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Give title and meaning of a column."""
+        if orientation != Qt.Orientation.Horizontal or section >= len(self.columns):
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self.columns[section].title
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self.columns[section].meaning
+        return None
+
+    def _icon(self, colour: Rgb) -> Any:
+        if colour not in self._icons:
+            self._icons[colour] = outline_icon(colour, 2.5, size=14)
+        return self._icons[colour]
+
+    def _arranged(self) -> NDArray[np.intp]:
+        n = len(self.columns[0].values) if self.columns else 0
+        number, descending = self._sort
+        order = np.arange(n)
+        if 0 <= number < len(self.columns):
+            values = self.columns[number].values
+            order = np.argsort(values, kind="stable")
+            if descending:
+                # Turned round, but equal ones and undefined ones stay as they were.
+                order = (n - 1 - np.argsort(values[::-1], kind="stable"))[::-1]
+            if values.dtype.kind == "f":
+                undefined = np.isnan(values[order])
+                order = np.concatenate([order[~undefined], order[undefined]])
+        return order if self._chosen is None else order[self._chosen[order]]
+
+
+class ArrayTable(QTableView):
+    """Shows an array model; rows are chosen by mouse or keys.
+
+    Signals carry the row in the arrays, wherever it stands in the table.
+    Selecting from outside emits nothing.
+    """
+
+    row_chosen = Signal(int, int)  # row, column
+    centre_wanted = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = ArrayModel()
+        self._is_synchronising = False
+        self.setModel(self._model)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        vertical, horizontal = self.verticalHeader(), self.horizontalHeader()
+        if vertical is not None:
+            vertical.setVisible(False)
+            vertical.setDefaultSectionSize(ROW_HEIGHT)
+            vertical.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        if horizontal is not None:
+            horizontal.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+            horizontal.setSortIndicatorClearable(True)
+            horizontal.setMinimumSectionSize(24)
+        self.setSortingEnabled(True)
+        self.doubleClicked.connect(self._on_double_click)
+        selection = self.selectionModel()
+        if selection is not None:
+            selection.currentChanged.connect(self._on_current)
+
+    def show_rows(self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None) -> None:
+        """Show other rows; what was selected is so no more."""
+        titles = [column.title for column in self._model.columns]
+        self._is_synchronising = True
+        try:
+            if [column.title for column in columns] != titles:
+                self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
+            self._model.show(columns, chosen)
+        finally:
+            self._is_synchronising = False
+        for number, column in enumerate(columns):
+            if [column.title for column in columns] != titles:
+                self.setColumnWidth(number, column.width)
+
+    def rows(self) -> list[int]:
+        """Give the rows in the order in which they are shown."""
+        return [int(row) for row in self._model.order]
+
+    def texts(self) -> list[list[str]]:
+        """Give what the cells say, row by row."""
+        columns = self._model.columns
+        return [[c.text(c.values[row]) for c in columns] for row in self._model.order]
+
+    def titles(self) -> list[str]:
+        """Give the headings."""
+        return [column.title for column in self._model.columns]
+
+    def selected(self) -> int | None:
+        """Give the selected row."""
+        index = self.currentIndex()
+        return int(self._model.order[index.row()]) if index.isValid() else None
+
+    def select(self, row: int | None) -> None:
+        """Select a row and scroll to it; one that is not listed deselects."""
+        places = [] if row is None else np.flatnonzero(self._model.order == row).tolist()
+        selection = self.selectionModel()
+        self._is_synchronising = True
+        try:
+            if not places or selection is None:
+                self.clearSelection()
+                self.setCurrentIndex(QModelIndex())
+                return
+            index = self._model.index(places[0], max(self.currentIndex().column(), 0))
+            flags = QItemSelectionModel.SelectionFlag
+            selection.setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
+            self.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
+        finally:
+            self._is_synchronising = False
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
+        """Centre on Space; letters go to the desk instead of searching the table."""
+        row = self.selected()
+        if event is not None and event.key() == Qt.Key.Key_Space and row is not None:
+            self.centre_wanted.emit(row)
+        elif event is not None and is_desk_key(event):
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        if current.isValid() and not self._is_synchronising:
+            self.row_chosen.emit(int(self._model.order[current.row()]), current.column())
+
+    def _on_double_click(self, index: QModelIndex) -> None:
+        self.centre_wanted.emit(int(self._model.order[index.row()]))

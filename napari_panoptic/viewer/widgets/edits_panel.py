@@ -1,0 +1,669 @@
+"""Editing: switched on and off, what it did to the figures, saved or discarded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from napari.utils.notifications import show_error, show_info
+from psygnal import Signal
+from qtpy.compat import isalive
+from qtpy.QtCore import QEvent, QObject, QSignalBlocker, Qt, QTimer
+from qtpy.QtGui import QShowEvent
+from qtpy.QtWidgets import (
+    QComboBox,
+    QDockWidget,
+    QFileDialog,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QMainWindow,
+    QMessageBox,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+from superqt.utils import create_worker
+
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.saving import Objects, files_of, write_objects
+from napari_panoptic.session import EditedEvaluation
+from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
+from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
+from napari_panoptic.viewer.keys import Shortcut
+from napari_panoptic.viewer.live_edits import Copied, LiveEdits
+from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
+
+FOLLOW_MS = 60
+"""How long after an edit the comparison follows."""
+AS_SELECTED = "as the selected object"
+NOTHING_EDITED = (
+    "Nothing is edited here. Press Edit, choose the brush (2) or the eraser (1), and paint on the "
+    "image: every figure follows. Files are never changed; what you draw is a working copy."
+)
+NO_REGION = "Nothing can be edited: open a cohort and choose a region with an annotation."
+FORMATS = {
+    "Label image with a table of classes (*.tif)": ".tif",
+    "GeoJSON, opens in QuPath (*.geojson)": ".geojson",
+    "ImageScope XML (*.xml)": ".xml",
+}
+_FIGURES = (
+    ("pq", "PQ"),
+    ("sq", "SQ"),
+    ("dq", "DQ"),
+    ("detection_precision", "Precision"),
+    ("detection_recall", "Recall"),
+    ("detection_f1", "F1"),
+    ("detection_accuracy", "Accuracy"),
+    ("balanced_accuracy", "Balanced"),
+    ("mean_iou", "Mean IoU"),
+    ("mean_hausdorff_px", "Mean HD px"),
+)
+_LENGTHS = ("mean_hausdorff_px",)
+_LAYER_CONTROLS = "layer controls"
+
+
+class EditsPanel(QScrollArea):
+    """The controls of editing; knows nothing of what they do."""
+
+    edit_toggled = Signal(bool)
+    shapes_toggled = Signal(bool)
+    side_chosen = Signal(Side)
+    new_object_wanted = Signal()
+    new_class_chosen = Signal(object)  # str | None
+    class_chosen = Signal(str)
+    undo_wanted = Signal()
+    redo_wanted = Signal()
+    save_wanted = Signal()
+    discard_wanted = Signal()
+    shown = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.edit = _button("Edit", "Let the objects be painted on (Shift+U).", checkable=True)
+        self.side = _menu("Whose objects the brush paints: the annotation's or the team's.")
+        self.new_object = _button(
+            "New object", "Take the brush and paint an object that is not there yet."
+        )
+        self.new_class = _menu("The class that newly painted objects get.")
+        self.object_class = _menu("The class of the selected object; choose another to change it.")
+        self.undo = _button("Undo", "Take the last stroke back (Ctrl+Z).")
+        self.redo = _button("Redo", "Do it again (Ctrl+Shift+Z).")
+        self.shapes = _button(
+            "Ambiguous areas as shapes",
+            "Draw, move and delete the areas that the annotation excludes; figures follow.",
+            checkable=True,
+        )
+        self.state = QLabel(NO_REGION)
+        self.state.setWordWrap(True)
+        self.state.setToolTip(
+            "A working copy is what you drew; the files are as they were until you save elsewhere."
+        )
+        self.differences = FigureTable()
+        self.save = _button("Save as…", "Write what you drew to a file of your choice.")
+        self.discard = _button("Discard…", "Go back to what the files of this region say.")
+        self._lay_out()
+        self._connect()
+
+    def show_difference(self, before: Evaluation | None, now: Evaluation | None) -> None:
+        """Show every figure of the files beside that of the working copy."""
+        both = before is not None and now is not None
+        self.differences.setVisible(both)
+        if before is None or now is None:
+            return
+        header = [
+            Cell("", "Figures of this region and team."),
+            Cell("files", "What the files say."),
+            Cell("edited", "What the working copy says."),
+            Cell("difference", "Edited minus files."),
+        ]
+        rows = []
+        for name, title in _FIGURES:
+            old, new = float(before.metrics[name]), float(now.metrics[name])
+            texts = [_text(name, value) for value in (old, new)]
+            rows.append(
+                [
+                    Cell(title, FIGURE_MEANINGS[name]),
+                    *(
+                        Cell(text, _why(value))
+                        for text, value in zip(texts, (old, new), strict=True)
+                    ),
+                    Cell(signed(name, old, new), f"{new - old:+.6f}", bold=texts[0] != texts[1]),
+                ]
+            )
+        for name, old_count, new_count in _counts(before, now):
+            change = Cell(signed_count(new_count - old_count), bold=old_count != new_count)
+            rows.append(
+                [
+                    Cell(name, f"Number of {name}."),
+                    Cell(styles.count_text(old_count)),
+                    Cell(styles.count_text(new_count)),
+                    change,
+                ]
+            )
+        self.differences.fill(header, rows)
+
+    def showEvent(self, event: QShowEvent | None) -> None:  # noqa: N802
+        """Be up to date when the panel comes to the front."""
+        super().showEvent(event)
+        self.shown.emit()
+
+    def _lay_out(self) -> None:
+        content = QWidget()
+        layout = QVBoxLayout(content)
+        layout.setContentsMargins(4, 4, 4, 2)
+        layout.setSpacing(4)
+        first, second = QHBoxLayout(), QHBoxLayout()
+        for widget in (self.edit, self.side, self.new_object):
+            first.addWidget(widget)
+        for widget in (self.undo, self.redo, self.shapes):
+            second.addWidget(widget)
+        second.addStretch(1)
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(6)
+        for line, (text, field) in enumerate(
+            (("New objects", self.new_class), ("Selected object", self.object_class))
+        ):
+            label = QLabel(text)
+            label.setToolTip(field.toolTip())
+            grid.addWidget(label, line, 0)
+            grid.addWidget(field, line, 1)
+        grid.setColumnStretch(1, 1)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.save)
+        buttons.addWidget(self.discard)
+        buttons.addStretch(1)
+        for part in (first, grid, second):
+            layout.addLayout(part)
+        layout.addWidget(separator())
+        layout.addWidget(self.state)
+        layout.addLayout(buttons)
+        layout.addWidget(self.differences)
+        layout.addStretch(1)
+        self.setWidget(content)
+
+    def _connect(self) -> None:
+        self.edit.toggled.connect(lambda on: self.edit_toggled.emit(on))
+        self.shapes.toggled.connect(lambda on: self.shapes_toggled.emit(on))
+        self.side.activated.connect(lambda at: self.side_chosen.emit(self.side.itemData(at)))
+        self.new_class.activated.connect(
+            lambda at: self.new_class_chosen.emit(self.new_class.itemData(at))
+        )
+        self.object_class.activated.connect(
+            lambda at: self.class_chosen.emit(self.object_class.itemText(at))
+        )
+        for button, signal in (
+            (self.new_object, self.new_object_wanted),
+            (self.undo, self.undo_wanted),
+            (self.redo, self.redo_wanted),
+            (self.save, self.save_wanted),
+            (self.discard, self.discard_wanted),
+        ):
+            button.clicked.connect(lambda _=False, s=signal: s.emit())
+
+
+class EditsPart(DeskPart):
+    """Joins the panel, the layers and the session's working copies."""
+
+    title = "Edits"
+    key = "u"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel = EditsPanel()
+        self.edits: LiveEdits | None = None
+        self.shapes: AmbiguousShapes | None = None
+        self._guard: _CloseGuard | None = None
+        self._workers: set[Any] = set()
+        self._later = QTimer()
+        self._later.setSingleShot(True)
+        self._later.setInterval(FOLLOW_MS)
+        self._later.timeout.connect(self.refresh)
+
+    @property
+    def widget(self) -> EditsPanel:
+        """The panel."""
+        return self._panel
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is still to be compared or saved."""
+        waits = self.edits is not None and self.edits.is_busy
+        draws = self.shapes is not None and self.shapes.is_busy
+        return waits or draws or self._later.isActive() or bool(self._workers)
+
+    def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
+        """Give the key that switches editing on and off."""
+        return ((Shortcut("Shift-u", "switch editing on or off"), self.toggle),)
+
+    def connections(self, around: Surroundings) -> Connections:
+        """List what is listened to."""
+        session, panel = around.session, self._panel
+        return [
+            (session.region_changed, self._on_region),
+            (session.team_changed, self._on_team),
+            (session.selection_changed, self._on_selection),
+            (session.edited, self._on_edited),
+            (panel.edit_toggled, self._on_edit),
+            (panel.shapes_toggled, self._on_shapes),
+            (panel.side_chosen, self._on_side),
+            (panel.new_object_wanted, self._on_new_object),
+            (panel.new_class_chosen, self._on_new_class),
+            (panel.class_chosen, self._on_class),
+            (panel.undo_wanted, self._on_undo),
+            (panel.redo_wanted, self._on_redo),
+            (panel.save_wanted, self.save_as),
+            (panel.discard_wanted, self.discard),
+            (panel.shown, self.refresh),
+        ]
+
+    def attach(self, around: Surroundings) -> None:
+        """Watch the layers of a cohort."""
+        self.edits = LiveEdits(around)
+        self.shapes = AmbiguousShapes(around, self.edits)
+        self.edits.changed.connect(self._refresh_later)
+        self.shapes.changed.connect(self._refresh_later)
+        around.viewer.layers.selection.events.active.connect(self._refresh_later)
+        window = getattr(around.viewer.window, "_qt_window", None)
+        if isinstance(window, QMainWindow):
+            self._guard = _CloseGuard(window, self.may_leave)
+        super().attach(around)
+        self.edits.watch()
+
+    def detach(self) -> None:
+        """Let go of the layers."""
+        around = self.around
+        if self._guard is not None:
+            self._guard.release()
+            self._guard = None
+        if around is not None:
+            around.viewer.layers.selection.events.active.disconnect(self._refresh_later)
+        if self.shapes is not None:
+            self.shapes.close()
+        if self.edits is not None:
+            self.edits.close()
+        self.edits = self.shapes = None
+        super().detach()
+
+    def may_leave(self) -> bool:
+        """Ask before edits that are not saved are lost; True where they may be."""
+        if self.edits is None or not self.edits.unsaved:
+            return True
+        lines = [f"{copied.region}: {copied.words}" for copied in self.edits.unsaved]
+        more = f"\n… and {len(lines) - 8} more" if len(lines) > 8 else ""
+        box = QMessageBox(self._panel.window())
+        box.setIcon(QMessageBox.Icon.Warning)
+        box.setWindowTitle("Edits are not saved")
+        box.setText("These edits are not saved and will be lost:\n" + "\n".join(lines[:8]) + more)
+        leave = box.addButton("Leave without saving", QMessageBox.ButtonRole.DestructiveRole)
+        stay = box.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
+        box.setDefaultButton(stay)
+        box.exec()
+        return box.clickedButton() is leave
+
+    def refresh(self) -> None:
+        """Show what is edited, and what it did."""
+        around, edits, panel = self.around, self.edits, self._panel
+        if around is None or edits is None:
+            return  # a timer ran out after the cohort was left
+        self._later.stop()
+        session = around.session
+        evaluation = session.evaluation
+        with QSignalBlocker(panel.edit), QSignalBlocker(panel.shapes):
+            panel.edit.setChecked(edits.is_on)
+            panel.shapes.setChecked(self.shapes is not None and self.shapes.is_on)
+        for button in (panel.edit, panel.shapes):
+            button.setEnabled(evaluation is not None)
+        for button in (panel.new_object, panel.undo, panel.redo):
+            button.setEnabled(edits.is_on)
+        panel.side.setEnabled(edits.is_on)
+        self._fill_menus()
+        if not panel.isVisible():
+            return  # shown when the panel comes to the front
+        copies = self._copies_here()
+        panel.save.setEnabled(evaluation is not None)
+        panel.discard.setEnabled(bool(copies))
+        panel.state.setText(self._state_text(copies))
+        loaded = session.loaded
+        known = loaded is not None and loaded.settings == session.settings and copies
+        before = loaded.evaluations.get(session.team or "") if loaded and known else None
+        panel.show_difference(before, evaluation)
+
+    def save_as(self) -> None:
+        """Ask for a place, and write the side that is edited there."""
+        side = self._side_to_save()
+        if side is None or self.edits is None or self.around is None:
+            return
+        objects = self.edits.objects_to_save(side)
+        name = f"{objects.region}_{objects.team or 'annotation'}_edited"
+        path, chosen = QFileDialog.getSaveFileName(
+            self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(FORMATS)
+        )
+        if path:
+            target = Path(path)
+            if target.suffix.lower() not in FORMATS.values() and chosen in FORMATS:
+                target = target.with_name(target.name + FORMATS[chosen])
+            self.save_to(target, objects)
+
+    def save_to(self, path: Path, objects: Objects) -> None:
+        """Write objects in the background, and say when they are saved."""
+        around, edits = self.around, self.edits
+        if around is None or edits is None:
+            return
+        if path.resolve() in files_of(around.session.cohort):
+            show_error(f"{path.name} is a file of the cohort, which stays as it is: choose another")
+            return
+        team = objects.team or None
+        saved = [Copied(objects.region, objects.side, team)]
+        if objects.side is Side.REFERENCE:
+            saved.append(Copied(objects.region, None))
+        before = edits.revision
+        worker = create_worker(_write, path, objects, _start_thread=False)
+
+        def take(answer: tuple[tuple[Path, ...], str]) -> None:
+            written, problem = answer
+            if problem:
+                show_error(problem)
+                return
+            show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
+            if self.edits is edits:
+                edits.note_saved(at for at in saved if edits.last_change(at) <= before)
+
+        def end() -> None:
+            self._workers.discard(worker)
+            if self.around is not None:
+                self.refresh()
+
+        worker.returned.connect(take)
+        worker.finished.connect(end)
+        self._workers.add(worker)
+        self._panel.state.setText(f"Saving {path.name}…")
+        worker.start()
+
+    def discard(self) -> None:
+        """Ask, and go back to the files."""
+        if self.edits is None or not (copies := self._copies_here()):
+            return
+        words = " and ".join(copied.words for copied in copies)
+        answer = QMessageBox.question(
+            self._panel,
+            "Discard edits",
+            f"Discard what was drawn in this region ({words})? This cannot be undone.",
+        )
+        if answer == QMessageBox.StandardButton.Yes:
+            self.edits.discard()
+
+    def _side_to_save(self) -> Side | None:
+        """Tell which side is meant: the active layer's, else the one that was edited."""
+        if self.edits is None or self.around is None:
+            return None
+        copies = self._copies_here()
+        edited = [copied.side or Side.REFERENCE for copied in copies]
+        session = self.around.session
+        mine = [c.side or Side.REFERENCE for c in copies if c.team in (None, session.team)]
+        active = self.edits.active_side
+        if active is not None and (active in mine or not edited):
+            return active
+        return mine[0] if mine else self._panel.side.currentData()
+
+    def _copies_here(self) -> list[Copied]:
+        """List the working copies of the region that is shown."""
+        if self.around is None or self.around.session.snapshot is None:
+            return []
+        session, snapshot = self.around.session, self.around.session.snapshot
+        name = snapshot.region.name
+        found = [Copied(name, Side.REFERENCE)] if session.is_edited(Side.REFERENCE) else []
+        found += [
+            Copied(name, Side.PREDICTION, team)
+            for team in snapshot.predictions
+            if session.is_edited(Side.PREDICTION, team)
+        ]
+        is_redrawn = session.copies.is_ambiguous_edited(name)
+        return [*found, Copied(name, None)] if is_redrawn else found
+
+    def _state_text(self, copies: list[Copied]) -> str:
+        if self.around is None or self.around.session.evaluation is None:
+            return NO_REGION
+        if not copies or self.edits is None:
+            return NOTHING_EDITED
+        unsaved = set(self.edits.unsaved)
+        lines = [f"{c.words} ({'not saved' if c in unsaved else 'saved'})" for c in copies]
+        elsewhere = len({c.region for c in unsaved} - {copies[0].region})
+        more = f" Not saved in {elsewhere} other region(s) either." if elsewhere else ""
+        return f"✎ Working copies: {', '.join(lines)}. The files are as they were.{more}"
+
+    def _fill_menus(self) -> None:
+        if self.around is None or self.edits is None:
+            return
+        session, panel = self.around.session, self._panel
+        names = list(session.cohort.scheme.names)
+        _offer(panel.side, {"annotation": Side.REFERENCE, str(session.team): Side.PREDICTION})
+        automatic = f"{AS_SELECTED}: {self.edits.new_class()}"
+        _offer(panel.new_class, {automatic: None, **{name: name for name in names}})
+        _offer(panel.object_class, {name: name for name in names})
+        _choose(panel.new_class, self.edits.chosen_class)
+        if (active := self.edits.active_side) is not None:
+            _choose(panel.side, active)
+        chosen, evaluation = session.selection, session.evaluation
+        panel.object_class.setEnabled(chosen is not None)
+        with QSignalBlocker(panel.object_class):
+            if chosen is None or evaluation is None:
+                panel.object_class.setCurrentIndex(-1)
+            else:
+                own = evaluation.outcomes.side(chosen.side)
+                panel.object_class.setCurrentIndex(int(own.class_index[chosen.row]) - 1)
+
+    def _refresh_later(self, _event: Any = None) -> None:
+        if not self._later.isActive():
+            self._later.start()
+
+    def _on_region(self, _snapshot: Any) -> None:
+        if self.edits is not None and self.shapes is not None:
+            self.edits.watch()
+            self.shapes.show_region()
+            if self.edits.is_on:
+                self.edits.activate(self._panel.side.currentData() or Side.PREDICTION)
+        self._refresh_later()
+
+    def _on_team(self, _name: str) -> None:
+        if self.edits is not None:
+            active = self.edits.active_side
+            self.edits.watch()
+            if self.edits.is_on:
+                self.edits.activate(active or Side.PREDICTION)
+        self._refresh_later()
+
+    def _on_selection(self, _selection: Any) -> None:
+        if self.edits is not None:
+            self.edits.follow_selection()
+        self._refresh_later()
+
+    def _on_edited(self, result: EditedEvaluation) -> None:
+        if self.edits is None or self.shapes is None or self.around is None:
+            return
+        self.edits.on_edited(result)
+        if result.edit is None and not self.shapes.is_on:
+            snapshot = self.around.session.snapshot
+            self.around.link.scene.show_ambiguous(None if snapshot is None else snapshot.ambiguous)
+        self._refresh_later()
+
+    def _on_edit(self, on: bool) -> None:
+        if self.edits is None:
+            return
+        side = self._panel.side.currentData() or Side.PREDICTION
+        if self.edits.set_on(on, side) and on:
+            _raise_layer_controls(self._panel.window())
+        self.refresh()
+
+    def toggle(self) -> None:
+        """Switch editing on or off."""
+        if self.edits is not None:
+            self._on_edit(not self.edits.is_on)
+
+    def _on_shapes(self, on: bool) -> None:
+        if self.shapes is not None:
+            self.shapes.set_on(on)
+            if self.shapes.is_on:
+                _raise_layer_controls(self._panel.window())
+        self.refresh()
+
+    def _on_side(self, side: Side) -> None:
+        if self.edits is not None:
+            self.edits.activate(side)
+
+    def _on_new_object(self) -> None:
+        if self.edits is not None:
+            self.edits.activate(self._panel.side.currentData())
+            self.edits.start_new_object()
+
+    def _on_new_class(self, name: str | None) -> None:
+        if self.edits is not None:
+            self.edits.chosen_class = name
+
+    def _on_class(self, name: str) -> None:
+        if self.edits is not None:
+            self.edits.set_class(name)
+
+    def _on_undo(self) -> None:
+        if self.edits is not None:
+            self.edits.undo()
+
+    def _on_redo(self) -> None:
+        if self.edits is not None:
+            self.edits.undo(redo=True)
+
+
+class _CloseGuard(QObject):
+    """Asks before a window closes.
+
+    Parameters
+    ----------
+    window
+        The window.
+    may_close
+        Asks; False keeps the window open.
+    """
+
+    def __init__(self, window: QMainWindow, may_close: Callable[[], bool]) -> None:
+        super().__init__()
+        self._window = window
+        self._may_close = may_close
+        window.installEventFilter(self)
+
+    def release(self) -> None:
+        """Ask no more."""
+        if isalive(self._window):  # type: ignore[no-untyped-call]
+            self._window.removeEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Swallow the closing of the window where somebody wants to stay."""
+        is_closing = event is not None and event.type() == QEvent.Type.Close
+        if is_closing and watched is self._window and not self._may_close():
+            event.ignore()  # type: ignore[union-attr]
+            return True
+        return False
+
+
+def signed(name: str, before: float, now: float) -> str:
+    """Write how a figure changed, with its sign; an en dash where one is undefined."""
+    change = now - before
+    if math.isnan(change):
+        return styles.UNDEFINED
+    text = _text(name, abs(change))
+    # A change too small for the decimals still tells its direction.
+    return text if not change else ("+" if change > 0 else "−") + text
+
+
+def signed_count(change: int) -> str:
+    """Write how a count changed, with its sign."""
+    text = styles.count_text(abs(change))
+    return text if not change else ("+" if change > 0 else "−") + text
+
+
+def _text(name: str, value: float) -> str:
+    return styles.decimal_text(value) if name in _LENGTHS else styles.ratio_text(value)
+
+
+def _why(value: float) -> str:
+    return "Undefined: there is nothing to measure." if math.isnan(value) else ""
+
+
+def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
+    rows = []
+    for title, side in (
+        ("annotated objects", Side.REFERENCE),
+        ("predicted objects", Side.PREDICTION),
+    ):
+        rows.append((title, len(before.outcomes.side(side)), len(now.outcomes.side(side))))
+    for status in styles.STATUS_WORDS:
+        side = Side.PREDICTION if status.value == "FP" else Side.REFERENCE
+        old, new = (e.outcomes.side(side).count(status) for e in (before, now))
+        rows.append((styles.STATUS_WORDS[status], old, new))
+    return rows
+
+
+def _write(path: Path, objects: Objects) -> tuple[tuple[Path, ...], str]:
+    """Write in a worker; give the files, and what went wrong."""
+    try:
+        return write_objects(path, objects), ""
+    except PanopticError as error:
+        return (), str(error)
+
+
+def _button(text: str, tooltip: str, *, checkable: bool = False) -> QPushButton:
+    button = QPushButton(text)
+    button.setToolTip(tooltip)
+    button.setCheckable(checkable)
+    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the image
+    return button
+
+
+def _menu(tooltip: str) -> QComboBox:
+    menu = QComboBox()
+    menu.setToolTip(tooltip)
+    menu.setStyleSheet(COMPACT_COMBO)
+    menu.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    menu.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    menu.setMinimumContentsLength(6)
+    menu.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+    return menu
+
+
+def _offer(menu: QComboBox, choices: dict[str, Any]) -> None:
+    """Offer choices; what was chosen stays chosen."""
+    if [menu.itemText(at) for at in range(menu.count())] == list(choices):
+        return
+    before = menu.currentIndex()
+    with QSignalBlocker(menu):
+        menu.clear()
+        for text, value in choices.items():
+            menu.addItem(text, value)
+        menu.setCurrentIndex(min(before, menu.count() - 1) if before >= 0 else menu.count() - 1)
+
+
+def _choose(menu: QComboBox, value: Any) -> None:
+    places = [at for at in range(menu.count()) if menu.itemData(at) == value]
+    if places:
+        with QSignalBlocker(menu):
+            menu.setCurrentIndex(places[0])
+
+
+def _raise_layer_controls(window: QWidget | None) -> None:
+    """Show napari's brushes and pens."""
+    docks = [] if window is None else window.findChildren(QDockWidget)
+    dock = next((at for at in docks if at.objectName() == _LAYER_CONTROLS), None)
+    if dock is not None:
+        dock.show()
+        dock.raise_()

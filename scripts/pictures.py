@@ -1,0 +1,81 @@
+"""Take the pictures of docs/ in a real window on the sample cohort.
+
+Run on a virtual screen:
+
+    xvfb-run -a -s "-screen 0 1600x1000x24" .venv/bin/python scripts/pictures.py
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import napari
+import numpy as np
+from PIL import Image
+from qtpy.QtWidgets import QApplication
+
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.sample import write_sample_cohort
+from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+WINDOW_PX = (1600, 1000)
+PICTURE_PX = (1200, 750)
+QUALITY = 82
+PATIENCE_S = 60.0
+
+
+def settle(desk: Desk, *, at_least_s: float = 0.8) -> None:
+    """Let the window work until everything asked for is shown."""
+    start = time.monotonic()
+    while time.monotonic() - start < PATIENCE_S:
+        QApplication.processEvents()
+        time.sleep(0.01)
+        if desk.is_settled and time.monotonic() - start > at_least_s:
+            return
+    raise TimeoutError("the desk did not settle")
+
+
+def save(viewer: napari.Viewer, name: str) -> None:
+    """Save the window small enough for a repository."""
+    shot = viewer.screenshot(canvas_only=False, flash=False)
+    picture = Image.fromarray(np.ascontiguousarray(shot[..., :3]))
+    picture = picture.resize(PICTURE_PX, Image.Resampling.LANCZOS)
+    path = DOCS / f"{name}.jpg"
+    picture.save(path, quality=QUALITY, optimize=True, subsampling=0)
+    print(f"{path.name}: {path.stat().st_size // 1024} KiB")
+
+
+def take(desk: Desk, viewer: napari.Viewer) -> None:
+    """Take one picture of the desk, and one of each panel beside the object table."""
+    save(viewer, "desk")
+    for part in desk.parts:
+        desk.raise_part(part)
+        settle(desk)
+        save(viewer, f"desk-{part.title.lower()}")
+
+
+def in_window(action: Callable[[Desk, napari.Viewer], None]) -> None:
+    """Open the sample cohort in a window and do something with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        cohort = open_cohort(write_sample_cohort(Path(folder) / "sample"))
+        viewer = napari.Viewer()
+        try:
+            viewer.window.resize(*WINDOW_PX)
+            desk = desk_of(viewer)
+            desk.show_cohort(cohort, region="Sample-B_1")
+            settle(desk, at_least_s=2.0)
+            desk.session.set_team("over-splitter") if desk.session else None
+            settle(desk)
+            action(desk, viewer)
+        finally:
+            viewer.close()
+
+
+if __name__ == "__main__":
+    in_window(take)
+    sys.exit(0)

@@ -1,0 +1,666 @@
+"""Editing in a real window, with real mouse and keys: figures and colours follow."""
+
+from unittest.mock import patch
+
+import napari
+import numpy as np
+import pytest
+from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
+from qtpy.QtGui import QMouseEvent
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QFileDialog, QMessageBox
+
+from napari_panoptic.evaluation.evaluate import evaluate
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.viewer import recolour, styles
+from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
+from napari_panoptic.viewer.edits import LayerValues
+from napari_panoptic.viewer.styles import Look
+from napari_panoptic.viewer.widgets import desk as desk_module
+from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from tests.viewer.finding import FIRST, SECOND, on_canvas, row_of_status
+
+LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
+
+
+@pytest.fixture(scope="module")
+def open_desk(qapp, cohort, wait_until, napari_application):  # noqa: ARG001
+    """Open the sample cohort on a desk whose only further panel is that for edits."""
+    with patch.object(desk_module, "PARTS", (EditsPart,)):
+        viewer = napari.Viewer()
+        viewer.window.resize(1280, 800)
+        desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    wait_until(lambda: desk.is_settled)
+    yield desk
+    desk.close()
+    wait_until(lambda: desk.is_settled)
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    qapp.processEvents()
+
+
+@pytest.fixture
+def desk(open_desk, wait_until):
+    """Give the desk with nothing edited, and editing switched on."""
+    desk, session = open_desk, open_desk.session
+    desk.link._set_look(Look())
+    session.set_team("careful")
+    session.select(None)
+    if session.snapshot.region.name != FIRST or session.settings != session.protocol:
+        desk.link._request(region=FIRST, settings=session.protocol)
+    wait_until(lambda: desk.is_settled)
+    part = part_of(desk)
+    part.edits.discard()
+    part.edits.chosen_class = None
+    part.edits.note_saved(part.edits.unsaved)
+    desk.raise_part(part)
+    desk.link.scene.fit()
+    part.edits.set_on(True)
+    yield desk
+    part.shapes.set_on(False)
+    part.edits.set_on(False)
+    wait_until(lambda: desk.is_settled)
+    part.edits.discard()
+    part.edits.note_saved(part.edits.unsaved)
+
+
+@pytest.fixture
+def viewer(desk):
+    return desk._viewer
+
+
+@pytest.fixture
+def canvas(viewer):
+    return viewer.window._qt_viewer.canvas.native
+
+
+@pytest.fixture
+def layer(desk):
+    return layer_of(desk, Side.PREDICTION)
+
+
+@pytest.fixture
+def follows(desk, wait_until):
+    """Give a function that checks that everything shown equals a full recomputation."""
+
+    def check():
+        wait_until(lambda: desk.is_settled)
+        session = desk.session
+        snapshot = session.snapshot
+        sides = {side: fresh(session.edited_labels(side)) for side in Side}
+        pair = LabelPair(
+            sides[Side.REFERENCE], sides[Side.PREDICTION], snapshot.ambiguous, snapshot.mpp
+        )
+        expected = evaluate(pair, session.settings)
+        assert session.evaluation.objects.equals(expected.objects)
+        assert desk.panels.metrics.figure("pq") == styles.ratio_text(expected.metrics.pq)
+        assert len(desk.panels.objects.model.rows) == len(expected.objects)
+        for side in Side:
+            check_layer(desk, side, sides[side], expected.outcomes.side(side))
+
+    return check
+
+
+def part_of(desk):
+    return next(part for part in desk.parts if isinstance(part, EditsPart))
+
+
+def layer_of(desk, side):
+    return desk.link.scene.object_layer(side, desk.session.team)[0]
+
+
+def fresh(labels):
+    names = dict(zip(labels.ids.tolist(), labels.class_names_of_objects(), strict=True))
+    return LabelImage.from_array(labels.id_image(), names, labels.class_names)
+
+
+def check_layer(desk, side, labels, outcomes):
+    """A layer shows the copy pixel by pixel, every object in the colour of its status."""
+    layer, values = desk.link.scene.object_layer(side, desk.session.team)
+    np.testing.assert_array_equal(values.ids(np.asarray(layer.data)), labels.id_image())
+    table = styles.status_colour_table()
+    for id_, status in zip(outcomes.ids.tolist(), outcomes.status.tolist(), strict=True):
+        np.testing.assert_allclose(layer.get_color(values.value(id_)), table[status], atol=1e-6)
+
+
+def drag(canvas, places, *, button=LEFT):
+    QTest.mousePress(canvas, button, pos=places[0])
+    for place in places[1:]:
+        move(canvas, place, button)
+    QTest.mouseRelease(canvas, button, pos=places[-1])
+
+
+def move(canvas, place, buttons=Qt.MouseButton.NoButton):
+    """Move the mouse as slowly as a hand: vispy leaves out moves within 10 ms."""
+    QTest.qWait(12)
+    event = QMouseEvent(
+        QEvent.Type.MouseMove,
+        QPointF(place),
+        QPointF(canvas.mapToGlobal(place)),
+        Qt.MouseButton.NoButton,
+        buttons,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    QCoreApplication.sendEvent(canvas, event)
+    QTest.qWait(6)
+
+
+def place_of(desk, y, x):
+    return on_canvas(desk._viewer, y, x, layer="image")
+
+
+def line(desk, start, end, steps=6):
+    ys, xs = (np.linspace(a, b, steps) for a, b in zip(start, end, strict=True))
+    return [place_of(desk, y, x) for y, x in zip(ys, xs, strict=True)]
+
+
+def middle_of(desk, side, row):
+    """Find a pixel of an object."""
+    session = desk.session
+    index = session.snapshot.index_of(side, session.team, row)
+    labels = session.snapshot.reference
+    if side is Side.PREDICTION:
+        labels = session.snapshot.predictions[session.team]
+    places = np.argwhere(labels.index == index)
+    return places[len(places) // 2]
+
+
+def free_place(desk, size=14):
+    """Find the middle of a square where nothing is annotated or predicted."""
+    snapshot = desk.session.snapshot
+    taken = (snapshot.reference.index > 0) | (snapshot.predictions[desk.session.team].index > 0)
+    height, width = taken.shape
+    for y in range(20, height - size - 20, 4):
+        for x in range(20, width - size - 20, 4):
+            if not taken[y : y + size, x : x + size].any():
+                return y + size // 2, x + size // 2
+    raise AssertionError("no free place")
+
+
+def press(canvas, key, modifier=Qt.KeyboardModifier.NoModifier):
+    QTest.keyClick(canvas, key, modifier)
+
+
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+class TestStrokes:
+    def test_a_new_object_is_painted_counted_and_undone(self, desk, layer, canvas, follows):
+        before = desk.session.evaluation.objects
+        y, x = free_place(desk)
+        part_of(desk).edits.start_new_object()
+        layer.brush_size = 5
+        drag(canvas, line(desk, (y - 3, x - 3), (y + 3, x + 3)))
+        follows()
+        outcomes = desk.session.evaluation.outcomes.prediction
+        row = desk.session.snapshot.row_at(Side.PREDICTION, desk.session.team, y, x)
+        assert outcomes.status[row] == STATUS_CODE[Status.FP]
+        assert "(edited)" in desk.panels.title.title()
+        assert layer.name == "careful (edited)"
+
+        press(canvas, Qt.Key.Key_Z, CTRL)
+        follows()
+        assert desk.session.evaluation.objects.equals(before)
+        press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
+        follows()
+        assert len(desk.session.evaluation.outcomes.prediction) == len(outcomes)
+
+    def test_figures_follow_before_the_button_is_released(self, desk, layer, canvas):
+        row = row_of_status(desk, Side.PREDICTION, Status.TP)
+        y, x = middle_of(desk, Side.PREDICTION, row)
+        layer.mode, layer.brush_size = "erase", 9
+        area = desk.session.evaluation.outcomes.prediction.area_px[row]
+        QTest.mousePress(canvas, LEFT, pos=place_of(desk, y, x))
+        move(canvas, place_of(desk, y + 1, x + 1), LEFT)
+        assert desk.session.evaluation.outcomes.prediction.area_px[row] < area
+        QTest.mouseRelease(canvas, LEFT, pos=place_of(desk, y + 1, x + 1))
+
+    def test_an_erased_object_is_missed(self, desk, layer, canvas, follows):
+        row = row_of_status(desk, Side.REFERENCE, Status.TP)
+        partner = int(desk.session.evaluation.outcomes.reference.partner[row])
+        id_ = int(desk.session.evaluation.outcomes.reference.ids[row])
+        desk.session.select_row(Side.REFERENCE, row)
+        y, x = middle_of(desk, Side.PREDICTION, partner)
+        layer.mode, layer.brush_size = "erase", 60
+        drag(canvas, line(desk, (y - 4, x - 4), (y + 4, x + 4)))
+        follows()
+        reference = desk.session.evaluation.outcomes.reference
+        assert reference.status[reference.row_of(id_)] == STATUS_CODE[Status.FN]
+        assert "FN" in desk.panels.title.selected_text()
+        assert desk.panels.objects.selected() == (Side.REFERENCE, reference.row_of(id_))
+
+    def test_fill_gives_an_object_to_another(self, desk, layer, canvas, follows):
+        row = row_of_status(desk, Side.PREDICTION, Status.TP)
+        layer.mode, layer.selected_label = "fill", 0
+        place = place_of(desk, *middle_of(desk, Side.PREDICTION, row))
+        count = len(desk.session.evaluation.outcomes.prediction)
+        drag(canvas, [place])
+        follows()
+        assert len(desk.session.evaluation.outcomes.prediction) == count - 1
+
+    def test_a_polygon_is_an_object(self, desk, layer, canvas, follows):
+        y, x = free_place(desk, 20)
+        part_of(desk).edits.start_new_object()
+        layer.mode = "polygon"
+        count = len(desk.session.evaluation.outcomes.prediction)
+        for dy, dx in ((-6, -6), (-6, 6), (6, 6), (6, -6)):
+            move(canvas, place_of(desk, y + dy, x + dx))
+            QTest.mouseClick(canvas, LEFT, pos=place_of(desk, y + dy, x + dx))
+        QTest.mouseDClick(canvas, LEFT, pos=place_of(desk, y + 6, x - 6))
+        follows()
+        assert len(desk.session.evaluation.outcomes.prediction) == count + 1
+
+    def encircle(self, desk, canvas, *, closed):
+        y, x = free_place(desk, 24)
+        part_of(desk).edits.start_new_object()
+        layer_of(desk, Side.PREDICTION).brush_size = 1
+        angles = np.linspace(0, 2 * np.pi if closed else np.pi, 24)
+        places = [place_of(desk, y + 8 * np.sin(a), x + 8 * np.cos(a)) for a in angles]
+        QTest.mousePress(canvas, RIGHT, pos=places[0])
+        QTest.mouseRelease(canvas, RIGHT, pos=places[0])
+        for place in places:
+            move(canvas, place)
+        return y, x
+
+    def test_an_object_is_encircled(self, desk, canvas, follows):
+        y, x = self.encircle(desk, canvas, closed=True)
+        follows()
+        row = desk.session.snapshot.row_at(Side.PREDICTION, desk.session.team, y, x)
+        assert row is not None
+
+    def test_escape_in_mid_stroke_takes_it_back(self, desk, canvas, follows):
+        before = desk.session.evaluation.objects
+        self.encircle(desk, canvas, closed=False)
+        assert not desk.session.evaluation.objects.equals(before)
+        press(canvas, Qt.Key.Key_Escape)
+        follows()
+        assert desk.session.evaluation.objects.equals(before)
+
+    def test_the_annotation_is_edited_for_all_teams(self, desk, canvas, follows):
+        part = part_of(desk)
+        part.edits.activate(Side.REFERENCE)
+        layer = layer_of(desk, Side.REFERENCE)
+        row = row_of_status(desk, Side.REFERENCE, Status.TP)
+        id_ = int(desk.session.evaluation.outcomes.reference.ids[row])
+        layer.mode, layer.selected_label = "fill", 0
+        drag(canvas, [place_of(desk, *middle_of(desk, Side.REFERENCE, row))])
+        follows()
+        desk.session.set_team("merger")
+        follows()
+        assert desk.session.evaluation.outcomes.reference.row_of(id_) is None
+        assert layer_of(desk, Side.PREDICTION).editable
+        assert not desk._viewer.layers["careful"].editable
+        y, x = free_place(desk)
+        part.edits.start_new_object()
+        drag(canvas, line(desk, (y - 2, x - 2), (y + 2, x + 2)))
+        follows()
+
+
+class TestOtherWays:
+    def test_a_plugin_sets_pixels(self, desk, layer, follows):
+        layer.data_setitem((np.array([30, 30]), np.array([40, 41])), 3)
+        follows()
+        assert desk.session.is_edited(Side.PREDICTION)
+
+    def test_pixels_are_written_in_place(self, desk, layer, follows):
+        layer.data[20:40, 20:40] = 0
+        layer.refresh()
+        follows()
+        assert not desk.session.edited_labels(Side.PREDICTION).index[20:40, 20:40].any()
+
+    @pytest.mark.parametrize("kind", [np.uint16, np.int32, np.int64])
+    def test_data_are_replaced(self, desk, layer, follows, kind):
+        data = np.array(layer.data, kind)
+        data[:100] = 0
+        layer.data = data
+        follows()
+        assert layer.data.dtype == np.uint16
+        assert not desk.session.edited_labels(Side.PREDICTION).index[:100].any()
+
+    def test_data_of_another_shape_are_refused(self, desk, layer, follows, capture_warnings):
+        layer.data_setitem((np.array([30]), np.array([40])), 3)
+        layer.data = np.zeros((10, 10), np.uint16)
+        follows()
+        assert "must keep its size" in capture_warnings()[0]
+        assert desk.session.is_edited(Side.PREDICTION)
+        assert layer.data.shape == desk.session.snapshot.shape
+
+    def test_numbers_beyond_16_bits_are_refused(self, desk, layer, follows, capture_warnings):
+        layer.data = np.array(layer.data, np.int64) + 70_000
+        follows()
+        assert "at most 65534" in capture_warnings()[0]
+        assert not desk.session.is_edited(Side.PREDICTION)
+
+    def test_the_console_edits_the_session(self, desk, layer, follows):
+        y, x = (at.ravel() for at in np.mgrid[10:20, 10:20])
+        desk.session.edit(Side.PREDICTION, y, x, 9000, classes={9000: "Neutrophil"})
+        follows()
+        values = desk.link.scene.object_layer(Side.PREDICTION, "careful")[1]
+        assert layer.data[12, 12] == values.value(9000)
+
+    def test_a_renamed_layer_is_still_followed(self, desk, layer, canvas, follows):
+        layer.name = "mine"
+        layer.mode, layer.brush_size = "erase", 30
+        row = row_of_status(desk, Side.PREDICTION, Status.TP)
+        drag(canvas, [place_of(desk, *middle_of(desk, Side.PREDICTION, row))])
+        follows()
+        assert desk.session.is_edited(Side.PREDICTION)
+        assert layer.name == "mine"
+        layer.name = "careful (edited)"
+
+    def test_a_deleted_layer_comes_back_with_what_was_drawn(
+        self, desk, viewer, layer, follows, wait_until, capture_warnings
+    ):
+        layer.data_setitem((np.array([30, 30]), np.array([40, 41])), 3)
+        viewer.layers.remove(layer)
+        wait_until(lambda: desk.link.scene.object_layer(Side.PREDICTION, "careful") is not None)
+        follows()
+        assert "nothing is lost" in capture_warnings()[0]
+        again = layer_of(desk, Side.PREDICTION)
+        assert again is not layer
+        assert again.editable
+        assert again.data[30, 40] == 3
+
+
+def random_step(rng, layers):
+    """Do one of the many things that somebody does to a layer."""
+    layer = layers[rng.integers(2)]
+    y, x = (int(rng.integers(20, size - 20)) for size in layer.data.shape)
+    labels = np.unique(layer.data)
+    label = int(rng.choice([0, int(labels[-1]) + 1, *labels[:20]]))
+    step = rng.choice(["paint", "fill", "undo", "redo", "undo", "set", "polygon", "contour"])
+    if step == "paint":
+        layer.brush_size = int(rng.integers(1, 40))
+        layer.paint((y, x), label)
+    elif step == "fill":
+        layer.fill((y, x), label)
+    elif step == "set":
+        layer.data_setitem((np.array([y, y + 1]), np.array([x, x])), label)
+    elif step == "polygon":
+        layer.paint_polygon([[y, x], [y, x + 15], [y + 15, x + 9]], label)
+    elif step == "contour":
+        layer.contour = int(rng.integers(0, 3))
+    else:
+        getattr(layer, step)()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_sequence_of_edits_equals_a_recomputation(desk, follows, seed):
+    rng = np.random.default_rng(seed)
+    layers = [layer_of(desk, side) for side in Side]
+    for _ in range(40):
+        random_step(rng, layers)
+    follows()
+    for layer in layers:
+        for _ in range(40):
+            layer.undo()
+    follows()
+    for side in Side:
+        original = desk.session.loaded.predictions["careful"]
+        if side is Side.REFERENCE:
+            original = desk.session.loaded.reference
+        np.testing.assert_array_equal(
+            desk.session.edited_labels(side).id_image(), original.id_image()
+        )
+
+
+class TestAround:
+    def test_edits_outlive_other_regions_and_settings(self, desk, canvas, follows, wait_until):
+        y, x = free_place(desk)
+        part_of(desk).edits.start_new_object()
+        drag(canvas, line(desk, (y - 3, x), (y + 3, x)))
+        for change in ({"region": SECOND}, {"region": FIRST}):
+            desk.link._request(**change)
+            wait_until(lambda: desk.is_settled)
+            follows()
+        assert desk.session.is_edited(Side.PREDICTION)
+        desk.panels.settings.threshold.setValue(0.7)
+        follows()
+        part_of(desk).edits.start_new_object()
+        drag(canvas, line(desk, (y, x - 3), (y, x + 3)))
+        follows()
+
+    def test_undo_of_another_region_is_forgotten(self, desk, canvas, follows, wait_until):
+        drag_place = free_place(desk)
+        part_of(desk).edits.start_new_object()
+        drag(canvas, line(desk, drag_place, drag_place))
+        desk.link._request(region=SECOND)
+        wait_until(lambda: desk.is_settled)
+        before = desk.session.evaluation.objects
+        press(canvas, Qt.Key.Key_Z, CTRL)
+        follows()
+        assert desk.session.evaluation.objects.equals(before)
+
+    def test_new_objects_get_the_class_asked_for(self, desk, canvas, follows):
+        part = part_of(desk)
+        panel = part.widget
+        panel.new_class.setCurrentIndex(panel.new_class.findData("Macrophage"))
+        panel.new_class.activated.emit(panel.new_class.currentIndex())
+        y, x = free_place(desk)
+        QTest.mouseClick(panel.new_object, LEFT)
+        drag(canvas, line(desk, (y - 3, x), (y + 3, x)))
+        follows()
+        row = desk.session.snapshot.row_at(Side.PREDICTION, desk.session.team, y, x)
+        number = desk.session.evaluation.outcomes.prediction.class_index[row]
+        assert desk.session.cohort.scheme.names[number - 1] == "Macrophage"
+
+    def test_the_selected_object_gets_another_class(self, desk, follows):
+        panel = part_of(desk).widget
+        row = row_of_status(desk, Side.PREDICTION, Status.TP)
+        desk.session.select_row(Side.PREDICTION, row)
+        follows()
+        other = (panel.object_class.currentIndex() + 1) % panel.object_class.count()
+        panel.object_class.setCurrentIndex(other)
+        panel.object_class.activated.emit(other)
+        follows()
+        status = desk.session.evaluation.outcomes.prediction.status[row]
+        assert status == STATUS_CODE[Status.MISCLASSIFIED]
+
+    def test_layers_are_locked_while_editing_is_off(self, desk, viewer, canvas, layer):
+        assert layer.editable
+        press(canvas, Qt.Key.Key_U, SHIFT)
+        assert not part_of(desk).edits.is_on
+        assert not layer.editable
+        press(canvas, Qt.Key.Key_U, SHIFT)
+        assert layer.editable
+        assert viewer.layers.selection.active is layer
+
+    def test_the_panel_shows_what_changed(self, desk, layer, follows):
+        panel = part_of(desk).widget
+        before = desk.session.evaluation.metrics.pq
+        layer.data[:150] = 0
+        layer.refresh()
+        follows()
+        rows = {row[0]: row[1:] for row in panel.differences.texts()}
+        now = desk.session.evaluation.metrics.pq
+        assert rows["PQ"] == [f"{before:.3f}", f"{now:.3f}", f"−{before - now:.3f}"]
+        assert "careful (not saved)" in panel.state.text()
+        with patch.object(
+            QMessageBox, "question", return_value=QMessageBox.StandardButton.Yes
+        ) as asked:
+            QTest.mouseClick(panel.discard, LEFT)
+        assert asked.called
+        follows()
+        assert not desk.session.is_edited(Side.PREDICTION)
+        assert layer.name == "careful"
+        assert not panel.differences.isVisible()
+
+    @pytest.mark.parametrize("ending", [".tif", ".geojson", ".xml"])
+    def test_a_copy_is_saved(self, desk, layer, follows, tmp_path, ending, wait_until):
+        part = part_of(desk)
+        layer.data[:100] = 0
+        layer.refresh()
+        follows()
+        path = tmp_path / f"mine{ending}"
+        with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
+            QTest.mouseClick(part.widget.save, LEFT)
+        wait_until(lambda: not part.is_busy)
+        assert path.stat().st_size > 0
+        assert not part.edits.unsaved
+        assert "careful (saved)" in part.widget.state.text()
+
+    def test_where_nothing_can_be_written_nothing_is_lost(
+        self, desk, layer, follows, tmp_path, wait_until, capture_errors
+    ):
+        part = part_of(desk)
+        layer.data[:100] = 0
+        layer.refresh()
+        follows()
+        part.save_to(tmp_path / "no folder" / "x.tif", part.edits.objects_to_save(Side.PREDICTION))
+        wait_until(lambda: not part.is_busy)
+        assert "cannot be written" in capture_errors()[0]
+        assert part.edits.unsaved
+
+    def test_files_of_the_cohort_are_never_written_over(self, desk, follows, capture_errors):
+        part = part_of(desk)
+        forms = desk.session.cohort.predictions["careful", FIRST]
+        path = next(iter(forms.values())).all_paths[0]
+        content = path.read_bytes()
+        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        follows()
+        assert "stays as it is" in capture_errors()[0]
+        assert path.read_bytes() == content
+
+    @pytest.mark.parametrize("leaves", [False, True])
+    def test_closing_asks_while_edits_are_not_saved(self, desk, viewer, layer, follows, leaves):
+        layer.data[:100] = 0
+        layer.refresh()
+        follows()
+        part = part_of(desk)
+
+        def answer(box):
+            texts = [button.text() for button in box.buttons()]
+            box.buttons()[texts.index("Leave without saving" if leaves else "Stay")].click()
+
+        with patch.object(QMessageBox, "exec", answer):
+            assert part.may_leave() is leaves
+            if not leaves:
+                assert not viewer.window._qt_window.close()
+                assert viewer.window._qt_window.isVisible()
+
+
+class TestAmbiguousAreas:
+    def test_shapes_follow_the_hand(self, desk, viewer, canvas, follows, wait_until):
+        part = part_of(desk)
+        before = desk.session.snapshot.ambiguous
+        evaluation = desk.session.evaluation
+        QTest.mouseClick(part.widget.shapes, LEFT)
+        shapes = part.shapes.layer
+        wait_until(lambda: desk.is_settled)
+        assert desk.session.evaluation is evaluation  # the same pixels
+        assert "ambiguous areas" not in viewer.layers
+
+        shapes.mode = "add_rectangle"
+        drag(canvas, line(desk, (30, 30), (120, 120)))
+        follows()
+        assert desk.session.snapshot.ambiguous[40:110, 40:110].all()
+        assert "ambiguous areas (not saved)" in part.widget.state.text()
+
+        shapes.selected_data = {shapes.nshapes - 1}
+        shapes.remove_selected()
+        follows()
+        after = desk.session.snapshot.ambiguous
+        assert (after is None) == (before is None)
+        assert after is None or np.array_equal(after, before)
+
+        QTest.mouseClick(part.widget.shapes, LEFT)
+        assert shapes not in viewer.layers
+        assert ("ambiguous areas" in viewer.layers) == (before is not None)
+
+
+class TestSliders:
+    def test_the_figures_follow_the_slider_and_end_where_it_stands(
+        self, desk, layer, follows, wait_until
+    ):
+        layer.data[:60] = 0
+        layer.refresh()
+        follows()
+        slider = desk.panels.settings.sliders["iou_threshold"]
+        asked, shown = [], []
+        session = desk.session
+        session.settings_changed.connect(asked.append)
+        session.region_changed.connect(shown.append)
+        slider.setFocus()
+        for _ in range(7):
+            QTest.keyClick(slider, Qt.Key.Key_Right)
+        wait_until(lambda: not desk.link.loader.is_busy)
+        assert [settings.iou_threshold for settings in asked] == pytest.approx(
+            [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85]
+        )
+        # Steps on the way are left out, and no answer comes after a newer one.
+        thresholds = [snapshot.settings.iou_threshold for snapshot in shown]
+        assert len(thresholds) < 7
+        assert thresholds == sorted(thresholds)
+        assert thresholds[-1] == pytest.approx(0.85)
+        session.settings_changed.disconnect(asked.append)
+        session.region_changed.disconnect(shown.append)
+        follows()
+
+    def test_the_radius_follows_its_slider(self, desk, follows, wait_until):
+        panel = desk.panels.settings
+        panel.combo("restoration").setCurrentText("border-dilated")
+        panel.sliders["radius"].setValue(3)
+        wait_until(lambda: desk.is_settled)
+        assert desk.session.snapshot.settings.radius == 3
+        follows()
+
+
+class TestPieces:
+    def test_outlines_of_an_area_fill_to_the_same_pixels(self):
+        mask = np.zeros((30, 40), bool)
+        mask[3:12, 4:20] = True
+        mask[5:8, 6:9] = False
+        mask[20, 20] = mask[25, 30] = mask[25, 31] = True
+        shapes = outlines(mask, mask.shape)
+        np.testing.assert_array_equal(filled(shapes, ["polygon"] * len(shapes), mask.shape), mask)
+
+    def test_lines_have_no_area_and_ellipses_have(self):
+        corners = np.array([[5, 5], [5, 25], [25, 25], [25, 5]])
+        assert filled([corners[:2]], ["line"], (30, 30)) is None
+        round_area = filled([corners], ["ellipse"], (30, 30))
+        assert round_area[15, 15]
+        assert not round_area[6, 6]
+
+    def test_values_stand_for_ids_in_any_order(self):
+        values = LayerValues(np.array([7, 3, 90]))
+        ids = np.array([3, 90, 7, 91, 95])
+        np.testing.assert_array_equal(values.values(ids), [2, 3, 1, 4, 8])
+        np.testing.assert_array_equal(values.ids(values.values(ids)), ids)
+        np.testing.assert_array_equal(values.ids(np.array([0])), [0])
+
+    def test_colours_are_exchanged_on_the_card(self, desk, viewer, layer):
+        # Notices when one of the private names behind the fast way is gone.
+        lut = np.zeros((styles.LUT_LENGTH, 4), np.float32)
+        lut[1:] = (1, 0, 1, 1)
+        assert recolour._exchange_on_card(layer, lut, viewer)
+        fast = viewer.screenshot(canvas_only=True, flash=False)
+        layer.refresh()
+        np.testing.assert_array_equal(fast, viewer.screenshot(canvas_only=True, flash=False))
+        assert (fast[..., :3] == (255, 0, 255)).all(axis=-1).any()
+        desk.link.scene._luts.clear()
+        desk.link.scene._colours.clear()
+
+
+@pytest.fixture
+def capture_warnings():
+    yield from _captured("warning")
+
+
+@pytest.fixture
+def capture_errors():
+    yield from _captured("error")
+
+
+def _captured(severity):
+    from napari.utils.notifications import notification_manager
+
+    start = len(notification_manager.records)
+    with patch.object(notification_manager, "notification_ready", wraps=None):
+        yield lambda: [
+            record.message
+            for record in notification_manager.records[start:]
+            if str(record.severity) == severity
+        ]

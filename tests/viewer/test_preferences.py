@@ -1,0 +1,119 @@
+"""What the desk remembers, in napari's own settings and without them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from napari_panoptic.evaluation.vocabulary import Cause, Status
+from napari_panoptic.review import Verdict
+from napari_panoptic.viewer import glossary
+from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections, key_text
+from napari_panoptic.viewer.object_rows import WorstFirst
+from napari_panoptic.viewer.styles import ColourBy, Display, Look
+
+ROUND_TRIP = """
+import sys
+from pathlib import Path
+from napari_panoptic.viewer.object_rows import WorstFirst
+from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.styles import ColourBy, Display, Look
+here = Path(sys.argv[1])
+if sys.argv[2] == "write":
+    PREFERENCES.look = Look(ColourBy.CLASS, Display.FILL)
+    PREFERENCES.reviewer = "Dr. Ö"
+    PREFERENCES.order = WorstFirst.AREA
+    PREFERENCES.goes_on = False
+    PREFERENCES.last_cohort = here
+    PREFERENCES.choose_review_file(here, here / "mine.sqlite")
+else:
+    assert PREFERENCES.look == Look(ColourBy.CLASS, Display.FILL), PREFERENCES.look
+    assert PREFERENCES.reviewer == "Dr. Ö"
+    assert PREFERENCES.order is WorstFirst.AREA
+    assert PREFERENCES.goes_on is False
+    assert PREFERENCES.last_cohort == here
+    assert PREFERENCES.review_file(here) == here / "mine.sqlite"
+"""
+
+
+def test_the_next_day_everything_is_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setenv("NAPARI_CONFIG", str(tmp_path / "settings.yaml"))
+    for action in ("write", "read"):
+        done = subprocess.run(
+            [sys.executable, "-c", ROUND_TRIP, str(tmp_path), action],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_napari_lets_people_choose_what_the_desk_knows():
+    manifest = yaml.safe_load((Path(__file__).parents[2] / "napari.yaml").read_text("utf-8"))
+    desk = manifest["contributions"]["configurations"]["desk"]["properties"]
+    assert desk["order"]["enum"] == [str(order) for order in WorstFirst]
+    assert desk["colour_by"]["enum"] == [str(choice) for choice in ColourBy]
+    assert set(desk["display"]["enum"]) == {str(choice) for choice in Display} - {"hidden"}
+
+
+def test_hidden_objects_are_not_remembered(preferences):
+    preferences.look = Look(ColourBy.CLASS, Display.HIDDEN)
+    assert preferences.look == Look(ColourBy.CLASS, Display.OUTLINE)
+
+
+def test_values_that_make_no_sense_count_as_unset(preferences):
+    preferences._kept_here[("desk", "display")] = "sideways"
+    preferences._kept_here[("desk", "order")] = "by weight"
+    preferences._kept_here[("review", "files")] = "{not json"
+    preferences._kept_here[("desk", "last_cohort")] = "/not/there"
+    assert preferences.look == Look()
+    assert preferences.order is WorstFirst.IOU
+    assert preferences.review_file(Path()) is None
+    assert preferences.last_cohort is None
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [("n", "N"), ("Shift-n", "Shift+N"), ("Alt-1", "Alt+1"), ("?", "?")]
+)
+def test_keys_are_written_for_people(key, text, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert key_text(key) == text
+
+
+def test_no_key_is_listed_twice():
+    own = (Shortcut("Alt-1", "something"),)
+    listed = [s.key for _, keys in key_sections([("Review", own), ("Empty", ())]) for s in keys]
+    assert len(listed) == len(set(listed))
+    assert {shortcut.key for shortcut in DESK_KEYS} <= set(listed)
+    assert [title for title, _ in key_sections([("Empty", ())])] == ["Desk", "napari"]
+
+
+class TestGlossary:
+    def test_everything_is_defined_in_one_sentence(self):
+        assert set(glossary.STATUS_MEANINGS) == set(Status)
+        assert set(glossary.CAUSE_MEANINGS) == set(Cause)
+        assert set(glossary.VERDICT_MEANINGS) == set(glossary.VERDICT_WORDS) == set(Verdict)
+        assert set(glossary.UNDEFINED_BECAUSE) == set(glossary.FIGURE_MEANINGS)
+        for meanings in (
+            glossary.STATUS_MEANINGS,
+            glossary.CAUSE_MEANINGS,
+            glossary.VERDICT_MEANINGS,
+            glossary.FIGURE_MEANINGS,
+        ):
+            assert all(text.endswith(".") for text in meanings.values() if text)
+
+    def test_the_page_on_figures_knows_every_word(self):
+        page = (Path(__file__).parents[2] / "docs" / "figures.md").read_text(encoding="utf-8")
+        words = [str(status) for status in Status]
+        words += [str(cause) for cause in Cause if cause is not Cause.NONE]
+        words += list(glossary.VERDICT_WORDS.values())
+        missing = [word for word in words if word not in page]
+        missing += [
+            name
+            for name in glossary.FIGURE_MEANINGS
+            if name not in page and f"`_{name.removeprefix('detection_')}`" not in page
+        ]
+        assert missing == []
