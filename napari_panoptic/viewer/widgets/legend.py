@@ -36,7 +36,7 @@ _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
     Side.PREDICTION: (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED),
 }
 _ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
-_ICON_PX, _CHIP_PADDING_PX = 18, 12
+_ICON_PX, _CHIP_PADDING_PX = 18, 7
 _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.REFERENCE: "The annotation, drawn with heavy outlines.",
     Side.PREDICTION: "The team's objects, drawn with thin outlines.",

@@ -143,7 +143,7 @@ class MetricsPanel(QScrollArea):
     def _lay_out(self) -> None:
         body = QWidget()
         outer = QVBoxLayout(body)
-        outer.setContentsMargins(6, 4, 6, 4)
+        outer.setContentsMargins(3, 4, 3, 4)
         outer.addWidget(self._message)
         outer.addWidget(self._content)
         outer.addStretch(1)
@@ -153,7 +153,7 @@ class MetricsPanel(QScrollArea):
         layout.addLayout(self._row(_HEADLINES, large=True))
         layout.addWidget(self._by_class)
         grid = QGridLayout()
-        grid.setHorizontalSpacing(6)
+        grid.setHorizontalSpacing(3)
         grid.setVerticalSpacing(2)
         lines = (
             ("Counts", "How many objects were found, whatever their class.", _COUNTS),
