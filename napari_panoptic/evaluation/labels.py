@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,6 +86,23 @@ class LabelImage:
     def id_image(self) -> NDArray[np.int64]:
         """Give an image (y, x) of ids, 0 for background."""
         return np.concatenate([[0], self.ids])[self.index]
+
+    def tidied(self) -> LabelImage:
+        """Give a copy with ids ascending and without rows that have no pixel.
+
+        Label images from files are so already; those under edit are not.
+        """
+        present = np.flatnonzero(_used(self.index, len(self.ids))) - 1
+        rows = present[np.argsort(self.ids[present], kind="stable")]
+        lookup = np.zeros(len(self.ids) + 1, np.int32)
+        lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
+        return replace(
+            self,
+            index=_looked_up(lookup, self.index),
+            ids=self.ids[rows],
+            class_index=self.class_index[rows],
+            original_ids=self.original_ids[rows],
+        )
 
     @classmethod
     def empty(cls, shape: tuple[int, int], class_names: Sequence[str]) -> LabelImage:

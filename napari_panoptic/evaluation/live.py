@@ -281,9 +281,7 @@ class LiveEvaluation:
 
     def labels(self, side: Side) -> LabelImage:
         """Give a copy of one side as it is now, with the objects that have a pixel."""
-        live = self._sides[side].labels()
-        names = dict(zip(live.ids.tolist(), live.class_names_of_objects().tolist(), strict=True))
-        return LabelImage.from_array(live.id_image(), names, live.class_names)
+        return self._sides[side].labels().tidied()
 
     def table(self) -> OverlapTable:
         """Give the counts as they are now."""

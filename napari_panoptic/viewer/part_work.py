@@ -113,12 +113,7 @@ def _copied(labels: LabelImage) -> LabelImage:
 
 def _settled(pair: LabelPair) -> LabelPair:
     """Leave out objects that have no pixel any more, and sort the others by id."""
-    return replace(pair, reference=_compact(pair.reference), prediction=_compact(pair.prediction))
-
-
-def _compact(labels: LabelImage) -> LabelImage:
-    classes = dict(zip(labels.ids.tolist(), labels.class_names_of_objects().tolist(), strict=True))
-    return LabelImage.from_array(labels.id_image(), classes, labels.class_names)
+    return replace(pair, reference=pair.reference.tidied(), prediction=pair.prediction.tidied())
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,3 +113,19 @@ def test_an_image_of_no_pixels_has_no_figures(shape: tuple[int, int]) -> None:
     result = evaluate_pair(nothing, nothing, reference_classes={}, prediction_classes={})
     assert result.objects.empty
     assert np.isnan(result.metrics.pq)
+
+
+def test_tidying_sorts_ids_and_drops_what_has_no_pixel() -> None:
+    untidy = LabelImage(
+        index=image("3300", "0011"),
+        ids=np.array([9, 5, 4]),
+        class_index=np.array([1, 2, 2], np.int16),
+        original_ids=np.array([9, 5, 4]),
+        class_names=CLASSES,
+    )
+    tidy = untidy.tidied()
+    assert tidy.ids.tolist() == [4, 9]
+    assert tidy.class_names_of_objects().tolist() == ["B", "A"]
+    np.testing.assert_array_equal(tidy.index, image("1100", "0022"))
+    np.testing.assert_array_equal(tidy.id_image(), untidy.id_image())
+    np.testing.assert_array_equal(untidy.index, image("3300", "0011"))
