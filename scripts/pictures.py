@@ -18,14 +18,17 @@ import numpy as np
 from PIL import Image
 from qtpy.QtWidgets import QApplication
 
+from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.widgets.teams_panel import TeamsPart, ViewMode
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WINDOW_PX = (1600, 1000)
 PICTURE_PX = (1200, 750)
-QUALITY = 82
+QUALITY = 70
 PATIENCE_S = 60.0
 
 
@@ -52,11 +55,23 @@ def save(viewer: napari.Viewer, name: str) -> None:
 
 def take(desk: Desk, viewer: napari.Viewer) -> None:
     """Take one picture of the desk, and one of each panel beside the object table."""
+    if desk.link is not None:
+        desk.link.select_failure()
+    settle(desk)
     save(viewer, "desk")
     for part in desk.parts:
         desk.raise_part(part)
-        settle(desk)
+        if isinstance(part, TeamsPart):
+            part.set_mode(ViewMode.GRID)
+        elif isinstance(part, EditsPart) and desk.session is not None:
+            y, x = np.mgrid[120:190, 60:190]  # rubs some nuclei out
+            desk.session.edit(Side.PREDICTION, y.ravel(), x.ravel(), 0)
+        settle(desk, at_least_s=2.0)
         save(viewer, f"desk-{part.title.lower()}")
+        if isinstance(part, TeamsPart):
+            part.set_mode(ViewMode.ONE)
+        elif isinstance(part, EditsPart) and desk.session is not None:
+            desk.session.discard_edits()
 
 
 def in_window(action: Callable[[Desk, napari.Viewer], None]) -> None:

@@ -185,6 +185,7 @@ def press(canvas, key, modifier=Qt.KeyboardModifier.NoModifier):
 
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+ALT = Qt.KeyboardModifier.AltModifier
 
 
 class TestStrokes:
@@ -461,10 +462,10 @@ class TestAround:
 
     def test_layers_are_locked_while_editing_is_off(self, desk, viewer, canvas, layer):
         assert layer.editable
-        press(canvas, Qt.Key.Key_U, SHIFT)
+        press(canvas, Qt.Key.Key_D, ALT)
         assert not part_of(desk).edits.is_on
         assert not layer.editable
-        press(canvas, Qt.Key.Key_U, SHIFT)
+        press(canvas, Qt.Key.Key_D, ALT)
         assert layer.editable
         assert viewer.layers.selection.active is layer
 

@@ -10,6 +10,7 @@ import yaml
 from napari_panoptic.evaluation.vocabulary import Cause, Status
 from napari_panoptic.review import Verdict
 from napari_panoptic.viewer import glossary
+from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections, key_text
 from napari_panoptic.viewer.object_rows import WorstFirst
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
@@ -117,3 +118,14 @@ class TestGlossary:
             if name not in page and f"`_{name.removeprefix('detection_')}`" not in page
         ]
         assert missing == []
+
+
+def test_no_key_is_bound_twice(qtbot):
+    bound = [shortcut.key.lower() for shortcut in DESK_KEYS]
+    for part_type in PARTS:
+        part = part_type()
+        qtbot.addWidget(part.widget)
+        bound += [part.key.lower()] if part.key is not None else []
+        bound += [shortcut.key.lower() for shortcut, _ in part.shortcuts()]
+    assert sorted(bound) == sorted(set(bound))
+    assert not {"m", "x", "b", "1", "2", "3", "4", "5", "6", "7"} & set(bound)  # napari's own

@@ -92,7 +92,7 @@ class EditsPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.edit = _button("Edit", "Let the objects be painted on (Shift+U).", checkable=True)
+        self.edit = _button("Edit", "Let the objects be painted on (Alt+D).", checkable=True)
         self.side = _menu("Whose objects the brush paints: the annotation's or the team's.")
         self.new_object = _button(
             "New object", "Take the brush and paint an object that is not there yet."
@@ -218,7 +218,7 @@ class EditsPart(DeskPart):
     """Joins the panel, the layers and the session's working copies."""
 
     title = "Edits"
-    key = "u"
+    key = "Alt-e"
 
     def __init__(self) -> None:
         super().__init__()
@@ -246,7 +246,7 @@ class EditsPart(DeskPart):
 
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
         """Give the key that switches editing on and off."""
-        return ((Shortcut("Shift-u", "switch editing on or off"), self.toggle),)
+        return ((Shortcut("Alt-d", "switch editing on or off"), self.toggle),)
 
     def connections(self, around: Surroundings) -> Connections:
         """List what is listened to."""
