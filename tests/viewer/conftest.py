@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from unittest.mock import patch
 
+import napari
 import pytest
 from app_model import Application
 from napari._app_model._app import NapariApplication, _napari_names
@@ -15,6 +16,7 @@ from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
+from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.preferences import PREFERENCES, Preferences
 from napari_panoptic.viewer.widgets.desk import desk_of
 
@@ -103,3 +105,32 @@ def napari_application():
     Application.destroy("module_app")
     _initialize_plugins.cache_clear()
     init_qactions.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def shown_cohort(cohort):
+    """Give what a desk shared by a module shows; modules may give something else."""
+    return cohort
+
+
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Give the panels beside the table on such a desk; modules may want fewer."""
+    return PARTS
+
+
+@pytest.fixture(scope="module")
+def open_desk(qapp, shown_cohort, shown_parts, wait_until, napari_application):  # noqa: ARG001
+    """Open a desk once for all tests of a module."""
+    with patch("napari_panoptic.viewer.widgets.desk.PARTS", shown_parts):
+        viewer = napari.Viewer()
+        viewer.window.resize(1280, 800)
+        desk = desk_of(viewer)
+    desk.show_cohort(shown_cohort)
+    wait_until(lambda: desk.is_settled)
+    yield desk
+    desk.close()
+    wait_until(lambda: desk.is_settled)
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    qapp.processEvents()

@@ -3,9 +3,6 @@
 One window serves all of these tests; each finds it as it was opened.
 """
 
-from unittest.mock import patch
-
-import napari
 import numpy as np
 import pytest
 from qtpy.QtCore import QPoint, Qt
@@ -16,7 +13,6 @@ from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.object_rows import ObjectFilter
 from napari_panoptic.viewer.styles import Look
-from napari_panoptic.viewer.widgets.desk import desk_of
 from tests.viewer.finding import (
     FIRST,
     SECOND,
@@ -27,22 +23,6 @@ from tests.viewer.finding import (
     on_canvas,
     row_of_status,
 )
-
-
-@pytest.fixture(scope="module")
-def open_desk(qapp, cohort, wait_until, napari_application):  # noqa: ARG001
-    """Open the sample cohort on a desk."""
-    viewer = napari.Viewer()
-    viewer.window.resize(1280, 800)
-    desk = desk_of(viewer)
-    desk.show_cohort(cohort)
-    wait_until(lambda: desk.is_settled)
-    yield desk
-    desk.close()
-    wait_until(lambda: desk.is_settled)
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
-    qapp.processEvents()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ One window serves all of these tests; each finds it as it was opened.
 
 from unittest.mock import patch
 
-import napari
 import numpy as np
 import pytest
 from qtpy.QtCore import QPoint, Qt
@@ -17,28 +16,11 @@ from napari_panoptic.viewer.behind import behind_cell
 from napari_panoptic.viewer.listed import DIMMED_ALPHA, Others
 from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.styles import ALPHA, Look
-from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.gallery import ALL_HIDDEN, NO_FAILURES, GalleryPart
 from napari_panoptic.viewer.widgets.parts import bring_to_front, is_in_sight
 from tests.viewer.finding import FIRST, SECOND, click, on_canvas, row_of_status
 
 FAILURES = {STATUS_CODE[s] for s in (Status.FN, Status.FP, Status.MISCLASSIFIED)}
-
-
-@pytest.fixture(scope="module")
-def open_desk(qapp, cohort, wait_until, napari_application):  # noqa: ARG001
-    """Open the sample cohort on a desk."""
-    viewer = napari.Viewer()
-    viewer.window.resize(1280, 800)
-    desk = desk_of(viewer)
-    desk.show_cohort(cohort)
-    wait_until(lambda: desk.is_settled)
-    yield desk
-    desk.close()
-    wait_until(lambda: desk.is_settled)
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
-    qapp.processEvents()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from unittest.mock import patch
 
-import napari
 import numpy as np
 import pytest
 from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
@@ -17,8 +16,6 @@ from napari_panoptic.viewer import recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.edits import LayerValues
 from napari_panoptic.viewer.styles import Look
-from napari_panoptic.viewer.widgets import desk as desk_module
-from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 from tests.viewer.finding import FIRST, SECOND, on_canvas, row_of_status
 
@@ -26,20 +23,9 @@ LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
 
 
 @pytest.fixture(scope="module")
-def open_desk(qapp, cohort, wait_until, napari_application):  # noqa: ARG001
-    """Open the sample cohort on a desk whose only further panel is that for edits."""
-    with patch.object(desk_module, "PARTS", (EditsPart,)):
-        viewer = napari.Viewer()
-        viewer.window.resize(1280, 800)
-        desk = desk_of(viewer)
-    desk.show_cohort(cohort)
-    wait_until(lambda: desk.is_settled)
-    yield desk
-    desk.close()
-    wait_until(lambda: desk.is_settled)
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
-    qapp.processEvents()
+def shown_parts():
+    """Show only the panel for edits."""
+    return (EditsPart,)
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Teams beside each other, the audit and the groups, used by real clicks and keys."""
 
 from dataclasses import replace
-from unittest.mock import patch
 
-import napari
 import numpy as np
 import pytest
 from napari.layers import Points
@@ -18,7 +16,6 @@ from napari_panoptic.viewer.consensus_view import CONSENSUS_LAYER, INVENTED_LAYE
 from napari_panoptic.viewer.team_grid import CELL
 from napari_panoptic.viewer.widgets import audit_panel, groups_panel, teams_panel
 from napari_panoptic.viewer.widgets.audit_panel import MARKS_LAYER, AuditPart
-from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.groups_panel import GROUP_LAYER, GroupsPart
 from napari_panoptic.viewer.widgets.teams_panel import TeamsPart, ViewMode
 from tests.viewer.finding import click, names_of_visible, on_canvas
@@ -27,23 +24,16 @@ LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture(scope="module")
-def open_desk(qapp, sample_folder, wait_until, napari_application):  # noqa: ARG001
-    """Open four teams on a desk with the three panels only."""
+def shown_cohort(sample_folder):
+    """Show four regions and all teams."""
     cohort = open_cohort(sample_folder)
-    cohort = replace(cohort, regions=cohort.regions[:4], teams=cohort.competing_teams)
-    viewer = napari.Viewer()
-    viewer.window.resize(1280, 800)
-    parts = (TeamsPart, AuditPart, GroupsPart)
-    with patch("napari_panoptic.viewer.widgets.desk.PARTS", parts):
-        desk = desk_of(viewer)
-    desk.show_cohort(cohort)
-    wait_until(lambda: desk.is_settled)
-    yield desk
-    desk.close()
-    wait_until(lambda: desk.is_settled)
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
-    qapp.processEvents()
+    return replace(cohort, regions=cohort.regions[:4], teams=cohort.competing_teams)
+
+
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show only the three panels that compare."""
+    return (TeamsPart, AuditPart, GroupsPart)
 
 
 @pytest.fixture
