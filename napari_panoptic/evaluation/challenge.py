@@ -85,15 +85,9 @@ def evaluate_challenge(pair: LabelPair, settings: EvaluationSettings) -> Challen
 
 def class_pairs(pair: LabelPair) -> Iterator[tuple[str, LabelPair]]:
     """Give a label pair for each class alone, not flattened over other classes."""
+    reference, prediction = _classes_alone(pair.reference), _classes_alone(pair.prediction)
     for name in pair.class_names:
-        yield (
-            name,
-            replace(
-                pair,
-                reference=_class_alone(pair.reference, name),
-                prediction=_class_alone(pair.prediction, name),
-            ),
-        )
+        yield name, replace(pair, reference=reference[name], prediction=prediction[name])
 
 
 def challenge_counts(evaluation: ChallengeEvaluation, corrections: frozenset[Correction]) -> Counts:
@@ -165,22 +159,28 @@ def _is_counted(score: ClassScore, corrections: frozenset[Correction]) -> bool:
     return score.in_reference
 
 
-def _class_alone(labels: LabelImage, name: str) -> LabelImage:
-    number = labels.class_names.index(name) + 1
-    if labels.class_masks:
-        own = class_compacts(labels.class_masks, labels.class_names)
-        if name not in own:
-            return LabelImage.empty(labels.shape, labels.class_names)
-        index, own_ids = own[name]
-        ids = region_ids({n: class_own for n, (_, class_own) in own.items()})[name]
-        return LabelImage(
+def _classes_alone(labels: LabelImage) -> dict[str, LabelImage]:
+    """Give each class's own mask, or its part of the flattened labels where there is none."""
+    if not labels.class_masks:
+        return {name: _part_of(labels, name) for name in labels.class_names}
+    own = class_compacts(labels.class_masks, labels.class_names)
+    ids = region_ids({name: own_ids for name, (_, own_ids) in own.items()})
+    alone = {
+        name: LabelImage(
             index=index,
-            ids=ids,
-            class_index=np.full(len(ids), number, np.int16),
+            ids=ids[name],
+            class_index=np.full(len(own_ids), labels.class_names.index(name) + 1, np.int16),
             original_ids=own_ids,
             class_names=labels.class_names,
         )
-    rows = np.flatnonzero(labels.class_index == number)
+        for name, (index, own_ids) in own.items()
+    }
+    nothing = LabelImage.empty(labels.shape, labels.class_names)
+    return {name: alone.get(name, nothing) for name in labels.class_names}
+
+
+def _part_of(labels: LabelImage, name: str) -> LabelImage:
+    rows = np.flatnonzero(labels.class_index == labels.class_names.index(name) + 1)
     lookup = np.zeros(len(labels) + 1, np.int32)
     lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
     return LabelImage(
