@@ -24,7 +24,7 @@ from benchmarks.cases import LARGE, MEDIUM, SMALL, Labels, Size, class_image, la
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.colour_coded import ColourCodedMask
-from napari_panoptic.session import load_region
+from napari_panoptic.snapshots import load_region
 
 T = TypeVar("T")
 Row = tuple[str, float, str]

@@ -1,4 +1,4 @@
-"""Measure how long a stroke of the brush, and a step of a slider, takes on the desk.
+"""Measure how long a stroke of the brush takes on the desk.
 
 Needs a display: ``xvfb-run -a python -m benchmarks.strokes`` where there is none.
 Each stroke is one dab of the brush on the layer of the team, with everything that
@@ -26,7 +26,6 @@ from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 
 STROKES = 200
 LIMIT_MS = 12.0
-SLIDER_LIMIT_MS = 50.0
 TEAM = "team"
 
 
@@ -101,32 +100,6 @@ def settle_edit(desk: Desk) -> None:
         desk.link._follow_edits()
 
 
-def sliders(desk: Desk) -> list[tuple[str, list[float]]]:
-    """Step through settings, each waiting for its answer."""
-    session, link = desk.session, desk.link
-    if session is None or link is None:
-        return []
-    rows = []
-    for name, values in (
-        ("iou_threshold", [0.05 + 0.05 * k for k in range(19)]),
-        ("matching", ["centroid", "strict-iou"] * 5),
-        ("ambiguous", ["keep", "majority", "clip-predictions", "clip"] * 3),
-    ):
-        times = []
-        for value in values:
-            began = time.perf_counter()
-            settings = session.settings.replaced(**{name: value})
-            link._request(settings=settings)
-            while link.loader.is_busy:
-                QApplication.processEvents()
-                time.sleep(0.0005)  # leaves the interpreter to the worker
-            times.append(1000 * (time.perf_counter() - began))
-        rows.append((f"setting {name}, answer shown", times))
-    link._request(settings=session.protocol)
-    settle(desk)
-    return rows
-
-
 def _timed(call: Callable[[], object]) -> float:
     start = time.thread_time()
     call()
@@ -147,8 +120,8 @@ def main() -> None:
             settle(desk)
             print(f"\n{size.name}: {size.side} x {size.side} px, {size.objects} objects: ms")
             limits = {"stroke to colours and figures": LIMIT_MS}
-            for name, times in (*sliders(desk), *strokes(desk, viewer, size)):
-                limit = SLIDER_LIMIT_MS if name.startswith("setting") else limits.get(name)
+            for name, times in strokes(desk, viewer, size):
+                limit = limits.get(name)
                 above = "" if limit is None or median(times) <= limit else f"  above {limit:g}"
                 p95 = quantiles(times, n=20)[-1]
                 print(f"  {name:36} median {median(times):7.1f}   p95 {p95:7.1f}{above}")

@@ -8,128 +8,22 @@ an answer to an outdated request is dropped.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 
-from napari_panoptic.errors import Finding, PanopticError, UnreadableFileError
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.live import Edit
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.live import Edit, IdWindow
 from napari_panoptic.evaluation.settings import DEFAULT_PROTOCOL, EvaluationSettings, protocol
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.slides import SlideImage, read_image
-from napari_panoptic.pipeline import (
-    ReferenceMasks,
-    RegionSummary,
-    load_prediction,
-    load_reference,
-    unreadable,
-)
-from napari_panoptic.regions import Cohort, Region, Source
+from napari_panoptic.pipeline import RegionSummary
+from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.working_copies import Originals, WorkingCopies
-
-
-@dataclass(frozen=True, eq=False)
-class RegionSnapshot:
-    """Everything there is to show of one region under one set of settings.
-
-    Parameters
-    ----------
-    region
-        Which region.
-    shape
-        Height and width in px.
-    mpp
-        Micrometres per pixel, or None.
-    image
-        The pixels, or None where there are none to show.
-    reference
-        The annotated objects, or None where there is no usable annotation.
-    ambiguous
-        bool image (y, x) of the excluded area, or None.
-    predictions
-        Team -> its objects; teams without a usable prediction are absent.
-    evaluations
-        Team -> what came of it; empty without a reference.
-    settings, source
-        What was asked for.
-    findings
-        What was missing, vanished, overlapping or unreadable in this region.
-    read_reference
-        The annotation as it was read, so that it need not be read again.
-    """
-
-    region: Region
-    shape: tuple[int, int]
-    mpp: float | None
-    image: SlideImage | None
-    reference: LabelImage | None
-    ambiguous: NDArray[np.bool_] | None
-    predictions: Mapping[str, LabelImage]
-    evaluations: Mapping[str, Evaluation]
-    settings: EvaluationSettings
-    source: Source | None
-    findings: tuple[Finding, ...]
-    read_reference: ReferenceMasks | None = None
-
-    def row_at(self, side: Side, team: str | None, y: int, x: int) -> int | None:
-        """Find the object at a pixel.
-
-        Parameters
-        ----------
-        side, team
-            The reference as the team's evaluation has it, or the team's
-            prediction.
-        y, x
-            A pixel inside the region.
-
-        Returns
-        -------
-        int or None
-            The object's 0-based row in the team's outcomes; None for background.
-        """
-        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
-        if labels is None or not labels.index[y, x]:
-            return None
-        row = int(labels.index[y, x]) - 1
-        evaluation = self.evaluations.get(team or "")
-        if evaluation is None:
-            return row
-        return evaluation.outcomes.side(side).row_of(int(labels.ids[row]))
-
-    def index_of(self, side: Side, team: str | None, row: int) -> int | None:
-        """Find the number by which an object's pixels are marked in its label image.
-
-        While objects are edited that is not their row plus one.
-
-        Parameters
-        ----------
-        side, team
-            The reference as the team's evaluation has it, or the team's
-            prediction.
-        row
-            0-based row in the team's outcomes.
-
-        Returns
-        -------
-        int or None
-            The value in ``LabelImage.index``; None where there is no such object.
-        """
-        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
-        evaluation = self.evaluations.get(team or "")
-        if labels is None or evaluation is None:
-            return None if labels is None or row >= len(labels) else row + 1
-        ids = evaluation.outcomes.side(side).ids
-        if row >= len(ids):
-            return None
-        if row < len(labels) and labels.ids[row] == ids[row]:
-            return row + 1
-        slots = np.flatnonzero(labels.ids == ids[row])
-        return int(slots[0]) + 1 if len(slots) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,83 +77,8 @@ class Request:
     region: str
     settings: EvaluationSettings
     source: Source | None
-
-
-def load_region(
-    cohort: Cohort,
-    region_name: str,
-    settings: EvaluationSettings,
-    *,
-    source: Source | None = None,
-    previous: RegionSnapshot | None = None,
-) -> RegionSnapshot:
-    """Read and evaluate everything of one region.
-
-    Parameters
-    ----------
-    cohort
-        Where the region is from.
-    region_name
-        Its name.
-    settings
-        How to restore and evaluate.
-    source
-        Which form of the predictions to read; None for the usual one.
-    previous
-        An earlier snapshot; what the new settings do not touch is taken over
-        from it, not read again.
-
-    Raises
-    ------
-    PanopticError
-        Where not even the size of the region can be found out.
-    """
-    if previous is not None and previous.region.name == region_name:
-        if _same_masks(previous, settings, source):
-            return _re_evaluated(previous, settings)
-        image, findings = previous.image, _image_findings(previous)
-    else:
-        image, findings = _read_pixels(cohort.region(region_name))
-
-    region = cohort.region(region_name)
-    reference = _known_reference(previous, region) or load_reference(cohort, region, settings)
-    findings += tuple(f for f in reference.findings if f not in findings)
-    predictions: dict[str, LabelImage] = {}
-    shape = reference.shape
-    # Kernels let go of the interpreter: two teams are restored at a time.
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        loaded = pool.map(
-            lambda team: load_prediction(cohort, region, team.name, shape, settings, source),
-            cohort.teams,
-        )
-    for team, (masks, found) in zip(cohort.teams, loaded, strict=True):
-        findings += found
-        if masks is not None:
-            predictions[team.name] = masks.labels
-    snapshot = RegionSnapshot(
-        region=region,
-        shape=reference.shape,
-        mpp=reference.mpp,
-        image=image,
-        reference=None if reference.masks is None else reference.masks.labels,
-        ambiguous=None if reference.masks is None else reference.masks.ambiguous,
-        predictions=predictions,
-        evaluations={},
-        settings=settings,
-        source=source,
-        findings=findings,
-        read_reference=reference,
-    )
-    return _re_evaluated(snapshot, settings)
-
-
-def _known_reference(previous: RegionSnapshot | None, region: Region) -> ReferenceMasks | None:
-    """Take the annotation over where no restoration changes it: only colour codes are restored."""
-    if previous is None or previous.region != region:
-        return None
-    if region.reference is not None and region.reference.source is Source.COLOUR_CODED:
-        return None
-    return previous.read_reference
+    team: str | None = None
+    """Whose answer is wanted before that of the others; None where all are wanted at once."""
 
 
 @dataclass
@@ -361,13 +180,22 @@ class Session:
         region_name: str | None = None,
         settings: EvaluationSettings | None = None,
         source: Source | str | None = "unchanged",
+        team_first: bool = True,
     ) -> Request:
         """Ask for a region or for other settings; what is left out stays as asked for last.
+
+        Parameters
+        ----------
+        region_name, settings, source
+            What to ask for.
+        team_first
+            Whether the team that is looked at may come before the others.
 
         Returns
         -------
         Request
-            To be answered by :func:`load_region` and :meth:`deliver`.
+            To be answered by :func:`napari_panoptic.snapshots.load_region` and
+            :meth:`deliver`.
 
         Raises
         ------
@@ -384,7 +212,8 @@ class Session:
             state.settings = settings
             self.settings_changed.emit(settings)
         state.newest += 1
-        return Request(state.newest, state.region_name, state.settings, state.source)
+        team = state.team if team_first else None
+        return Request(state.newest, state.region_name, state.settings, state.source, team)
 
     def is_current(self, request: Request) -> bool:
         """Tell whether nothing newer has been asked for since."""
@@ -393,7 +222,8 @@ class Session:
     def deliver(self, request: Request, snapshot: RegionSnapshot) -> bool:
         """Show the answer to a request, unless something newer was asked for.
 
-        The selected object stays selected where it is still there.
+        An answer may come in two steps: first with teams still to come, then
+        whole. The selected object stays selected where it is still there.
 
         Returns
         -------
@@ -406,9 +236,12 @@ class Session:
         same_region = (
             state.snapshot is not None and state.snapshot.region.name == snapshot.region.name
         )
-        before = state.selection
+        before, shown = state.selection, self.evaluation
         state.loaded = snapshot
         state.snapshot = self._with_copies(snapshot)
+        if same_region and shown is not None and self.evaluation is shown:
+            self.region_changed.emit(state.snapshot)  # only other teams have come
+            return True
         state.selection = None
         self.region_changed.emit(state.snapshot)
         found = self._refound(before) if same_region else None
@@ -479,6 +312,15 @@ class Session:
         originals, team = self._editable()
         is_new = not self._copies.is_edited(originals.region, side, team)
         edit = self._copies.edit(originals, team, side, y, x, ids, classes)
+        return self._after_edit(side, edit, is_new=is_new)
+
+    def edit_window(
+        self, side: Side, window: IdWindow, *, classes: Mapping[int, str] | None = None
+    ) -> EditedEvaluation:
+        """Set all pixels of a window of a working copy, otherwise as :meth:`edit`."""
+        originals, team = self._editable()
+        is_new = not self._copies.is_edited(originals.region, side, team)
+        edit = self._copies.edit_window(originals, team, side, window, classes)
         return self._after_edit(side, edit, is_new=is_new)
 
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
@@ -561,7 +403,12 @@ class Session:
                 "there is nothing to edit: a region with an annotation and a team is needed"
             )
         originals = Originals(
-            loaded.region.name, loaded.reference, loaded.ambiguous, loaded.predictions, loaded.mpp
+            loaded.region.name,
+            loaded.reference,
+            loaded.ambiguous,
+            loaded.predictions,
+            loaded.mpp,
+            loaded.evaluations,
         )
         return originals, team
 
@@ -575,7 +422,7 @@ class Session:
             reference=evaluation.pair.reference,
             ambiguous=evaluation.pair.ambiguous,
             predictions={**self.snapshot.predictions, team: evaluation.pair.prediction},
-            evaluations={**self.snapshot.evaluations, team: evaluation},
+            evaluations={**self._unaffected(self.snapshot), team: evaluation},
         )
         selection = self._state.selection
         if selection is not None:
@@ -589,22 +436,35 @@ class Session:
         return result
 
     def _with_copies(self, snapshot: RegionSnapshot) -> RegionSnapshot:
-        """Put what was edited in the place of what is on disk."""
-        if not self._copies.has_edits(snapshot.region.name):
+        """Put what was edited in the place of what is on disk.
+
+        Only the team that is looked at is evaluated anew; others that the edits
+        concern have no evaluation until they are looked at.
+        """
+        name = snapshot.region.name
+        if not self._copies.has_edits(name):
             return snapshot
-        originals, _ = self._editable()
-        evaluations = dict(snapshot.evaluations)
-        for team in snapshot.predictions:
+        originals, team = self._editable()
+        evaluations = self._unaffected(snapshot)
+        if team in snapshot.predictions:
             evaluation = self._copies.evaluate(originals, team, snapshot.settings)
             if evaluation is not None:
                 evaluations[team] = evaluation
+        pairs = {other: self._copies.pair(originals, other) for other in snapshot.predictions}
+        reference = next((pair.reference for pair in pairs.values()), snapshot.reference)
         return replace(
             snapshot,
-            reference=next(iter(evaluations.values())).pair.reference,
+            reference=reference,
             ambiguous=self._copies.ambiguous(originals),
-            predictions={team: e.pair.prediction for team, e in evaluations.items()},
+            predictions={other: pair.prediction for other, pair in pairs.items()},
             evaluations=evaluations,
         )
+
+    def _unaffected(self, snapshot: RegionSnapshot) -> dict[str, Evaluation]:
+        """Give the evaluations that no edit concerns."""
+        name = snapshot.region.name
+        known = snapshot.evaluations.items()
+        return {team: e for team, e in known if not self._copies.is_affected(name, team)}
 
     def _re_evaluate_copies(self) -> None:
         """Bring the current team up to date with edits made while another was looked at."""
@@ -620,48 +480,3 @@ class Session:
             return None
         row = evaluation.outcomes.side(selection.side).row_of(selection.id)
         return None if row is None else replace(selection, row=row)
-
-
-def _read_pixels(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
-    if region.image is None:
-        return None, ()
-    try:
-        image = read_image(region.image)
-    except UnreadableFileError as error:
-        return None, (unreadable(error, region=region.name),)
-    return image, tuple(replace(finding, region=region.name) for finding in image.findings)
-
-
-def _image_findings(snapshot: RegionSnapshot) -> tuple[Finding, ...]:
-    return tuple(f for f in snapshot.findings if f.path == snapshot.region.image and f.path)
-
-
-def _same_masks(
-    previous: RegionSnapshot, settings: EvaluationSettings, source: Source | None
-) -> bool:
-    """Tell whether the same files would be restored in the same way."""
-    same_restoration = (
-        settings.restoration is previous.settings.restoration
-        and settings.dilation_radius == previous.settings.dilation_radius
-    )
-    return same_restoration and source == previous.source
-
-
-def _re_evaluated(snapshot: RegionSnapshot, settings: EvaluationSettings) -> RegionSnapshot:
-    """Evaluate all teams of a snapshot again; overlap tables known already are kept."""
-    evaluations: dict[str, Evaluation] = {}
-    reference = snapshot.reference
-    if reference is not None:
-
-        def evaluated(team: str) -> Evaluation:
-            known = snapshot.evaluations.get(team)
-            if known is not None:
-                return evaluate(known.pair, settings, table=known.table)
-            prediction = snapshot.predictions[team]
-            pair = LabelPair(reference, prediction, snapshot.ambiguous, snapshot.mpp)
-            return evaluate(pair, settings)
-
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            found = pool.map(evaluated, snapshot.predictions)
-        evaluations = dict(zip(snapshot.predictions, found, strict=True))
-    return replace(snapshot, evaluations=evaluations, settings=settings)

@@ -6,7 +6,7 @@ changes of region, team and settings, until it is discarded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.live import Edit, LiveEvaluation
+from napari_panoptic.evaluation.live import Edit, IdWindow, LiveEvaluation
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 
@@ -36,6 +36,8 @@ class Originals:
         Team -> its objects.
     mpp
         Micrometres per pixel, or None.
+    evaluations
+        Team -> what came of these images, as far as known.
     """
 
     region: str
@@ -43,6 +45,7 @@ class Originals:
     ambiguous: NDArray[np.bool_] | None
     predictions: Mapping[str, LabelImage]
     mpp: float | None
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
 
     def pair(self, team: str) -> LabelPair:
         """Give a team's label pair."""
@@ -118,10 +121,33 @@ class WorkingCopies:
             For a team without a prediction, or a new id without a class;
             nothing is changed then.
         """
+        return self._edit(
+            originals,
+            team,
+            side,
+            lambda live: live.set_pixels(side, y, x, ids, classes=classes),
+        )
+
+    def edit_window(
+        self,
+        originals: Originals,
+        team: str,
+        side: Side,
+        window: IdWindow,
+        classes: Mapping[int, str] | None = None,
+    ) -> Edit:
+        """Set all pixels of a window of a copy, otherwise as :meth:`edit`."""
+        return self._edit(
+            originals, team, side, lambda live: live.set_window(side, window, classes=classes)
+        )
+
+    def _edit(
+        self, originals: Originals, team: str, side: Side, do: Callable[[LiveEvaluation], Edit]
+    ) -> Edit:
         known = originals.region in self._regions
         copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
         try:
-            edit = self._live(copies, team).set_pixels(side, y, x, ids, classes=classes)
+            edit = do(self._live(copies, team))
         except PanopticError:
             if not known:
                 del self._regions[originals.region]
@@ -132,7 +158,7 @@ class WorkingCopies:
         copies.is_reference_edited = True
         for name, live in copies.live.items():
             if name != team:
-                live.set_pixels(side, y, x, ids, classes=classes)
+                do(live)
         return edit
 
     def set_class(
@@ -152,9 +178,11 @@ class WorkingCopies:
     def set_ambiguous(self, originals: Originals, ambiguous: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area of a region, for all teams."""
         copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
-        copies.ambiguous, copies.is_ambiguous_edited = ambiguous, True
+        # One copy for all, which stays as it is whatever the caller does with theirs.
+        copies.ambiguous = None if ambiguous is None else ambiguous.copy()
+        copies.is_ambiguous_edited = True
         for live in copies.live.values():
-            live.set_ambiguous(ambiguous)
+            live.set_ambiguous(copies.ambiguous)
 
     def evaluate(
         self, originals: Originals, team: str, settings: EvaluationSettings
@@ -171,6 +199,27 @@ class WorkingCopies:
     ) -> Evaluation:
         """Evaluate a team on the files as they are, for comparison with the copies."""
         return evaluate(originals.pair(team), settings)
+
+    def is_affected(self, region: str, team: str) -> bool:
+        """Tell whether a team's figures are others than those of the files."""
+        copies = self._regions.get(region)
+        if copies is None:
+            return False
+        of_all = copies.is_reference_edited or copies.is_ambiguous_edited
+        return of_all or team in copies.edited_teams
+
+    def pair(self, originals: Originals, team: str) -> LabelPair:
+        """Give a team's label pair as it is now: views that the next edit changes."""
+        copies = self._regions.get(originals.region)
+        if copies is None or not self.is_affected(originals.region, team):
+            return originals.pair(team)
+        self._refresh(copies, originals)
+        if team in copies.live:
+            return copies.live[team].pair()
+        reference = self._seen_reference(copies)
+        return replace(
+            originals.pair(team), reference=reference, ambiguous=self.ambiguous(originals)
+        )
 
     def labels(self, originals: Originals, team: str, side: Side) -> LabelImage:
         """Give a side as it is now, edited or not."""
@@ -193,12 +242,21 @@ class WorkingCopies:
     def _live(self, copies: _RegionCopies, team: str) -> LiveEvaluation:
         if team not in copies.live:
             pair = copies.originals.pair(team)
+            known = copies.originals.evaluations.get(team)
+            if copies.is_reference_edited or copies.is_ambiguous_edited:
+                known = None
             if copies.is_reference_edited:
                 pair = replace(pair, reference=self._reference(copies))
             if copies.is_ambiguous_edited:
                 pair = replace(pair, ambiguous=copies.ambiguous)
-            copies.live[team] = LiveEvaluation(pair)
+            copies.live[team] = LiveEvaluation(pair, known=known)
         return copies.live[team]
+
+    def _seen_reference(self, copies: _RegionCopies) -> LabelImage:
+        """Give the edited reference as a view, from any live pair."""
+        for live in copies.live.values():
+            return live.pair().reference
+        return copies.reference_at_rest or copies.originals.reference
 
     def _reference(self, copies: _RegionCopies) -> LabelImage:
         """Give the edited reference, from any live pair: all of them have the same."""

@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from napari_panoptic.errors import CohortError, FindingKind, PanopticError
+from napari_panoptic.errors import CohortError, PanopticError
 from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.metrics import unit_metrics
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.session import RegionSnapshot, Request, Session, load_region
-from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
+from napari_panoptic.session import Request, Session
+from napari_panoptic.snapshots import RegionSnapshot, load_in_steps, load_region
+from tests.small_cohort import REGIONS, TEAMS, write_cohort
 
 NAMES = [region.name for region in REGIONS]
 DEFAULT = EvaluationSettings()
@@ -254,138 +253,36 @@ def test_summaries_are_kept_until_they_are_cleared(session: Session) -> None:
     assert dict(session.summaries) == {}
 
 
-# --- loading ----------------------------------------------------------------------------------
-
-CHANGES: dict[str, dict[str, Any]] = {
-    "nothing": {},
-    "matching": {"matching": "centroid"},
-    "threshold": {"iou_threshold": 0.7},
-    "low threshold": {"iou_threshold": 0.2},
-    "clip-predictions": {"ambiguous": "clip-predictions"},
-    "majority": {"ambiguous": "majority"},
-    "keep": {"ambiguous": "keep"},
-    "restoration": {"restoration": "border-dilated"},
-    "radius": {"restoration": "border-dilated", "radius": 3},
-    "erosion": {"restoration": "border-dilated", "radius": -1},
-    "idle radius": {"radius": 5},
-    "no distances": {"distances": False},
-    "outlines": {"outlines": "both-whole"},
-    "near": {"near_iou": 0.4},
-}
+# --- answers in two steps ---------------------------------------------------------------------
 
 
-def assert_same_snapshots(found: RegionSnapshot, wanted: RegionSnapshot) -> None:
-    assert found.settings == wanted.settings
-    assert (found.region, found.shape, found.mpp) == (wanted.region, wanted.shape, wanted.mpp)
-    assert found.source == wanted.source
-    assert set(found.findings) == set(wanted.findings)
-    assert len(found.findings) == len(wanted.findings)
-    assert found.evaluations.keys() == wanted.evaluations.keys() == found.predictions.keys()
-    for team, evaluation in found.evaluations.items():
-        other = wanted.evaluations[team]
-        pd.testing.assert_frame_equal(evaluation.objects, other.objects)
-        pd.testing.assert_frame_equal(evaluation.by_class, other.by_class)
-        pd.testing.assert_frame_equal(evaluation.confusion, other.confusion)
-        np.testing.assert_equal(dict(evaluation.metrics), dict(other.metrics))
-        assert evaluation.settings == other.settings
-        np.testing.assert_array_equal(
-            found.predictions[team].id_image(), wanted.predictions[team].id_image()
-        )
-
-
-@pytest.mark.parametrize("source", [None, Source.SUBMISSION])
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", NAMES[:3])
-def test_what_is_taken_over_gives_the_same_figures(
-    cohort: Cohort, name: str, change: str, source: Source | None
-) -> None:
-    start = EvaluationSettings(restoration="border-dilated", matching="centroid")
-    for before in (DEFAULT, start):
-        previous = load_region(cohort, name, before)
-        settings = before.replaced(**CHANGES[change])
-        again = load_region(cohort, name, settings, source=source, previous=previous)
-        assert_same_snapshots(again, load_region(cohort, name, settings, source=source))
-        assert previous.settings == before
-
-
-def test_pixels_are_read_once(cohort: Cohort) -> None:
-    first = load_region(cohort, NAMES[0], DEFAULT)
-    for change in ({"matching": "centroid"}, {"restoration": "border-dilated"}):
-        again = load_region(cohort, NAMES[0], DEFAULT.replaced(**change), previous=first)
-        assert again.image is first.image
-    table = (
-        load_region(cohort, NAMES[0], DEFAULT.replaced(ambiguous="keep"), previous=first)
-        .evaluations["alpha"]
-        .table
+def test_an_answer_in_two_steps_is_shown_twice_and_selects_nothing_new(session: Session) -> None:
+    request = session.request()
+    assert request.team == session.team
+    first, whole = load_in_steps(
+        session.cohort, request.region, request.settings, first=request.team
     )
-    assert table is first.evaluations["alpha"].table
-
-
-def test_a_snapshot_of_another_region_is_no_help(cohort: Cohort) -> None:
-    previous = load_region(cohort, NAMES[0], DEFAULT)
-    found = load_region(cohort, NAMES[1], DEFAULT, previous=previous)
-    assert_same_snapshots(found, load_region(cohort, NAMES[1], DEFAULT))
-    assert found.image is not previous.image
-
-
-def test_all_teams_and_the_annotations_own_version(cohort: Cohort) -> None:
-    snapshot = load_region(cohort, NAMES[0], DEFAULT)
-    assert list(snapshot.evaluations) == [*TEAMS, "colour-coded GT"]
-    assert (snapshot.shape, snapshot.mpp) == (REGIONS[0].shape, 0.25)
-    assert snapshot.image is not None
-    assert snapshot.image.levels[0].shape == (*REGIONS[0].shape, 3)
-    assert snapshot.ambiguous is not None
-    assert {f.kind for f in snapshot.findings} == {
-        FindingKind.VANISHED,
-        FindingKind.OVERLAPPING,
-        FindingKind.DEGENERATE,
-        FindingKind.OUTSIDE_IMAGE,
-    }
-
-
-def test_a_region_without_reference_can_be_looked_at(own_folder: Path) -> None:
-    region = REGIONS[0]
-    (own_folder / ANNOTATIONS / region.patient / f"{region.name}.xml").unlink()
-    session = Session(open_cohort(own_folder))
-    snapshot = show(session)
-    assert (snapshot.reference, dict(snapshot.evaluations)) == (None, {})
-    assert snapshot.image is not None
-    assert len(snapshot.predictions["alpha"]) > 0
+    shown, selected = heard(session.region_changed), heard(session.selection_changed)
+    assert session.deliver(request, first)
     session.select_row(Side.REFERENCE, 0)
-    assert (session.evaluation, session.selection) == (None, None)
+    assert session.deliver(request, whole)
+    assert shown == [first, whole]
+    assert selected == [session.selection]
+    assert session.loaded is whole
 
 
-def test_an_unreadable_prediction_takes_no_other_with_it(own_folder: Path) -> None:
-    mask_path(own_folder, "alpha", REGIONS[0]).write_bytes(b"no mask")
-    session = Session(open_cohort(own_folder))
-    snapshot = show(session)
-    assert list(snapshot.evaluations) == ["beta", "colour-coded GT"]
-    unreadable = [f for f in snapshot.findings if f.kind is FindingKind.UNREADABLE]
-    assert [(f.team, f.region) for f in unreadable] == [("alpha", NAMES[0])]
-    assert session.evaluation is None
+def test_the_first_step_alone_shows_no_other_team(session: Session) -> None:
+    request = session.request()
+    first = next(
+        load_in_steps(session.cohort, request.region, request.settings, first=request.team)
+    )
+    session.deliver(request, first)
     session.set_team("beta")
-    assert session.evaluation is snapshot.evaluations["beta"]
+    assert session.evaluation is None
+    assert "beta" in first.pending
+    session.set_team("alpha")
+    assert session.evaluation is first.evaluations["alpha"]
 
 
-def test_an_unreadable_image_is_reported_once(own_folder: Path) -> None:
-    region = REGIONS[0]
-    path = own_folder / ANNOTATIONS / region.patient / f"{region.name}.svs"
-    path.write_bytes(b"no slide")
-    cohort = open_cohort(own_folder)
-    first = load_region(cohort, region.name, DEFAULT)
-    assert (first.image, first.shape, first.mpp) == (None, region.shape, None)
-    for snapshot in (
-        first,
-        load_region(cohort, region.name, DEFAULT.replaced(radius=2), previous=first),
-        load_region(
-            cohort, region.name, DEFAULT.replaced(restoration="border-dilated"), previous=first
-        ),
-    ):
-        unreadable = [f for f in snapshot.findings if f.kind is FindingKind.UNREADABLE]
-        assert [f.path for f in unreadable] == [path]
-        assert "alpha" in snapshot.evaluations
-
-
-def test_figures_of_a_snapshot_are_those_of_its_counts(cohort: Cohort) -> None:
-    evaluation = load_region(cohort, NAMES[0], DEFAULT).evaluations["beta"]
-    np.testing.assert_equal(dict(evaluation.metrics), dict(unit_metrics(evaluation.counts)))
+def test_all_teams_at_once_where_all_are_in_sight(session: Session) -> None:
+    assert session.request(team_first=False).team is None

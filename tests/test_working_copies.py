@@ -13,7 +13,8 @@ from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.session import Selection, Session, load_region
+from napari_panoptic.session import Selection, Session
+from napari_panoptic.snapshots import load_region
 from tests.small_cohort import write_cohort
 
 

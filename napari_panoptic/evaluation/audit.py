@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
+from napari_panoptic.evaluation.evaluate import Evaluation, evaluate_again
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.outcomes import Outcomes
 from napari_panoptic.evaluation.settings import AmbiguousPolicy
@@ -208,11 +208,7 @@ def audit_policies(
         For an unknown policy.
     """
     one, other = (
-        evaluate(
-            evaluation.pair,
-            evaluation.settings.replaced(ambiguous=policy, distances=False),
-            table=evaluation.table,
-        )
+        evaluate_again(evaluation, evaluation.settings.replaced(ambiguous=policy, distances=False))
         for policy in (first, second)
     )
     unit_of_reference, unit_of_prediction, n_units = _units(one.outcomes, other.outcomes)

@@ -11,10 +11,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from napari_panoptic.errors import LabelError
-from napari_panoptic.evaluation.ambiguity import JudgedOverlap, judge
-from napari_panoptic.evaluation.distances import PairDistances, pair_distances
+from napari_panoptic.evaluation.ambiguity import judge
+from napari_panoptic.evaluation.distances import PairDistances
+from napari_panoptic.evaluation.known_distances import KnownDistances, matched_distances
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.matching import Matches, match
+from napari_panoptic.evaluation.matching import match
 from napari_panoptic.evaluation.metrics import (
     Counts,
     Metrics,
@@ -45,6 +46,8 @@ class Evaluation:
         Status, cause, partner, IoU and distances of every object.
     counts
         Their sums, which can be added over regions.
+    distances
+        What was measured on these pixels so far, under whatever settings.
     """
 
     pair: LabelPair
@@ -52,6 +55,7 @@ class Evaluation:
     table: OverlapTable
     outcomes: Outcomes
     counts: Counts
+    distances: KnownDistances
 
     @cached_property
     def objects(self) -> pd.DataFrame:
@@ -74,12 +78,7 @@ class Evaluation:
         return confusion_frame(self.counts)
 
 
-def evaluate(
-    pair: LabelPair,
-    settings: EvaluationSettings | None = None,
-    *,
-    table: OverlapTable | None = None,
-) -> Evaluation:
+def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Evaluation:
     """Evaluate one label pair.
 
     Parameters
@@ -88,38 +87,48 @@ def evaluate(
         Reference, prediction and ambiguous area; not changed.
     settings
         How to evaluate; the defaults where None.
-    table
-        The pair's overlap table, where it is known already: no setting
-        changes it.
     """
-    settings = settings or EvaluationSettings()
-    table = table or overlap_table(pair)
+    return evaluated(
+        pair, overlap_table(pair), settings or EvaluationSettings(), KnownDistances.none()
+    )
+
+
+def evaluate_again(evaluation: Evaluation, settings: EvaluationSettings) -> Evaluation:
+    """Evaluate the same pixels under other settings.
+
+    No setting changes the overlap table, and few the distances: both are taken
+    over. The result equals that of :func:`evaluate`.
+    """
+    return evaluated(evaluation.pair, evaluation.table, settings, evaluation.distances)
+
+
+def evaluated(
+    pair: LabelPair, table: OverlapTable, settings: EvaluationSettings, known: KnownDistances
+) -> Evaluation:
+    """Evaluate a label pair whose overlap is counted already.
+
+    Parameters
+    ----------
+    pair, table
+        The label pair and its counts.
+    settings
+        How to evaluate.
+    known
+        Distances that were measured on the same pixels before.
+    """
     judged = judge(table, settings.ambiguous)
     matches = match(pair, table, judged, settings)
-    distances = None
+    distances: PairDistances | None = None
     if settings.distances:
-        distances = pair_distances(
-            pair,
-            judged,
-            judged.pair_reference[matches.pair],
-            judged.pair_prediction[matches.pair],
-            settings.outlines,
-        )
-    return assembled(pair, settings, table, judged, matches, distances)
-
-
-def assembled(
-    pair: LabelPair,
-    settings: EvaluationSettings,
-    table: OverlapTable,
-    judged: JudgedOverlap,
-    matches: Matches,
-    distances: PairDistances | None,
-) -> Evaluation:
-    """Decide and count the outcomes of stages that are computed already."""
+        distances, known = matched_distances(pair, table, judged, matches, settings.outlines, known)
     result = outcomes(pair, table, judged, matches, distances, near_iou=settings.near_iou)
     return Evaluation(
-        pair=pair, settings=settings, table=table, outcomes=result, counts=count(result)
+        pair=pair,
+        settings=settings,
+        table=table,
+        outcomes=result,
+        counts=count(result),
+        distances=known,
     )
 
 

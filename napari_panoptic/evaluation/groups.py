@@ -14,9 +14,10 @@ from scipy.sparse.csgraph import connected_components
 
 from napari_panoptic.evaluation.aggregate import summed
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap, judge
-from napari_panoptic.evaluation.evaluate import Evaluation, assembled
+from napari_panoptic.evaluation.evaluate import Evaluation, evaluated
+from napari_panoptic.evaluation.known_distances import KnownDistances
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.matching import NO_PARTNER, match
+from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.evaluation.outcomes import Outcomes
 from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
@@ -555,9 +556,7 @@ def _decided_anew(evaluation: Evaluation, links: _Links, plan: _Plan) -> Outcome
     table = _edited_table(evaluation, links, plan)
     pair = _edited_pair(evaluation.pair, links, plan)
     settings = evaluation.settings.replaced(distances=False)
-    judged = judge(table, settings.ambiguous)
-    matches = match(pair, table, judged, settings)
-    return assembled(pair, settings, table, judged, matches, None).outcomes
+    return evaluated(pair, table, settings, KnownDistances.none()).outcomes
 
 
 def _edited_table(evaluation: Evaluation, links: _Links, plan: _Plan) -> OverlapTable:

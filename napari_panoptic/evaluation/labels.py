@@ -195,26 +195,63 @@ class LabelImage:
             What was already lost or found to overlap inside a class.
         """
         own = class_compacts(masks, class_names)
-        own_ids = {name: ids for name, (_, ids) in own.items()}
-        nothing = np.zeros(0, np.int64)
-        every_id = np.concatenate([nothing, *own_ids.values()])
-        ids = np.concatenate([nothing, *region_ids(own_ids).values()])
-        numbers = [list(class_names).index(name) + 1 for name in own]
-        class_index = np.repeat(
-            np.array(numbers, np.int16), [len(class_own) for class_own in own_ids.values()]
-        )
-
         flat = np.zeros(shape, np.int32)
         offset = 0
         for index, class_own in own.values():
             overlapping_px += _lay_over(flat, index, offset)
             offset += len(class_own)
+        return cls.from_flattened(
+            flat,
+            {name: ids for name, (_, ids) in own.items()},
+            class_names,
+            class_masks=dict(masks),
+            vanished=vanished,
+            overlapping_px=overlapping_px,
+        )
 
+    @classmethod
+    def from_flattened(
+        cls,
+        flat: NDArray[np.int32],
+        own_ids: Mapping[str, NDArray[np.int64]],
+        class_names: Sequence[str],
+        *,
+        class_masks: Mapping[str, NDArray[np.int32]],
+        vanished: Sequence[Vanished] = (),
+        overlapping_px: int = 0,
+    ) -> LabelImage:
+        """Give the objects of classes that lie over each other already their ids.
+
+        Parameters
+        ----------
+        flat
+            int32 image (y, x): 0 for background, k for the k-th object of
+            ``own_ids``, class by class. Kept, not copied.
+        own_ids
+            Class name -> int64 (m,): the ids of its objects in the class mask,
+            ascending; classes in order.
+        class_names
+            The scored classes, in order.
+        class_masks, vanished, overlapping_px
+            As in :meth:`from_class_masks`, which also tells how ids are given
+            and what becomes of objects that are covered completely.
+        """
+        nothing = np.zeros(0, np.int64)
+        every_id = np.concatenate([nothing, *own_ids.values()])
+        ids = np.concatenate([nothing, *region_ids(own_ids).values()])
+        numbers = [list(class_names).index(name) + 1 for name in own_ids]
+        class_index = np.repeat(
+            np.array(numbers, np.int16), [len(class_own) for class_own in own_ids.values()]
+        )
         order = np.argsort(ids, kind="stable")
         survives = _used(flat, len(ids))
         kept = order[survives[1:][order]]
-        lookup = np.zeros(len(ids) + 1, np.int32)
-        lookup[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
+        if np.array_equal(kept, np.arange(len(ids))):
+            index = flat
+        else:
+            lookup = np.zeros(len(ids) + 1, np.int32)
+            lookup[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
+            index = _looked_up(lookup, flat)
         names = np.array(class_names, dtype=object)
         overwritten = [
             Vanished(int(ids[row]), str(names[class_index[row] - 1]), "covered by another class")
@@ -222,12 +259,12 @@ class LabelImage:
             if not survives[row + 1]
         ]
         return cls(
-            index=_looked_up(lookup, flat),
+            index=index,
             ids=ids[kept],
             class_index=class_index[kept],
             original_ids=every_id[kept],
             class_names=tuple(class_names),
-            class_masks=dict(masks),
+            class_masks=class_masks,
             vanished=(*vanished, *overwritten),
             overlapping_px=overlapping_px,
         )

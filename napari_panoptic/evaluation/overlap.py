@@ -8,6 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic._compiled import compiled
+from napari_panoptic.evaluation.counting import (
+    AREA,
+    FIRST,
+    SUM_X,
+    SUM_Y,
+    VOID_AREA,
+    VOID_SUM_X,
+    VOID_SUM_Y,
+    X0,
+    X1,
+    Y0,
+    Y1,
+    PairCounts,
+    blank_rows,
+    filled,
+    grown,
+    pair_counts,
+    pair_key,
+    place_of,
+)
 from napari_panoptic.evaluation.labels import LabelPair
 
 
@@ -93,8 +113,9 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
         if pair.ambiguous is not None
         else np.zeros((1, 1), np.uint8)
     )
-    reference = _blank_rows(n_reference)
-    prediction = _blank_rows(n_prediction)
+    # Row 0 is the background, unused.
+    reference = blank_rows(n_reference + 1)
+    prediction = blank_rows(n_prediction + 1)
     keys, total, in_void = _scan(
         np.ascontiguousarray(pair.reference.index),
         np.ascontiguousarray(pair.prediction.index),
@@ -107,8 +128,8 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
     order = is_pair[np.argsort(keys[is_pair])]
     keys = keys[order]
     return OverlapTable(
-        reference=_side_table(reference, pair.reference.shape),
-        prediction=_side_table(prediction, pair.reference.shape),
+        reference=side_table(reference, pair.reference.shape),
+        prediction=side_table(prediction, pair.reference.shape),
         pair_reference=((keys >> 32) - 1).astype(np.int32),
         pair_prediction=((keys & 0xFFFFFFFF) - 1).astype(np.int32),
         intersection=total[order],
@@ -116,29 +137,17 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
     )
 
 
-# Columns of the rows that the kernel fills; row 0 is the background, unused.
-_AREA, _SUM_Y, _SUM_X, _VOID_AREA, _VOID_SUM_Y, _VOID_SUM_X = 0, 1, 2, 3, 4, 5
-_Y0, _X0, _Y1, _X1, _FIRST = 6, 7, 8, 9, 10
-_FAR = np.int64(1) << 40
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _blank_rows(n: int) -> NDArray[np.int64]:
-    rows = np.zeros((n + 1, 11), np.int64)
-    rows[:, [_Y0, _X0, _FIRST]] = _FAR
-    return rows
-
-
-def _side_table(rows: NDArray[np.int64], shape: tuple[int, int]) -> SideTable:
+def side_table(rows: NDArray[np.int64], shape: tuple[int, int]) -> SideTable:
+    """Freeze the counts of rows; the first one is the background and left out."""
     objects = rows[1:]
-    bbox = np.minimum(objects[:, [_Y0, _X0, _Y1, _X1]], max(shape)).astype(np.int32)
+    bbox = np.minimum(objects[:, [Y0, X0, Y1, X1]], max(shape)).astype(np.int32)
     return SideTable(
-        area=objects[:, _AREA].copy(),
-        void_area=objects[:, _VOID_AREA].copy(),
-        sum_yx=objects[:, [_SUM_Y, _SUM_X]],
-        void_sum_yx=objects[:, [_VOID_SUM_Y, _VOID_SUM_X]],
+        area=objects[:, AREA].copy(),
+        void_area=objects[:, VOID_AREA].copy(),
+        sum_yx=objects[:, [SUM_Y, SUM_X]],
+        void_sum_yx=objects[:, [VOID_SUM_Y, VOID_SUM_X]],
         bbox=bbox,
-        first_pixel=objects[:, _FIRST].copy(),
+        first_pixel=objects[:, FIRST].copy(),
     )
 
 
@@ -157,46 +166,17 @@ def _add_run(
     length = x1 - x0
     sum_y = length * y
     sum_x = length * (x0 + x1 - 1) // 2
-    row[_AREA] += length
-    row[_SUM_Y] += sum_y
-    row[_SUM_X] += sum_x
-    row[_VOID_AREA] += void * length
-    row[_VOID_SUM_Y] += void * sum_y
-    row[_VOID_SUM_X] += void * sum_x
-    row[_Y0] = min(row[_Y0], y)
-    row[_X0] = min(row[_X0], x0)
-    row[_Y1] = y + 1
-    row[_X1] = max(row[_X1], x1)
-    row[_FIRST] = min(row[_FIRST], y * width + x0)
-
-
-@compiled
-def _slot(keys: NDArray[np.int64], key: np.int64) -> np.int64:
-    """Find a key's place in an open-addressing table, or the free place for it."""
-    mask = len(keys) - 1
-    # Fibonacci hashing: neighbouring pairs of labels spread over the table.
-    place = np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(32)) & mask
-    while keys[place] != 0 and keys[place] != key:
-        place = (place + 1) & mask
-    return place
-
-
-@compiled
-def _grown(
-    keys: NDArray[np.int64], total: NDArray[np.int64], in_void: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Move a hash table into one of four times the size."""
-    size = len(keys) * 4
-    new_keys = np.zeros(size, np.int64)
-    new_total = np.zeros(size, np.int64)
-    new_void = np.zeros(size, np.int64)
-    for old in range(len(keys)):
-        if keys[old] != 0:
-            place = _slot(new_keys, keys[old])
-            new_keys[place] = keys[old]
-            new_total[place] = total[old]
-            new_void[place] = in_void[old]
-    return new_keys, new_total, new_void
+    row[AREA] += length
+    row[SUM_Y] += sum_y
+    row[SUM_X] += sum_x
+    row[VOID_AREA] += void * length
+    row[VOID_SUM_Y] += void * sum_y
+    row[VOID_SUM_X] += void * sum_x
+    row[Y0] = min(row[Y0], y)
+    row[X0] = min(row[X0], x0)
+    row[Y1] = y + 1
+    row[X1] = max(row[X1], x1)
+    row[FIRST] = min(row[FIRST], y * width + x0)
 
 
 @compiled
@@ -229,7 +209,7 @@ def _count_runs(
     ends: NDArray[np.int64],
     rows_of_image: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]],
     rows_of_sides: tuple[NDArray[np.int64], NDArray[np.int64]],
-    table: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    table: PairCounts,
 ) -> int:
     """Count the runs of one image row; return how many pairs were new to the table."""
     reference, prediction, void = rows_of_image
@@ -244,8 +224,8 @@ def _count_runs(
         v = np.int64(void[start] if len(void) else 0)
         _add_run(reference_rows, r, y, start, end, v, width)
         _add_run(prediction_rows, p, y, start, end, v, width)
-        key = ((np.int64(r) << 32) | np.int64(p)) + 1
-        place = _slot(keys, key)
+        key = pair_key(r, p)
+        place = place_of(keys, key)
         new += keys[place] == 0
         keys[place] = key
         total[place] += end - start
@@ -262,17 +242,14 @@ def _scan(
     has_void: bool,
     reference_rows: NDArray[np.int64],
     prediction_rows: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+) -> PairCounts:
     """Walk over the runs of equal (reference, prediction, void) of each image row.
 
     Background is counted like an object and dropped by the caller: asking what
-    a run is costs more than counting it. Keys are one more than the pair's, so
-    that 0 marks a free place.
+    a run is costs more than counting it.
     """
     height, width = reference.shape
-    keys = np.zeros(4096, np.int64)
-    total = np.zeros(4096, np.int64)
-    in_void = np.zeros(4096, np.int64)
+    keys, total, in_void = pair_counts(4096)
     used = 0
     ends = np.empty(width + 1, np.int64)
     no_void = np.zeros(0, np.uint8)
@@ -282,7 +259,7 @@ def _scan(
         # Room for every run of the row beforehand: a table that may be replaced
         # between two runs is several times slower.
         while 2 * (used + n_runs) > len(keys):
-            keys, total, in_void = _grown(keys, total, in_void)
+            keys, total, in_void = grown(keys, total, in_void)
         used += _count_runs(
             y,
             ends[:n_runs],
@@ -290,5 +267,4 @@ def _scan(
             (reference_rows, prediction_rows),
             (keys, total, in_void),
         )
-    filled = np.flatnonzero(keys)
-    return keys[filled] - 1, total[filled], in_void[filled]
+    return filled(keys, total, in_void)

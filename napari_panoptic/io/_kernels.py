@@ -53,9 +53,8 @@ def classify(
     return result
 
 
-@compiled
 def components(class_image: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """Find the 8-connected components of each class, numbered in raster order from 1.
+    """Find the 8-connected components of each class.
 
     Parameters
     ----------
@@ -64,7 +63,29 @@ def components(class_image: NDArray[np.uint8]) -> NDArray[np.int32]:
 
     Returns
     -------
-    int32 (y, x): the number of each pixel's component among those of its class.
+    int32 (y, x): numbers from 1, class by class and in raster order within one.
+    """
+    return counted_components(class_image)[0]
+
+
+@compiled
+def counted_components(
+    class_image: NDArray[np.uint8],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Find the components and count those of each class.
+
+    Parameters
+    ----------
+    class_image
+        As in :func:`components`.
+
+    Returns
+    -------
+    numbers
+        int32 (y, x), as there.
+    last
+        int32 (256,): the last number of each class, or of those before it
+        where it has none; 0 for the background.
     """
     height, width = class_image.shape
     provisional = np.zeros((height, width), np.int32)
@@ -112,55 +133,105 @@ def components(class_image: NDArray[np.uint8]) -> NDArray[np.int32]:
                 parent[label] = label
                 kind[label] = value
             provisional[y, x] = label
+    last = np.zeros(256, np.int32)
+    for label in range(1, used + 1):
+        last[kind[label]] += parent[label] == label
+    last = np.cumsum(last).astype(np.int32)
     # A parent is never above its child, so one ascending pass settles everything.
-    counts = np.zeros(256, np.int32)
+    given = np.zeros(256, np.int32)
+    given[1:] = last[:-1]
     final = np.zeros(used + 1, np.int32)
     for label in range(1, used + 1):
         if parent[label] == label:
-            counts[kind[label]] += 1
-            final[label] = counts[kind[label]]
+            given[kind[label]] += 1
+            final[label] = given[kind[label]]
         else:
             final[label] = final[parent[label]]
     for y in range(height):
         for x in range(width):
-            provisional[y, x] = final[provisional[y, x]]
-    return provisional
+            if provisional[y, x]:
+                provisional[y, x] = final[provisional[y, x]]
+    return provisional, last
 
 
 @compiled
-def grow(labels: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Grow every object into the background; where two arrive, the higher label wins.
+def grow(
+    labels: NDArray[np.int32], class_image: NDArray[np.uint8], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], int]:
+    """Grow the objects of every class as if each class had an image of its own.
+
+    In that image an object grows into the background only, and where two
+    arrive the higher label wins. Then the classes are laid over each other, a
+    later one over the earlier.
 
     Parameters
     ----------
     labels
-        int32 (y, x). Not changed.
+        int32 (y, x): objects, those of a class above those of all before it.
+        Not changed.
+    class_image
+        uint8 (y, x): the class of each pixel, 0 for background.
     offsets
         int64 (n, 2): the structuring element as steps (dy, dx).
+
+    Returns
+    -------
+    grown
+        int32 (y, x).
+    overlapping_px
+        How many pixels were taken from the classes before, counted once for
+        each class that takes one.
     """
     height, width = labels.shape
     result = labels.copy()
+    claimed_by = np.zeros((height, width), np.uint8)
+    # Every pixel that an object reaches is reached from its rim.
+    start = np.zeros(257, np.int64)
+    rim = np.empty((4096, 2), np.int32)
+    count = 0
     for y in range(height):
+        # Beyond the image edge there is nothing to grow into.
+        above = class_image[max(y - 1, 0)]
+        here = class_image[y]
+        below = class_image[min(y + 1, height - 1)]
+        if count + width > len(rim):
+            larger = np.empty((2 * len(rim) + width, 2), np.int32)
+            larger[:count] = rim[:count]
+            rim = larger
         for x in range(width):
-            label = labels[y, x]
-            if label == 0:
+            kind = here[x]
+            if kind > 0 and (
+                above[x] != kind
+                or below[x] != kind
+                or here[max(x - 1, 0)] != kind
+                or here[min(x + 1, width - 1)] != kind
+            ):
+                rim[count, 0] = y
+                rim[count, 1] = x
+                count += 1
+                start[kind + 1] += 1
+    start = np.cumsum(start)
+    by_class = np.empty((count, 2), np.int32)
+    for k in range(count):
+        kind = class_image[rim[k, 0], rim[k, 1]]
+        by_class[start[kind]] = rim[k]
+        start[kind] += 1
+    taken = 0
+    for k in range(count):
+        y = by_class[k, 0]
+        x = by_class[k, 1]
+        kind = class_image[y, x]
+        label = labels[y, x]
+        for i in range(len(offsets)):
+            v = y + offsets[i, 0]
+            u = x + offsets[i, 1]
+            if not (0 <= v < height and 0 <= u < width) or class_image[v, u] == kind:
                 continue
-            # Every pixel that an object reaches is reached from its rim.
-            rim = (
-                (y > 0 and labels[y - 1, x] == 0)
-                or (y + 1 < height and labels[y + 1, x] == 0)
-                or (x > 0 and labels[y, x - 1] == 0)
-                or (x + 1 < width and labels[y, x + 1] == 0)
-            )
-            if not rim:
-                continue
-            for i in range(len(offsets)):
-                v = y + offsets[i, 0]
-                u = x + offsets[i, 1]
-                inside = 0 <= v < height and 0 <= u < width
-                if inside and labels[v, u] == 0 and result[v, u] < label:
-                    result[v, u] = label
-    return result
+            if claimed_by[v, u] != kind:
+                claimed_by[v, u] = kind
+                taken += result[v, u] > 0
+            result[v, u] = max(result[v, u], label)
+    return result, taken
 
 
 @compiled
@@ -176,16 +247,22 @@ def shrink(labels: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.
     """
     height, width = labels.shape
     result = labels.copy()
+    around = np.empty(4, np.int32)
     for y in range(height):
+        above = labels[max(y - 1, 0)]
+        here = labels[y]
+        below = labels[min(y + 1, height - 1)]
         for x in range(width):
-            own = labels[y, x]
+            own = here[x]
+            around[0] = above[x]
+            around[1] = below[x]
+            around[2] = here[max(x - 1, 0)]
+            around[3] = here[min(x + 1, width - 1)]
+            if around[0] == own and around[1] == own and around[2] == own and around[3] == own:
+                continue
             for side in range(4):
-                v = y + (side == 0) - (side == 1)
-                u = x + (side == 2) - (side == 3)
-                if not (0 <= v < height and 0 <= u < width):
-                    continue
-                label = labels[v, u]
-                if label == 0 or label == own:
+                label = around[side]
+                if label == 0 or label == own or label in around[:side]:
                     continue
                 # This pixel borders on an object that it is no part of.
                 for i in range(len(offsets)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,17 @@ from numpy.typing import NDArray
 from skimage.morphology import disk
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.evaluation.labels import LabelImage, Vanished
+from napari_panoptic.evaluation.labels import LabelImage, Vanished, compact
 from napari_panoptic.evaluation.settings import Restoration
 from napari_panoptic.io._files import check_size, pixel_shape, read_pixels
-from napari_panoptic.io._kernels import UNKNOWN, classify, components, grow, shrink
+from napari_panoptic.io._kernels import (
+    UNKNOWN,
+    classify,
+    components,
+    counted_components,
+    grow,
+    shrink,
+)
 from napari_panoptic.io._masks import vanished_findings
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
 from napari_panoptic.regions import ClassScheme, MaskFiles, Rgb, Source
@@ -124,32 +133,67 @@ def restore(
         In px; without effect under ``border-removed``.
     """
     applied = radius if restoration == Restoration.BORDER_DILATED else 0
-    numbers = components(mask.class_image)
-    masks: dict[str, NDArray[np.int32]] = {}
+    numbers, last = counted_components(mask.class_image)
+    ends = last[: len(scheme.names) + 1].tolist()
+    spans = dict(zip(scheme.names, itertools.pairwise(ends), strict=True))
+    spans = {name: span for name, span in spans.items() if span[0] < span[1]}
+    own_ids = {name: np.arange(1, end - begin + 1) for name, (begin, end) in spans.items()}
     vanished: list[Vanished] = []
-    for number, name in enumerate(scheme.names, start=1):
-        here = mask.class_image == number
-        if here.any():
-            own = np.where(here, numbers, np.int32(0))
-            masks[name] = _resized(own, applied)
-            vanished.extend(_eroded_away(own, masks[name], name) if applied < 0 else [])
-    return LabelImage.from_class_masks(
-        masks, scheme.names, mask.class_image.shape, vanished=vanished
+    overlapping_px = 0
+    flat = numbers
+    if applied > 0:
+        flat, overlapping_px = grow(numbers, mask.class_image, _disk(applied))
+    elif applied < 0:
+        flat, rows = compact(shrink(numbers, _disk(-applied)))
+        is_left = np.isin(np.arange(1, ends[-1] + 1), rows)
+        for name, (begin, end) in spans.items():
+            here, ids = is_left[begin:end], own_ids[name]
+            vanished += [Vanished(id_, name, "eroded away") for id_ in ids[~here].tolist()]
+            own_ids[name] = ids[here]
+    return LabelImage.from_flattened(
+        flat,
+        {name: ids for name, ids in own_ids.items() if len(ids)},
+        scheme.names,
+        class_masks=_ClassMasks(mask.class_image, scheme, tuple(spans), applied),
+        vanished=vanished,
+        overlapping_px=overlapping_px,
     )
 
 
-def _resized(labels: NDArray[np.int32], radius: int) -> NDArray[np.int32]:
-    if radius == 0:
-        return labels
-    size = abs(radius)
-    offsets = np.argwhere(disk(size)).astype(np.int64) - size
-    return grow(labels, offsets) if radius > 0 else shrink(labels, offsets)
+class _ClassMasks(Mapping[str, NDArray[np.int32]]):
+    """The mask of each class by itself; made when it is asked for, which few do."""
+
+    def __init__(
+        self,
+        class_image: NDArray[np.uint8],
+        scheme: ClassScheme,
+        names: tuple[str, ...],
+        radius: int,
+    ) -> None:
+        self._class_image, self._scheme = class_image, scheme
+        self._names, self._radius = names, radius
+
+    def __getitem__(self, name: str) -> NDArray[np.int32]:
+        if name not in self._names:
+            raise KeyError(name)
+        here = (self._class_image == self._scheme.names.index(name) + 1).astype(np.uint8)
+        numbers = components(here)
+        if self._radius == 0:
+            return numbers
+        if self._radius < 0:
+            return shrink(numbers, _disk(-self._radius))
+        return grow(numbers, here, _disk(self._radius))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
-def _eroded_away(before: NDArray[np.int32], after: NDArray[np.int32], name: str) -> list[Vanished]:
-    left = np.bincount(after.ravel(), minlength=int(before.max()) + 1)
-    gone = (np.flatnonzero(left[1:] == 0) + 1).tolist()
-    return [Vanished(number, name, "eroded away") for number in gone]
+def _disk(radius: int) -> NDArray[np.int64]:
+    """Give the steps (dy, dx) of a disk as scikit-image draws it."""
+    return np.argwhere(disk(radius)).astype(np.int64) - radius
 
 
 def _rgb(
@@ -252,9 +296,13 @@ def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> Loaded
     path = files.all_paths[0]
     where = {"region": request.region, "team": request.team}
     mask = read_colour_coded(path, scheme, shape=request.shape, **where)
-    labels = restore(mask, scheme, request.restoration, request.radius)
-    vanished = vanished_findings(labels, path=path, **where)
-    return LoadedMasks(labels, None, (*mask.findings, *vanished))
+
+    def restored(restoration: Restoration, radius: int) -> LoadedMasks:
+        labels = restore(mask, scheme, restoration, radius)
+        vanished = vanished_findings(labels, path=path, **where)
+        return LoadedMasks(labels, None, (*mask.findings, *vanished), restored=restored)
+
+    return restored(request.restoration, request.radius)
 
 
 def _shape(files: MaskFiles) -> tuple[int, int] | None:

@@ -30,12 +30,16 @@ class LoadedMasks:
         What was odd.
     mpp
         Micrometres per pixel, where the file says.
+    restored
+        Recovers the objects anew with another restoration and radius, from
+        what was read; None where the form needs no restoration.
     """
 
     labels: LabelImage
     ambiguous: NDArray[np.bool_] | None
     findings: tuple[Finding, ...] = ()
     mpp: float | None = None
+    restored: Callable[[Restoration, int], LoadedMasks] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

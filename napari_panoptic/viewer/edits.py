@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,12 @@ from qtpy.QtCore import QTimer
 
 from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.viewer.layers import MAX_OBJECTS
 from napari_panoptic.viewer.recolour import refresh_held
 
 Box = tuple[int, int, int, int]
 
-MOST_PX = 2_000_000
-"""How many pixels are compared and handed on at a time."""
 REST_MS = 150
 """How long the hand rests before the whole image is compared."""
 
@@ -56,6 +56,11 @@ class LayerValues:
         values = values.astype(np.int64)
         inside = values < len(self._known)
         return np.where(inside, self._known[np.where(inside, values, 0)], values + self._beyond)
+
+    @cached_property
+    def ids_of_values(self) -> NDArray[np.int64]:
+        """The ids of all values that 16 bits can hold, int64 (65536,)."""
+        return self.ids(np.arange(1 << 16))
 
     def value(self, id_: int) -> int:
         """Give the pixel value of an id."""
@@ -98,7 +103,8 @@ class LayerWatch:
     current
         Gives the session's present label image of that side.
     changed
-        Called with (y, x, ids) of pixels that differ.
+        Called with a window that holds all pixels that differ, and the ids that
+        these became, int64 (k,).
     refused
         Called where the layer's data cannot be this region's objects, with the
         reason. It puts the layer right again.
@@ -109,7 +115,7 @@ class LayerWatch:
         layer: Labels,
         values: LayerValues,
         current: Callable[[], LabelImage | None],
-        changed: Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], None],
+        changed: Callable[[IdWindow, NDArray[np.int64]], None],
         refused: Callable[[str], None],
     ) -> None:
         self.layer = layer
@@ -161,10 +167,12 @@ class LayerWatch:
         if current is None or data.shape != current.shape or data.dtype != np.uint16:
             return
         shown = self._slot_values(current)
-        y, x = _differing(data, np.ascontiguousarray(current.index), shown)
-        if len(y):
+        index = np.ascontiguousarray(current.index)
+        (top, left, bottom, right), _ = _differing(data, index, (0, 0), shown)
+        if top < bottom:
+            window = np.s_[top:bottom, left:right]
             with self.paused():
-                data[y, x] = shown[current.index[y, x]]
+                data[window] = shown[index[window]]
                 self.layer.refresh()
 
     @property
@@ -207,29 +215,24 @@ class LayerWatch:
         return not reason
 
     def _compare(self, box: Box) -> None:
-        """Compare a part of the layer, band by band, so that huge edits need little memory."""
-        y0, x0, y1, x1 = box
-        if x0 < x1:
-            rows = max(MOST_PX // (x1 - x0), 1)
-            for top in range(y0, y1, rows):
-                self._compare_band((top, x0, min(top + rows, y1), x1))
-
-    def _compare_band(self, box: Box) -> None:
+        """Compare a part of the layer, and hand on the smallest window of what differs."""
         current = self._current()
         y0, x0, y1, x1 = box
-        if current is None:
+        if current is None or y0 >= y1 or x0 >= x1:
             return
         data = np.asarray(self.layer.data)
         if data.shape != current.shape or data.dtype != np.uint16:
             self._rest.start()
             return
-        y, x = _differing(
-            np.ascontiguousarray(data[y0:y1, x0:x1]),
-            np.ascontiguousarray(current.index[y0:y1, x0:x1]),
-            self._slot_values(current),
-        )
-        if len(y):
-            self._changed(y + y0, x + x0, self.values.ids(data[y + y0, x + x0]))
+        part = np.ascontiguousarray(data[y0:y1, x0:x1])
+        index = np.ascontiguousarray(current.index)
+        found, values = _differing(part, index, (y0, x0), self._slot_values(current))
+        top, left, bottom, right = found
+        if top < bottom:
+            window = IdWindow(
+                (y0 + top, x0 + left), part[top:bottom, left:right], self.values.ids_of_values
+            )
+            self._changed(window, window.ids[np.flatnonzero(values)])
 
     def _slot_values(self, current: LabelImage) -> NDArray[np.int64]:
         # The ids of a live copy are another array as soon as there is another id.
@@ -319,24 +322,33 @@ def boxes_of(item: Iterable[Any]) -> Iterable[Box]:
 
 @compiled
 def _differing(
-    data: NDArray[np.integer], index: NDArray[np.int32], shown: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the pixels whose value is not the one that the copy would show."""
+    data: NDArray[np.uint16],
+    index: NDArray[np.int32],
+    corner_yx: tuple[int, int],
+    shown: NDArray[np.int64],
+) -> tuple[Box, NDArray[np.bool_]]:
+    """Find the pixels whose value is not the one that the copy would show.
+
+    Returns their bounding box within the data, empty where there are none, and
+    for each of the 65,536 values whether one of them has it.
+    """
     height, width = data.shape
-    count = 0
+    y0, x0 = corner_yx
+    top, left, bottom, right = height, width, 0, 0
+    values = np.zeros(1 << 16, np.bool_)
     for y in range(height):
+        line, copy = data[y], index[y0 + y, x0 : x0 + width]
+        differ = 0
         for x in range(width):
-            count += data[y, x] != shown[index[y, x]]
-    ys = np.empty(count, np.int64)
-    xs = np.empty(count, np.int64)
-    count = 0
-    for y in range(height):
+            differ += line[x] != shown[copy[x]]
+        if differ == 0:
+            continue
+        top, bottom = min(top, y), y + 1
         for x in range(width):
-            if data[y, x] != shown[index[y, x]]:
-                ys[count] = y
-                xs[count] = x
-                count += 1
-    return ys, xs
+            if line[x] != shown[copy[x]]:
+                values[line[x]] = True
+                left, right = min(left, x), max(right, x + 1)
+    return (top, left, bottom, right), values
 
 
 @compiled

@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.outcomes import SideOutcomes
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
 
 MAX_OBJECTS = styles.LUT_LENGTH - 1
 """Objects of one side that can have a colour each."""
 
 HATCH_SPACING_PX = 14
+HATCH_RIM_PX = 2
 """Distance between hatch lines over ambiguous areas."""
 
 HATCH_COLOUR = (0.1, 0.1, 0.1, 0.75)
@@ -158,11 +161,17 @@ def hatching(mask: NDArray[np.bool_], *, spacing_px: int = HATCH_SPACING_PX) -> 
     -------
     uint8 (y, x): 1 on lines and outline, 0 elsewhere.
     """
-    y, x = np.ogrid[: mask.shape[0], : mask.shape[1]]
-    lines = (y + x) % spacing_px == 0
-    inner = ndimage.binary_erosion(mask, iterations=2, border_value=1)
-    drawn: NDArray[np.uint8] = (mask & (lines | ~inner)).astype(np.uint8)
+    drawn = outline_pixels(mask.view(np.uint8), HATCH_RIM_PX)
+    _add_lines(mask, spacing_px, drawn)
     return drawn
+
+
+@compiled
+def _add_lines(mask: NDArray[np.bool_], spacing: int, drawn: NDArray[np.uint8]) -> None:
+    height, width = mask.shape
+    for y in range(height):
+        for x in range(-y % spacing, width, spacing):
+            drawn[y, x] |= mask[y, x]
 
 
 def emphasis(

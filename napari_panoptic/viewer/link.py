@@ -19,7 +19,8 @@ from napari_panoptic.evaluation.settings import EvaluationSettings, Matching
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Source
-from napari_panoptic.session import EditedEvaluation, RegionSnapshot, Selection, Session
+from napari_panoptic.session import EditedEvaluation, Selection, Session
+from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections
@@ -368,7 +369,8 @@ class Link:
                 rule += " (one to one enforced)"
         team = self._session.team or "no team"
         if self._session.evaluation is None:
-            team += " (not evaluated)"
+            is_coming = self._session.team in snapshot.pending
+            team += " (being evaluated)" if is_coming else " (not evaluated)"
         if self._edited():
             team += " (edited)"
         parts = [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
@@ -401,7 +403,11 @@ class Link:
     def _request(self, *, region: str | None = None, **changes: Any) -> None:
         """Ask the session for something; the region last asked for stays asked for."""
         try:
-            request = self._session.request(region_name=region or self._wanted_region, **changes)
+            request = self._session.request(
+                region_name=region or self._wanted_region,
+                team_first=self.scene.stand_in is None,  # else all teams are in sight
+                **changes,
+            )
         except PanopticError as error:
             show_error(str(error))
             return

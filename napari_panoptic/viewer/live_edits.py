@@ -15,9 +15,11 @@ from qtpy.QtCore import QTimer
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.saving import Objects
-from napari_panoptic.session import EditedEvaluation, RegionSnapshot
+from napari_panoptic.session import EditedEvaluation
+from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Surroundings
 from napari_panoptic.viewer.edits import LayerWatch
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
@@ -297,19 +299,16 @@ class LiveEdits:
         finally:
             self._is_redrawing = False
 
-    def _take(
-        self, side: Side, y: NDArray[np.int64], x: NDArray[np.int64], ids: NDArray[np.int64]
-    ) -> None:
+    def _take(self, side: Side, window: IdWindow, ids: NDArray[np.int64]) -> None:
         """Hand changed pixels to the session; what it refuses is undone on the layer."""
         session, labels = self._around.session, self._labels(side)
         if labels is None:
             return
-        found = _distinct(ids)
-        new = found[(found != 0) & ~np.isin(found, labels.ids)]
+        new = ids[(ids != 0) & ~np.isin(ids, labels.ids)]
         name = self.new_class() if len(new) else ""
         self._is_taking = True
         try:
-            session.edit(side, y, x, ids, classes=dict.fromkeys(new.tolist(), name))
+            session.edit_window(side, window, classes=dict.fromkeys(new.tolist(), name))
         except PanopticError as error:
             show_error(str(error))
             self._put_back(side)
@@ -408,10 +407,3 @@ class LiveEdits:
 def _copied(snapshot: RegionSnapshot) -> NDArray[np.bool_] | None:
     mask = snapshot.ambiguous
     return None if mask is None or not mask.any() else mask.copy()
-
-
-def _distinct(ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """List the ids in an array, fast where all are the same, as in a stroke."""
-    if len(ids) and (ids == ids[0]).all():
-        return ids[:1]
-    return np.unique(ids)

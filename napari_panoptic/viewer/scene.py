@@ -21,9 +21,11 @@ from napari_panoptic.evaluation.outcomes import Outcomes
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.regions import ClassScheme
-from napari_panoptic.session import RegionSnapshot, Selection
+from napari_panoptic.session import Selection
+from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import layers as contents
 from napari_panoptic.viewer.edits import LayerValues, shows
+from napari_panoptic.viewer.fast_outlines import draw_outlines_fast
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.listed import Listed, Others
 from napari_panoptic.viewer.recolour import label_colours, set_colours
@@ -100,6 +102,7 @@ class Scene:
         self._viewer = viewer
         self._layers: dict[str, Layer] = {}
         self._contents: dict[str, object] = {}
+        self._behind: dict[str, LabelImage] = {}
         self._values: dict[str, LayerValues] = {}
         self._luts: dict[str, NDArray[np.float32]] = {}
         self._edited_roles: frozenset[str] = frozenset()
@@ -230,7 +233,9 @@ class Scene:
         """
         self._snapshot = snapshot
         for role, _, labels in self._object_contents(snapshot):
-            if labels is not None and role in self._contents:
+            if labels is not None and role in self._behind:
+                self._behind[role] = labels
+            elif labels is not None and role in self._contents:
                 self._contents[role] = labels
         self.mark_edited(edited)
         self._apply_colours()
@@ -259,6 +264,7 @@ class Scene:
     def object_layer(self, side: Side, team: str | None) -> tuple[Labels, LayerValues] | None:
         """Give the layer of the reference or of a team, and what its values stand for."""
         role = REFERENCE if side is Side.REFERENCE else _TEAM + str(team)
+        self._catch_up(role)
         layer = self._mine(role)
         values = self._values.get(role)
         return None if layer is None or values is None else (layer, values)
@@ -440,8 +446,11 @@ class Scene:
     def release(self) -> None:
         """Let go of the layers; they stay in the viewer as plain layers."""
         self.come_back()
+        for layer in self._layers.values():
+            layer.events.visible.disconnect(self._on_eye)
         self._layers.clear()
         self._contents.clear()
+        self._behind.clear()
         self._values.clear()
         self._colours.clear()
         self._luts.clear()
@@ -472,12 +481,13 @@ class Scene:
         if layer is None:
             layer = next((at for at in self._viewer.layers if at.metadata.get(ROLE) == role), None)
             if layer is not None:
-                self._layers[role] = layer
+                self._own(role, layer)
         return layer
 
     def _forget(self, role: str) -> None:
         self._layers.pop(role, None)
         self._contents.pop(role, None)
+        self._behind.pop(role, None)
         self._values.pop(role, None)
         self._colours.pop(role, None)
         self._luts.pop(role, None)
@@ -485,6 +495,7 @@ class Scene:
 
     def _drop_other_teams(self, snapshot: RegionSnapshot) -> None:
         wanted = {role for role, _, _ in self._object_contents(snapshot)}
+        wanted |= {_TEAM + name for name in snapshot.pending}
         for layer in list(self._viewer.layers):
             role = str(layer.metadata.get(ROLE, ""))
             if role.startswith(_TEAM) and role not in wanted:
@@ -506,7 +517,7 @@ class Scene:
             layer = None
         data, options, _ = image_layer_data(image)
         if layer is None:
-            self._layers[IMAGE] = self._viewer.add_layer(Image(data, **options))
+            self._own(IMAGE, self._viewer.add_layer(Image(data, **options)))
         elif self._contents.get(IMAGE) is not image:
             was_missing = IMAGE not in self._contents
             visible = layer.visible or was_missing
@@ -544,14 +555,40 @@ class Scene:
             layer.visible = False
             self._values[role] = LayerValues(labels.ids)
         elif self._contents.get(role) is not labels and not self._shows(role, layer, labels):
+            fits = layer.data.shape == labels.shape and tuple(layer.scale) == self._pixels.scale
+            if fits and not layer.visible and name not in (REFERENCE, self._team):
+                self._behind[role] = labels  # most are never looked at
+                return
+            self._refill(role, layer, labels, is_seen=fits and layer.visible)
+        self._behind.pop(role, None)
+        self._contents[role] = labels
+
+    def _refill(self, role: str, layer: Labels, labels: LabelImage, *, is_seen: bool) -> None:
+        """Give a layer other objects; one that stays in sight is drawn once."""
+        if not is_seen:
             self._note_closed_eye(role)
             self._set_visible[role] = False
             _set(layer, "visible", False)
-            self._values[role] = LayerValues(labels.ids)
-            layer.data = contents.label_data(labels)
-            layer.editable = False
-            self._size(layer)
-        self._contents[role] = labels
+        self._values[role] = LayerValues(labels.ids)
+        layer.data = contents.label_data(labels)
+        layer.editable = False
+        self._size(layer)
+
+    def _catch_up(self, role: str) -> None:
+        """Fill a layer with what was left out while nobody could see it."""
+        labels, layer = self._behind.pop(role, None), self._mine(role)
+        if labels is not None and layer is not None:
+            self._refill(role, layer, labels, is_seen=layer.visible)
+            self._contents[role] = labels
+
+    def _on_eye(self, event: Any) -> None:
+        """Bring a layer up to date whose eye was opened by hand."""
+        role = str(event.source.metadata.get(ROLE, ""))
+        if role not in self._behind or not event.source.visible:
+            return
+        labels, name = self._behind[role], role.removeprefix(_TEAM)
+        self._catch_up(role)
+        self._colour(role, event.source, labels, Side.PREDICTION, name)
 
     def _shows(self, role: str, layer: Labels, labels: LabelImage) -> bool:
         """Tell whether a layer shows the objects already, as one under edit does."""
@@ -566,11 +603,16 @@ class Scene:
     def _add_labels(self, role: str, name: str, data: NDArray[Any]) -> Labels:
         shown_name = name + EDITED if role in self._edited_roles else name
         layer = Labels(data, name=shown_name, metadata={ROLE: role})
+        draw_outlines_fast(layer)
         self._size(layer)
         self._viewer.add_layer(layer)
         layer.editable = False  # the figures would not follow
-        self._layers[role] = layer
+        self._own(role, layer)
         return layer
+
+    def _own(self, role: str, layer: Layer) -> None:
+        self._layers[role] = layer
+        layer.events.visible.connect(self._on_eye)
 
     def _size(self, layer: Layer) -> None:
         layer.units = self._pixels.units
@@ -618,20 +660,28 @@ class Scene:
                 _set(layer, "contour", self._look.contour(side, self._zoom()))
                 _set(layer, "opacity", self._look.opacity)
             self._show(role, layer, visible=is_current)
+        for name in self._snapshot.pending:  # their layers still show what was before
+            layer = self._mine(_TEAM + name)
+            if layer is not None:
+                self._show(_TEAM + name, layer, visible=False)
 
     def _apply_colours(self) -> None:
         """Colour the objects of the reference and of the current team."""
         if self._snapshot is None:
             return
         for role, name, labels in self._object_contents(self._snapshot):
+            if role != REFERENCE and name != self._team:
+                continue
+            self._catch_up(role)
             layer = self._mine(role)
-            is_current = role == REFERENCE or name == self._team
-            if layer is not None and labels is not None and is_current:
+            if layer is not None and labels is not None:
                 side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
-                self._colour(role, layer, labels, side)
+                self._colour(role, layer, labels, side, self._team)
 
-    def _colour(self, role: str, layer: Labels, labels: LabelImage, side: Side) -> None:
-        outcomes = self._outcomes(self._team)
+    def _colour(
+        self, role: str, layer: Labels, labels: LabelImage, side: Side, team: str | None
+    ) -> None:
+        outcomes = self._outcomes(team)
         own = None if outcomes is None else outcomes.side(side)
         wanted = (labels, own, self._look.colour_by, self._listed)
         if self._scheme is None or self._colours.get(role) == wanted:

@@ -23,7 +23,8 @@ from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.pipeline import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.session import RegionSnapshot, Request, Session, load_region
+from napari_panoptic.session import Request, Session
+from napari_panoptic.snapshots import RegionSnapshot, load_in_steps
 
 T = TypeVar("T")
 LONGEST_HOLD_S = 5.0
@@ -78,8 +79,15 @@ class RegionLoader:
 
     def _start(self, request: Request) -> None:
         session = self._session
-        worker = create_worker(_load, session.cohort, request, session.loaded, _start_thread=False)
-        worker.returned.connect(lambda answer: self._deliver(request, answer))
+        worker = create_worker(
+            _load,
+            session.cohort,
+            request,
+            session.loaded,
+            lambda: session.is_current(request),
+            _start_thread=False,
+        )
+        worker.yielded.connect(lambda answer: self._deliver(request, answer))
         worker.finished.connect(self._on_finished)
         self._worker = worker
         worker.start()
@@ -206,20 +214,24 @@ def warm_up() -> None:
 
 
 def _load(
-    cohort: Cohort, request: Request, previous: RegionSnapshot | None
-) -> _Answer[RegionSnapshot]:
+    cohort: Cohort,
+    request: Request,
+    previous: RegionSnapshot | None,
+    is_wanted: Callable[[], bool],
+) -> Iterator[_Answer[RegionSnapshot]]:
     try:
-        return _Answer(
-            load_region(
-                cohort,
-                request.region,
-                request.settings,
-                source=request.source,
-                previous=previous,
-            )
-        )
+        for snapshot in load_in_steps(
+            cohort,
+            request.region,
+            request.settings,
+            source=request.source,
+            previous=previous,
+            first=request.team,
+            is_wanted=is_wanted,
+        ):
+            yield _Answer(snapshot)
     except PanopticError as error:
-        return _Answer(error=error)
+        yield _Answer(error=error)
 
 
 def _lines(

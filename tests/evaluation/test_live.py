@@ -13,7 +13,7 @@ from napari_panoptic import EvaluationSettings
 from napari_panoptic.errors import LabelError
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.live import LiveEvaluation
+from napari_panoptic.evaluation.live import IdWindow, LiveEvaluation
 from napari_panoptic.evaluation.vocabulary import Side
 from tests.label_cases import CLASS_NAMES, LabelCase, random_pair
 
@@ -37,8 +37,19 @@ def assert_same(live: Evaluation, full: Evaluation) -> None:
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), name)
 
 
+def window_around(image: Any, y: Any, x: Any) -> IdWindow:
+    """Cut the smallest window out that holds all these pixels."""
+    if not len(y):
+        return IdWindow((0, 0), np.zeros((0, 0), np.uint16), np.zeros(0, np.int64))
+    part = image[y.min() : y.max() + 1, x.min() : x.max() + 1]
+    ids, numbers = np.unique(part, return_inverse=True)
+    return IdWindow(
+        (int(y.min()), int(x.min())), numbers.reshape(part.shape).astype(np.uint16), ids
+    )
+
+
 class Scribbler:
-    """Edits a pair as people do: strokes, erasing, filling, undo and redo."""
+    """Edits a pair as people do: strokes, erasing, filling, undo, redo, other ambiguous areas."""
 
     def __init__(self, rng: np.random.Generator, case: LabelCase) -> None:
         self.rng = rng
@@ -65,8 +76,47 @@ class Scribbler:
             edit = self.undone.pop()
             self._set(edit[0], edit[1], edit[2], edit[4])
             self.done.append(edit)
+        elif choice < 0.4:
+            self.huge()
+        elif choice < 0.5:
+            self.redraw()
         else:
             self.stroke()
+
+    def huge(self) -> None:
+        """Erase all, fill the background, or scatter ids over a large part of the image."""
+        side = list(Side)[int(self.rng.integers(2))]
+        image = self.images[side]
+        kind = int(self.rng.integers(3))
+        known = [0, *self.classes[side]]
+        ids: Any = 0
+        if kind == 0:
+            y, x = np.nonzero(image >= 0)
+        elif kind == 1:
+            y, x = np.nonzero(image == 0)
+            ids = int(self.rng.choice(known))
+        else:
+            share = self.rng.random()
+            y, x = np.nonzero(self.rng.random(image.shape) < share)
+            ids = self.rng.choice(known, len(y))
+        before = image[y, x].copy()
+        ids = np.broadcast_to(ids, y.shape).copy()
+        self._set(side, y, x, ids)
+        self.done.append((side, y, x, before, ids))
+        self.undone.clear()
+
+    def redraw(self) -> None:
+        """Move the whole ambiguous area, flip a part of it, or do away with it."""
+        kind, shape = int(self.rng.integers(3)), self.images[Side.REFERENCE].shape
+        if kind == 0:
+            self.void = None
+        elif kind == 1 or self.void is None:
+            self.void = self.rng.random(shape) < self.rng.random()
+        else:
+            self.void = self.void.copy()
+            top, left = (int(self.rng.integers(n)) for n in shape)
+            self.void[top : top + 6, left : left + 6] ^= True
+        self.live.set_ambiguous(self.void)
 
     def stroke(self) -> None:
         side = list(Side)[int(self.rng.integers(2))]
@@ -88,9 +138,14 @@ class Scribbler:
         self.undone.clear()
 
     def _set(self, side: Side, y: Any, x: Any, ids: Any) -> None:
-        changed = int((self.images[side][y, x] != ids).sum())
-        edit = self.live.set_pixels(side, y, x, ids, classes=self.classes[side])
-        self.images[side][y, x] = ids
+        image = self.images[side]
+        changed = int((image[y, x] != ids).sum())
+        image[y, x] = ids
+        if self.rng.random() < 0.5:
+            edit = self.live.set_pixels(side, y, x, ids, classes=self.classes[side])
+        else:
+            window = window_around(image, y, x)
+            edit = self.live.set_window(side, window, classes=self.classes[side])
         assert edit.changed_px == changed
 
     def full(self, how: EvaluationSettings) -> Evaluation:
@@ -154,6 +209,73 @@ def test_moving_the_ambiguous_area(seed: int) -> None:
         assert_same(scribbler.live.evaluate(how), scribbler.full(how))
 
 
+@pytest.mark.parametrize("objects", [1, 40])
+def test_boxes_are_right_however_many_objects_lose_their_edges(objects: int) -> None:
+    """Few are looked for in their boxes; many that lie all over the image in one pass."""
+    rng = np.random.default_rng(objects)
+    shape, names = (30, 40), dict.fromkeys(range(1, objects + 1), CLASS_NAMES[0])
+    image = rng.integers(1, objects + 1, shape)
+    labels = LabelImage.from_array(image, names, CLASS_NAMES)
+    live = LiveEvaluation(LabelPair(labels, labels))
+    for margin in (1, 3, 0, 2):  # smaller, smaller, larger again, smaller
+        now = np.zeros(shape, np.int64)
+        inside = np.s_[margin : shape[0] - margin, margin : shape[1] - margin]
+        now[inside] = image[inside]
+        y, x = (at.ravel() for at in np.mgrid[: shape[0], : shape[1]])
+        live.set_window(Side.PREDICTION, window_around(now, y, x))
+        full = evaluate(LabelPair(labels, LabelImage.from_array(now, names, CLASS_NAMES)))
+        assert_same(live.evaluate(EvaluationSettings()), full)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_edits_of_thousands_of_objects(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = (60, 70)
+    reference, prediction = (np.repeat(rng.permutation(2100) + 1, 2).reshape(shape) for _ in Side)
+    classes = {id_: str(rng.choice(CLASS_NAMES)) for id_ in range(1, 2101)}
+    case = LabelCase(reference, prediction, classes, dict(classes), rng.random(shape) < 0.3)
+    scribbler = Scribbler(rng, case)
+    for _ in range(6):
+        scribbler.huge()
+        scribbler.stroke()
+        scribbler.redraw()
+        assert_same(scribbler.live.evaluate(SETTINGS[0]), scribbler.full(SETTINGS[0]))
+
+
+def test_pixels_outside_the_image_change_nothing() -> None:
+    _, live = simple()
+    one = np.array([[1]], np.uint16)
+    for y, x in ((-1, 0), (0, 12), (12, 3)):
+        with pytest.raises(LabelError, match="must lie in the image of 12 x 12 px"):
+            live.set_pixels(Side.PREDICTION, np.array([y, 3]), np.array([x, 3]), 0)
+        with pytest.raises(LabelError, match="must lie in the image of 12 x 12 px"):
+            live.set_window(Side.PREDICTION, IdWindow((y, x), one, np.array([0, 3])))
+    with pytest.raises(LabelError, match="the number 1, there are 1 ids"):
+        live.set_window(Side.PREDICTION, IdWindow((0, 0), one, np.array([0])))
+    assert live.evaluate(EvaluationSettings()).metrics.pq == 1.0
+
+
+@pytest.mark.parametrize("outlines", ["both-clipped", "as-published"])
+def test_distances_follow_the_ambiguous_area(outlines: str) -> None:
+    image = np.zeros((20, 20), int)
+    image[2:18, 2:14] = 3
+    lower = image.copy()
+    lower[:6] = 0
+    reference, prediction = (
+        LabelImage.from_array(at, {3: "Epithelial"}, CLASS_NAMES) for at in (image, lower)
+    )
+    how = EvaluationSettings(ambiguous="clip", outlines=outlines)
+    live, found = LiveEvaluation(LabelPair(reference, prediction)), []
+    for rows in (1, 2, 3):
+        void = np.zeros(image.shape, bool)
+        void[2 : 2 + rows] = True
+        live.set_ambiguous(void)
+        full = evaluate(LabelPair(reference, prediction, void), how)
+        assert_same(live.evaluate(how), full)
+        found.append(full.metrics.mean_hausdorff_px)
+    assert found == [3, 2, 1]
+
+
 def simple() -> tuple[LabelPair, LiveEvaluation]:
     image = np.zeros((12, 12), int)
     image[2:6, 2:6] = 3
@@ -176,6 +298,9 @@ def test_a_new_object_needs_a_class_and_nothing_is_changed_without() -> None:
     for classes in ({}, {9: "Fibroblast"}):
         with pytest.raises(LabelError, match="a new object needs a class, one of Epithelial"):
             live.set_pixels(Side.PREDICTION, np.array([0]), np.array([0]), 9, classes=classes)
+        window = IdWindow((0, 0), np.array([[1, 2]], np.uint16), np.array([0, 3, 9]))
+        with pytest.raises(LabelError, match="a new object needs a class, one of Epithelial"):
+            live.set_window(Side.PREDICTION, window, classes=classes)
     assert live.id_at(Side.PREDICTION, 0, 0) == 0
     assert live.evaluate(EvaluationSettings()).metrics.pq == 1.0
 

@@ -12,6 +12,7 @@ from skimage.measure import label
 from skimage.morphology import dilation, disk, erosion
 
 from napari_panoptic.errors import FindingKind, UnreadableFileError
+from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.settings import Restoration
 from napari_panoptic.io.colour_coded import ColourCodedMask, read_colour_coded, restore
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
@@ -71,10 +72,17 @@ def test_restoration_against_the_plain_way(seed: int, radius: int) -> None:
     assert len(found) == len(np.unique(flat[flat > 0]))
     for row, number in enumerate(found.class_index, start=1):
         assert set((flat[found.index == row] // 100_000).tolist()) == {int(number)}
-    for number, name in enumerate(MONUSAC_CLASSES.names, start=1):
-        if name in found.class_masks:
-            assert found.class_masks[name].dtype == np.int32
-            assert np.any(classes == number)
+    assert set(found.class_masks) == {
+        name for k, name in enumerate(MONUSAC_CLASSES.names, start=1) if np.any(classes == k)
+    }
+    # Masks of single classes, laid over each other, are the same again.
+    again = LabelImage.from_class_masks(found.class_masks, MONUSAC_CLASSES.names, classes.shape)
+    np.testing.assert_array_equal(found.index, again.index)
+    for name in ("ids", "original_ids", "class_index"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(again, name))
+    assert found.overlapping_px == again.overlapping_px
+    eroded = [v for v in found.vanished if v.reason == "eroded away"]
+    assert (*eroded, *again.vanished) == found.vanished
     assert len(found) + len(found.vanished) == next_id - 1
 
 

@@ -31,36 +31,62 @@ def offsets(radius: int) -> NDArray[np.int64]:
 @pytest.mark.parametrize("seed", range(60))
 def test_components_are_numbered_as_scikit_image_does(seed: int) -> None:
     class_image = blobs(seed)
-    found = kernels.components(class_image)
+    found, last = kernels.counted_components(class_image)
+    assert last[0] == 0
     for number in (1, 2, 3):
         here = class_image == number
-        np.testing.assert_array_equal(np.where(here, found, 0), label(here))
+        expected = label(here)
+        assert last[number] - last[number - 1] == expected.max()
+        own = np.where(here, found - last[number - 1], 0)
+        np.testing.assert_array_equal(own, expected)
     assert not found[class_image == 0].any()
+    np.testing.assert_array_equal(kernels.components(class_image), found)
 
 
 def test_components_of_a_checkerboard_of_classes() -> None:
     """Every pixel is new to its neighbours: the most provisional numbers there can be."""
     class_image = (np.arange(40)[:, None] % 2 * 2 + np.arange(41) % 2 + 1).astype(np.uint8)
     found = kernels.components(class_image)
-    assert found.max() == 20 * 21
+    assert found.max() == 40 * 41
 
 
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("radius", [1, 2, 3, 5])
 def test_grow_is_the_highest_label_within_reach(seed: int, radius: int) -> None:
-    labels = label(blobs(seed, classes=1) > 0).astype(np.int32)
+    image = blobs(seed, classes=1)
+    labels = label(image > 0).astype(np.int32)
     reached = ndimage.maximum_filter(labels, footprint=disk(radius), mode="constant")
     expected = np.where(labels > 0, labels, reached)
-    np.testing.assert_array_equal(kernels.grow(labels, offsets(radius)), expected)
+    grown, taken = kernels.grow(labels, image, offsets(radius))
+    np.testing.assert_array_equal(grown, expected)
+    assert taken == 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("radius", [1, 2, 5])
+def test_grow_lays_classes_grown_by_themselves_over_each_other(seed: int, radius: int) -> None:
+    image = blobs(seed, classes=4)
+    labels = kernels.components(image)
+    expected, layers = np.zeros_like(labels), np.zeros(labels.shape, int)
+    for number in (1, 2, 3, 4):
+        own = np.where(image == number, labels, 0)
+        reached = ndimage.maximum_filter(own, footprint=disk(radius), mode="constant")
+        own = np.where(own > 0, own, reached)
+        expected[own > 0] = own[own > 0]
+        layers += own > 0
+    grown, taken = kernels.grow(labels, image, offsets(radius))
+    np.testing.assert_array_equal(grown, expected)
+    assert taken == np.maximum(layers - 1, 0).sum()
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_grow_by_one_is_dilating_and_overwriting_in_label_order(seed: int) -> None:
-    labels = label(blobs(seed, classes=1) > 0).astype(np.int32)
+    image = blobs(seed, classes=1)
+    labels = label(image > 0).astype(np.int32)
     expected = labels.copy()
     for number in range(1, labels.max() + 1):
         expected[dilation(labels == number, disk(1))] = number
-    np.testing.assert_array_equal(kernels.grow(labels, offsets(1)), expected)
+    np.testing.assert_array_equal(kernels.grow(labels, image, offsets(1))[0], expected)
 
 
 @pytest.mark.parametrize("seed", range(30))

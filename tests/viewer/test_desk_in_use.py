@@ -11,8 +11,9 @@ from qtpy.QtWidgets import QTreeWidget
 
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.layers import label_data, object_lut
 from napari_panoptic.viewer.object_rows import ObjectFilter
-from napari_panoptic.viewer.styles import Look
+from napari_panoptic.viewer.styles import ColourBy, Look
 from tests.viewer.finding import (
     FIRST,
     SECOND,
@@ -282,6 +283,37 @@ class TestChanging:
         assert desk.panels.metrics.figure("detection_recall") < before
         assert "IoU > 0.95" in desk.panels.title.title()
         assert desk.panels.settings.label_text("iou_threshold").startswith("●")
+
+    def test_layers_out_of_sight_are_right_once_they_are_looked_at(self, desk, viewer, wait_until):
+        """By their eye, or because their team was chosen."""
+
+        def is_right(name):
+            labels = desk.session.snapshot.predictions[name]
+            return np.array_equal(viewer.layers[name].data, label_data(labels))
+
+        def ask(**changes):
+            settings = desk.session.settings.replaced(restoration="border-dilated", **changes)
+            desk.link._request(settings=settings)
+            wait_until(lambda: desk.is_settled)
+            assert is_right("careful")
+
+        ask(radius=3)
+        viewer.layers["merger"].visible = True
+        assert is_right("merger")
+        evaluation = desk.session.snapshot.evaluations["merger"]
+        lut = object_lut(
+            evaluation.pair.prediction,
+            evaluation.outcomes.prediction,
+            desk.session.cohort.scheme,
+            ColourBy.STATUS,
+        )
+        np.testing.assert_allclose(viewer.layers["merger"].colormap.colors[:50], lut[:50])
+        viewer.layers["merger"].visible = False
+
+        ask(radius=-1)
+        desk.session.set_team("merger")
+        assert is_right("merger")
+        assert names_of_visible(viewer) == ["image", "reference", "merger"]
 
     def test_filters_name_what_the_table_knows(self, desk):
         desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Status
@@ -65,6 +66,17 @@ def test_pixel_size_goes_both_ways():
 
 def test_unknown_pixel_size_is_counted_in_pixels():
     assert PixelSize.from_mpp(None) == PixelSize((1.0, 1.0), ("pixel", "pixel"))
+
+
+def test_hatching_is_lines_and_a_rim():
+    rng = np.random.default_rng(2)
+    mask = ndimage.gaussian_filter(rng.normal(size=(60, 75)), 4) > 0
+    y, x = np.ogrid[:60, :75]
+    inner = ndimage.binary_erosion(mask, iterations=2, border_value=1)
+    expected = mask & (((y + x) % 9 == 0) | ~inner)
+    drawn = layers.hatching(mask, spacing_px=9)
+    assert drawn.dtype == np.uint8
+    np.testing.assert_array_equal(drawn, expected)
 
 
 def test_hatching_stays_inside_and_lets_tissue_through():

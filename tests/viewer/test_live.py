@@ -586,6 +586,30 @@ class TestSliders:
         session.region_changed.disconnect(shown.append)
         follows()
 
+    @pytest.mark.parametrize(
+        ("name", "values"),
+        [
+            ("matching", ["centroid", "strict-iou"]),
+            ("ambiguous", ["keep", "majority", "clip-predictions", "clip"]),
+            ("restoration", ["border-dilated", "border-removed"]),
+        ],
+    )
+    def test_menus_are_followed_without_waiting_for_the_answer(
+        self, desk, layer, follows, wait_until, name, values
+    ):
+        layer.data[:40] = 0
+        layer.refresh()
+        follows()
+        menu = desk.panels.settings.combo(name)
+        for value in [*values, *values]:
+            menu.setCurrentText(value)
+            if value == values[0]:
+                wait_until(lambda: not desk.link.loader.is_busy)
+        wait_until(lambda: desk.is_settled)
+        assert str(getattr(desk.session.snapshot.settings, name)) == values[-1]
+        assert not desk.session.snapshot.pending
+        follows()
+
     def test_the_radius_follows_its_slider(self, desk, follows, wait_until):
         panel = desk.panels.settings
         panel.combo("restoration").setCurrentText("border-dilated")

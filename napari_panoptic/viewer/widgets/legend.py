@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, QSize, Qt
+from qtpy.QtCore import QSignalBlocker, QSize, Qt, QTimer
 from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
 from qtpy.QtWidgets import (
     QComboBox,
@@ -27,10 +27,13 @@ from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.regions import ClassScheme, Rgb
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.describe import ObjectFacts
+from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, outline_icon
 
+PATIENCE_MS = 150
+"""How long something is being loaded before the title says so."""
 _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
     Side.REFERENCE: (Status.TP, Status.FN, Status.MISCLASSIFIED, Status.IGNORED),
     Side.PREDICTION: (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED),
@@ -224,7 +227,7 @@ class TitleStrip(QWidget):
         self._title = ElidedLabel("No cohort is open", mode=Qt.TextElideMode.ElideLeft)
         self._selected = ElidedLabel(NOTHING_SELECTED)
         self._figure = QLabel()
-        self._figure.setToolTip("Panoptic quality of this region and team.")
+        self._figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
         self._notes = QPushButton()
         self._notes.setVisible(False)
         self._notes.clicked.connect(lambda _=False: self.notes_clicked.emit())
@@ -233,6 +236,10 @@ class TitleStrip(QWidget):
         self._busy.setTextVisible(False)
         self._busy.setFixedSize(70, 8)
         self._busy.setVisible(False)
+        self._patience = QTimer(self)
+        self._patience.setSingleShot(True)
+        self._patience.setInterval(PATIENCE_MS)
+        self._patience.timeout.connect(self._busy.show)
         first, second = QHBoxLayout(), QHBoxLayout()
         first.addWidget(self._title, 1)
         for widget in (self._busy, self._figure):
@@ -297,5 +304,9 @@ class TitleStrip(QWidget):
         )
 
     def show_busy(self, busy: bool) -> None:
-        """Show that something is being loaded."""
-        self._busy.setVisible(busy)
+        """Show that something is being loaded, once it takes long enough to be noticed."""
+        if busy:
+            self._patience.start()
+        else:
+            self._patience.stop()
+            self._busy.hide()

@@ -75,6 +75,7 @@ class MetricsPanel(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._figures: dict[str, Figure] = {}
+        self._shown: tuple[Evaluation, ClassScheme] | None = None
         self._by_class = FigureTable()
         self._confusion = FigureTable()
         for table in (self._by_class, self._confusion):
@@ -127,8 +128,9 @@ class MetricsPanel(QScrollArea):
         """Show the figures of an evaluation; a hint where there is none."""
         self._message.setVisible(evaluation is None)
         self._content.setVisible(evaluation is not None)
-        if evaluation is None or scheme is None:
+        if evaluation is None or scheme is None or (evaluation, scheme) == self._shown:
             return
+        self._shown = (evaluation, scheme)
         counts = _counts(evaluation)
         for name, figure in self._figures.items():
             if name in counts:

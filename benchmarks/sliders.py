@@ -1,0 +1,123 @@
+"""Measure how fast the desk follows a slider or a menu of the settings.
+
+Needs a display: ``xvfb-run -a python -m benchmarks.sliders`` where there is none.
+Each step asks for other settings as a slider does and waits for the answer: by
+the clock, from the request until colours, figures and lists of the team that is
+looked at have been drawn, and until all four teams are there.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import napari
+import numpy as np
+import tifffile
+from qtpy.QtWidgets import QApplication
+
+from benchmarks.cases import LARGE, MEDIUM, Size, label_pair
+from benchmarks.strokes import settle, write_cohort
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+
+TEAMS = 4
+LIMIT_MS = 50.0
+STEPS: dict[str, list[Any]] = {
+    "iou_threshold": [round(0.05 * k, 2) for k in range(1, 20)],
+    "matching": ["centroid", "strict-iou"] * 5,
+    "ambiguous": ["keep", "majority", "clip-predictions", "clip"] * 3,
+    "restoration": ["border-dilated", "border-removed"] * 5 + ["border-dilated"],
+    "radius": [-3, -2, -1, 0, 1, 2, 3, 4, 5, 4, 3, 2, 1, 0, -1, -2],
+}
+
+
+def write_colour_coded_cohort(root: Path, size: Size) -> Path:
+    """Write a cohort of one region whose teams have colour-coded masks, with borders."""
+    write_cohort(root, size)
+    description = root / "cohort.toml"
+    text = description.read_text(encoding="utf-8")
+    text = text.replace("predictions.labels", "predictions.colour-coded")
+    description.write_text(text, encoding="utf-8")
+    _, prediction = label_pair(size)
+    rng = np.random.default_rng(7)
+    colours = np.array([(0, 0, 0), *MONUSAC_CLASSES.colours], np.uint8)
+    (root / "teams" / "team").rename(root / "unused")
+    for number in range(TEAMS):
+        # Each team a little further off than the one before.
+        labels = np.roll(prediction, (number, 2 * number), (0, 1))
+        classes = rng.integers(1, 5, int(labels.max()) + 1)
+        classes[0] = 0
+        rgb = colours[classes[labels]]
+        rim = np.zeros(labels.shape, bool)
+        rim[1:] |= labels[1:] != labels[:-1]
+        rim[:, 1:] |= labels[:, 1:] != labels[:, :-1]
+        rgb[rim & (labels > 0)] = MONUSAC_CLASSES.border[0]
+        place = root / "teams" / f"team {number + 1}"
+        place.mkdir()
+        tifffile.imwrite(place / "R_1.tif", rgb, photometric="rgb", compression="zlib")
+    return root
+
+
+def slide(desk: Desk, name: str, values: list[Any]) -> tuple[list[float], list[float]]:
+    """Step through the values of a setting; gives ms to the team's answer and to all."""
+    session, link = desk.session, desk.link
+    if session is None or link is None:
+        raise RuntimeError("the desk shows no cohort")
+    answers: list[float] = []
+    first, every = [], []
+
+    def note(_snapshot: object) -> None:
+        answers.append(time.perf_counter())
+
+    session.region_changed.connect(note)
+    for value in values:
+        answers.clear()
+        began = time.perf_counter()
+        link._request(settings=session.settings.replaced(**{name: value}))
+        drawn = 0.0
+        while link.loader.is_busy:
+            QApplication.processEvents()
+            if answers and not drawn:
+                drawn = time.perf_counter()
+            time.sleep(0.0003)  # leaves the interpreter to the worker
+        first.append(1000 * (drawn - began))
+        every.append(1000 * (time.perf_counter() - began))
+        settle(desk)
+    session.region_changed.disconnect(note)
+    link._request(settings=session.protocol)
+    settle(desk)
+    return first[1:], every[1:]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="leave the largest image out")
+    options = parser.parse_args()
+    for size in (MEDIUM,) if options.quick else (MEDIUM, LARGE):
+        with TemporaryDirectory() as folder:
+            cohort = open_cohort(write_colour_coded_cohort(Path(folder), size))
+            viewer = napari.Viewer()
+            viewer.window.resize(1600, 1000)
+            desk = desk_of(viewer)
+            desk.show_cohort(cohort)
+            settle(desk)
+            print(f"\n{size.name}: {size.side} x {size.side} px, {TEAMS} teams: ms per step")
+            for name, values in STEPS.items():
+                first, every = slide(desk, name, values)
+                above = "" if median(first) <= LIMIT_MS else f"  above {LIMIT_MS:g}"
+                print(
+                    f"  {name:14} shown median {median(first):7.1f}  "
+                    f"p95 {quantiles(first, n=20)[-1]:7.1f}   "
+                    f"all teams {median(every):7.1f}{above}"
+                )
+            desk.close()
+            settle(desk)
+            viewer.close()
+
+
+if __name__ == "__main__":
+    main()

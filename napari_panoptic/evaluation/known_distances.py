@@ -1,0 +1,173 @@
+"""Distances that were measured already, kept for the next evaluation of the same pair.
+
+A setting changes which objects match, never how far two outlines lie apart,
+unless it cuts ambiguous pixels from one of them. So a step of a slider measures
+the few pairs that are new, and a stroke of the brush those that it touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.evaluation.ambiguity import JudgedOverlap
+from napari_panoptic.evaluation.distances import (
+    PairDistances,
+    contour_distances,
+    contours,
+    cuts,
+    pair_distances,
+)
+from napari_panoptic.evaluation.labels import LabelPair
+from napari_panoptic.evaluation.matching import Matches
+from napari_panoptic.evaluation.overlap import OverlapTable
+from napari_panoptic.evaluation.settings import Outlines
+
+# Above so many pairs to measure, one pass over the image beats cutting out windows.
+_WINDOWS_UP_TO = 300
+# A key holds both rows and, in its two lowest bits, which of the outlines is cut.
+_REFERENCE_SHIFT, _PREDICTION_SHIFT = 33, 2
+
+
+@dataclass(frozen=True, eq=False)
+class KnownDistances:
+    """Distances of pairs of one label pair, whole and cut.
+
+    Parameters
+    ----------
+    keys
+        int64 (n,), ascending: which pairs, with which of their outlines cut.
+    figures
+        float64 (n, 3): their `PairDistances`, a column each, in px.
+    """
+
+    keys: NDArray[np.int64]
+    figures: NDArray[np.float64]
+
+    @classmethod
+    def none(cls) -> KnownDistances:
+        """Know nothing yet."""
+        return cls(np.zeros(0, np.int64), np.zeros((0, 3)))
+
+    def without(
+        self, reference_rows: NDArray[np.integer], prediction_rows: NDArray[np.integer]
+    ) -> KnownDistances:
+        """Forget the pairs of objects whose pixels changed."""
+        rows = self.keys >> _REFERENCE_SHIFT
+        columns = (self.keys >> _PREDICTION_SHIFT) & ((1 << (_REFERENCE_SHIFT - 2)) - 1)
+        kept = ~np.isin(rows, reference_rows) & ~np.isin(columns, prediction_rows)
+        return self if kept.all() else KnownDistances(self.keys[kept], self.figures[kept])
+
+    def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Look pairs up.
+
+        Returns
+        -------
+        place
+            int64 (k,): where in `figures` each is, as far as it is.
+        found
+            bool (k,): whether it is.
+        """
+        place = np.searchsorted(self.keys, keys)
+        found = place < len(self.keys)
+        found[found] = self.keys[place[found]] == keys[found]
+        return place, found
+
+    def with_new(self, keys: NDArray[np.int64], figures: NDArray[np.float64]) -> KnownDistances:
+        """Know more pairs, none of which was known before."""
+        if not len(keys):
+            return self
+        all_keys = np.concatenate([self.keys, keys])
+        order = np.argsort(all_keys, kind="stable")
+        return KnownDistances(all_keys[order], np.concatenate([self.figures, figures])[order])
+
+
+def matched_distances(
+    pair: LabelPair,
+    table: OverlapTable,
+    judged: JudgedOverlap,
+    matches: Matches,
+    outlines: Outlines,
+    known: KnownDistances,
+) -> tuple[PairDistances, KnownDistances]:
+    """Compute the distances of matched pairs, as far as they are not known.
+
+    Parameters
+    ----------
+    pair, table, judged, matches
+        The label pair and the stages before this one.
+    outlines
+        Which outlines to compare where ambiguous pixels are cut away.
+    known
+        What was measured before on the same pixels.
+
+    Returns
+    -------
+    distances
+        Those of ``matches.pair``, in its order.
+    known
+        With the new ones among them.
+    """
+    rows = judged.pair_reference[matches.pair]
+    columns = judged.pair_prediction[matches.pair]
+    cut_reference, cut_prediction = cuts(judged, outlines)
+    # An outline without an ambiguous pixel is the same, cut or whole.
+    reference_cut = cut_reference & (table.reference.void_area[rows] > 0)
+    prediction_cut = cut_prediction & (table.prediction.void_area[columns] > 0)
+    keys = (
+        (rows.astype(np.int64) << _REFERENCE_SHIFT)
+        | (columns.astype(np.int64) << _PREDICTION_SHIFT)
+        | (2 * reference_cut + prediction_cut)
+    )
+    place, found = known.find(keys)
+    figures = np.full((len(keys), 3), np.nan)
+    figures[found] = known.figures[place[found]]
+    new = ~found
+    if new.sum() > _WINDOWS_UP_TO:
+        measured = pair_distances(pair, judged, rows[new], columns[new], outlines)
+        figures[new] = _figures(measured)
+    elif new.any():
+        figures[new] = _windowed(pair, table, judged, rows[new], columns[new], outlines)
+    distances = PairDistances(figures[:, 0], figures[:, 1], figures[:, 2])
+    return distances, known.with_new(keys[new], figures[new])
+
+
+def _windowed(
+    pair: LabelPair,
+    table: OverlapTable,
+    judged: JudgedOverlap,
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    outlines: Outlines,
+) -> NDArray[np.float64]:
+    """Measure a few pairs, each in the window that holds both objects."""
+    figures = np.full((len(rows), 3), np.nan)
+    cut_reference, cut_prediction = cuts(judged, outlines)
+    height, width = pair.reference.shape
+    first = np.zeros(1, np.int32)
+    for k, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+        boxes = np.stack([table.reference.bbox[row], table.prediction.bbox[column]])
+        # One pixel more, so that only the image edge is an edge of the window.
+        y0, x0 = np.maximum(boxes[:, :2].min(axis=0) - 1, 0)
+        y1, x1 = np.minimum(boxes[:, 2:].max(axis=0) + 1, (height, width))
+        window = np.s_[y0:y1, x0:x1]
+        void = None if pair.ambiguous is None else pair.ambiguous[window]
+        reference = (pair.reference.index[window] == row + 1).astype(np.int32)
+        prediction = (pair.prediction.index[window] == column + 1).astype(np.int32)
+        figures[k] = _figures(
+            contour_distances(
+                contours(reference, 1, without=void if cut_reference else None),
+                contours(prediction, 1, without=void if cut_prediction else None),
+                first,
+                first,
+            )
+        )[0]
+    return figures
+
+
+def _figures(distances: PairDistances) -> NDArray[np.float64]:
+    return np.stack(
+        [distances.hausdorff_px, distances.hausdorff95_px, distances.average_surface_px], axis=1
+    )

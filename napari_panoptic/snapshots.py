@@ -1,0 +1,338 @@
+"""Everything there is to show of one region: read, restored and evaluated.
+
+Loading is a pure function that may run in any thread. What new settings do not
+touch is taken over from an earlier snapshot, not computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.errors import Finding, UnreadableFileError
+from napari_panoptic.evaluation.evaluate import Evaluation, evaluate, evaluate_again
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.settings import EvaluationSettings, Restoration
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.registry import LoadedMasks
+from napari_panoptic.io.slides import SlideImage, read_image
+from napari_panoptic.pipeline import ReferenceMasks, load_prediction, load_reference, unreadable
+from napari_panoptic.regions import Cohort, Region, Source
+
+AT_A_TIME = 2
+"""How many teams are restored and evaluated side by side: kernels let go of the interpreter."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTeam:
+    """What is known of one team in one region.
+
+    Parameters
+    ----------
+    masks
+        Its objects, or None where they cannot be read.
+    findings
+        What was odd, those of the masks among them.
+    way
+        The restoration and radius by which the masks came to be.
+    evaluation
+        What came of them last, under whatever settings; None without a reference.
+    """
+
+    masks: LoadedMasks | None
+    findings: tuple[Finding, ...]
+    way: tuple[Restoration, int]
+    evaluation: Evaluation | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RegionSnapshot:
+    """Everything there is to show of one region under one set of settings.
+
+    Parameters
+    ----------
+    region
+        Which region.
+    shape
+        Height and width in px.
+    mpp
+        Micrometres per pixel, or None.
+    image
+        The pixels, or None where there are none to show.
+    reference
+        The annotated objects, or None where there is no usable annotation.
+    ambiguous
+        bool image (y, x) of the excluded area, or None.
+    predictions
+        Team -> its objects; teams without a usable prediction are absent.
+    evaluations
+        Team -> what came of it; empty without a reference.
+    settings, source
+        What was asked for.
+    findings
+        What was missing, vanished, overlapping or unreadable in this region.
+    pending
+        Teams that are still being read or evaluated: absent above, for now.
+    read_reference
+        The annotation as it was read, so that it need not be read again.
+    known_teams
+        Team -> what was read and evaluated of it last, likewise; of a pending
+        team that is of earlier settings.
+    """
+
+    region: Region
+    shape: tuple[int, int]
+    mpp: float | None
+    image: SlideImage | None
+    reference: LabelImage | None
+    ambiguous: NDArray[np.bool_] | None
+    predictions: Mapping[str, LabelImage]
+    evaluations: Mapping[str, Evaluation]
+    settings: EvaluationSettings
+    source: Source | None
+    findings: tuple[Finding, ...]
+    pending: frozenset[str] = frozenset()
+    read_reference: ReferenceMasks | None = None
+    known_teams: Mapping[str, KnownTeam] = field(default_factory=dict)
+
+    def row_at(self, side: Side, team: str | None, y: int, x: int) -> int | None:
+        """Find the object at a pixel.
+
+        Parameters
+        ----------
+        side, team
+            The reference as the team's evaluation has it, or the team's
+            prediction.
+        y, x
+            A pixel inside the region.
+
+        Returns
+        -------
+        int or None
+            The object's 0-based row in the team's outcomes; None for background.
+        """
+        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
+        if labels is None or not labels.index[y, x]:
+            return None
+        row = int(labels.index[y, x]) - 1
+        evaluation = self.evaluations.get(team or "")
+        if evaluation is None:
+            return row
+        return evaluation.outcomes.side(side).row_of(int(labels.ids[row]))
+
+    def index_of(self, side: Side, team: str | None, row: int) -> int | None:
+        """Find the number by which an object's pixels are marked in its label image.
+
+        While objects are edited that is not their row plus one.
+
+        Parameters
+        ----------
+        side, team
+            The reference as the team's evaluation has it, or the team's
+            prediction.
+        row
+            0-based row in the team's outcomes.
+
+        Returns
+        -------
+        int or None
+            The value in ``LabelImage.index``; None where there is no such object.
+        """
+        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
+        evaluation = self.evaluations.get(team or "")
+        if labels is None or evaluation is None:
+            return None if labels is None or row >= len(labels) else row + 1
+        ids = evaluation.outcomes.side(side).ids
+        if row >= len(ids):
+            return None
+        if row < len(labels) and labels.ids[row] == ids[row]:
+            return row + 1
+        slots = np.flatnonzero(labels.ids == ids[row])
+        return int(slots[0]) + 1 if len(slots) else None
+
+
+def load_region(
+    cohort: Cohort,
+    region_name: str,
+    settings: EvaluationSettings,
+    *,
+    source: Source | None = None,
+    previous: RegionSnapshot | None = None,
+) -> RegionSnapshot:
+    """Read and evaluate everything of one region.
+
+    Parameters
+    ----------
+    cohort
+        Where the region is from.
+    region_name
+        Its name.
+    settings
+        How to restore and evaluate.
+    source
+        Which form of the predictions to read; None for the usual one.
+    previous
+        An earlier snapshot; what the new settings do not touch is taken over
+        from it, not read again.
+
+    Raises
+    ------
+    PanopticError
+        Where not even the size of the region can be found out.
+    """
+    *_, whole = load_in_steps(cohort, region_name, settings, source=source, previous=previous)
+    return whole
+
+
+def load_in_steps(
+    cohort: Cohort,
+    region_name: str,
+    settings: EvaluationSettings,
+    *,
+    source: Source | None = None,
+    previous: RegionSnapshot | None = None,
+    first: str | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> Iterator[RegionSnapshot]:
+    """Read and evaluate one region, the team that is looked at before the others.
+
+    Parameters
+    ----------
+    cohort, region_name, settings, source, previous
+        As in :func:`load_region`.
+    first
+        The team that is wanted at once; None for all at the same time.
+    is_wanted
+        Asked between teams; where it says no, nothing more is yielded.
+
+    Yields
+    ------
+    RegionSnapshot
+        With that team alone, where it can be evaluated and there are others;
+        then with all teams.
+
+    Raises
+    ------
+    PanopticError
+        Where not even the size of the region can be found out.
+    """
+    region = cohort.region(region_name)
+    kept = previous if previous is not None and previous.region == region else None
+    image, findings = _read_pixels(region) if kept is None else (kept.image, _image_findings(kept))
+    reference = _reference(cohort, region, settings, kept)
+    start = RegionSnapshot(
+        region=region,
+        shape=reference.shape,
+        mpp=reference.mpp,
+        image=image,
+        reference=None if reference.masks is None else reference.masks.labels,
+        ambiguous=None if reference.masks is None else reference.masks.ambiguous,
+        predictions={},
+        evaluations={},
+        settings=settings,
+        source=source,
+        findings=(*findings, *(f for f in reference.findings if f not in findings)),
+        read_reference=reference,
+        known_teams={} if kept is None or kept.source != source else kept.known_teams,
+    )
+    names = [team.name for team in cohort.teams]
+    done: dict[str, KnownTeam] = {}
+    if first in names and len(names) > 1:
+        done[first] = _team(cohort, start, first)
+        if done[first].evaluation is not None:
+            yield _with_teams(start, names, done)
+    others = [name for name in names if name not in done]
+    with ThreadPoolExecutor(max_workers=AT_A_TIME) as pool:
+        for name, known in zip(
+            others,
+            pool.map(lambda name: _team(cohort, start, name) if is_wanted() else None, others),
+            strict=True,
+        ):
+            if known is None:
+                return
+            done[name] = known
+    yield _with_teams(start, names, done)
+
+
+def _with_teams(
+    start: RegionSnapshot, names: list[str], done: Mapping[str, KnownTeam]
+) -> RegionSnapshot:
+    """Put the teams that are done into a snapshot without any, in the cohort's order."""
+    ready = {name: done[name] for name in names if name in done}
+    return replace(
+        start,
+        predictions={n: k.masks.labels for n, k in ready.items() if k.masks is not None},
+        evaluations={n: k.evaluation for n, k in ready.items() if k.evaluation is not None},
+        findings=(*start.findings, *(f for known in ready.values() for f in known.findings)),
+        pending=frozenset(names) - frozenset(done),
+        known_teams={**start.known_teams, **ready},
+    )
+
+
+def _team(cohort: Cohort, start: RegionSnapshot, name: str) -> KnownTeam:
+    """Read, restore and evaluate one team, as far as that is not known."""
+    settings = start.settings
+    way = (settings.restoration, settings.dilation_radius)
+    known = start.known_teams.get(name)
+    if known is None:
+        masks, findings = load_prediction(
+            cohort, start.region, name, start.shape, settings, start.source
+        )
+        known = KnownTeam(masks, findings, way)
+    elif known.way != way and known.masks is not None and known.masks.restored is not None:
+        masks = known.masks.restored(*way)
+        others = tuple(f for f in known.findings if f not in known.masks.findings)
+        known = KnownTeam(masks, (*masks.findings, *others), way)
+    if known.masks is None or start.reference is None:
+        return replace(known, way=way, evaluation=None)
+    pair = LabelPair(start.reference, known.masks.labels, start.ambiguous, start.mpp)
+    if known.evaluation is not None and _are_same(known.evaluation.pair, pair):
+        evaluation = evaluate_again(known.evaluation, settings)
+    else:
+        evaluation = evaluate(pair, settings)
+    return replace(known, way=way, evaluation=evaluation)
+
+
+def _are_same(one: LabelPair, other: LabelPair) -> bool:
+    """Tell whether two label pairs have the very same images."""
+    return (
+        one.reference is other.reference
+        and one.prediction is other.prediction
+        and one.ambiguous is other.ambiguous
+        and one.mpp == other.mpp
+    )
+
+
+def _reference(
+    cohort: Cohort, region: Region, settings: EvaluationSettings, kept: RegionSnapshot | None
+) -> ReferenceMasks:
+    """Read the annotation, or take it over; one that is colour-coded is restored anew."""
+    if kept is None or kept.read_reference is None:
+        return load_reference(cohort, region, settings)
+    known, masks = kept.read_reference, kept.read_reference.masks
+    way = (settings.restoration, settings.dilation_radius)
+    if masks is None or masks.restored is None:
+        return known
+    if way == (kept.settings.restoration, kept.settings.dilation_radius):
+        return known
+    restored = masks.restored(*way)
+    others = tuple(f for f in known.findings if f not in masks.findings)
+    return replace(known, masks=restored, findings=(*others, *restored.findings))
+
+
+def _read_pixels(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
+    if region.image is None:
+        return None, ()
+    try:
+        image = read_image(region.image)
+    except UnreadableFileError as error:
+        return None, (unreadable(error, region=region.name),)
+    return image, tuple(replace(finding, region=region.name) for finding in image.findings)
+
+
+def _image_findings(snapshot: RegionSnapshot) -> tuple[Finding, ...]:
+    return tuple(f for f in snapshot.findings if f.path == snapshot.region.image and f.path)
