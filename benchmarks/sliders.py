@@ -77,7 +77,10 @@ def slide(desk: Desk, name: str, values: list[Any]) -> tuple[list[float], list[f
     for value in values:
         answers.clear()
         began = time.perf_counter()
-        link._request(settings=session.settings.replaced(**{name: value}))
+        changes = {name: value}
+        if name == "radius":  # without effect otherwise
+            changes["restoration"] = "border-dilated"
+        link._request(settings=session.settings.replaced(**changes))
         drawn = 0.0
         while link.loader.is_busy:
             QApplication.processEvents()

@@ -21,9 +21,10 @@ from qtpy.QtWidgets import QApplication
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
+from napari_panoptic.viewer.comparison import ViewMode
+from napari_panoptic.viewer.teams_part import TeamsPart
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
-from napari_panoptic.viewer.widgets.teams_panel import TeamsPart, ViewMode
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WINDOW_PX = (1600, 1000)

@@ -38,7 +38,9 @@ from napari_panoptic.review import (
     Share,
     Subject,
     Verdict,
+    matched,
     paired,
+    place_of,
     subjects_of,
     suggested_path,
 )
@@ -785,3 +787,69 @@ def received(reader: Connection) -> Iterator[int]:
                 yield reader.recv()
             except EOFError:
                 return
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_matching_many_is_matching_pair_by_pair(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def some(count: int) -> list[Subject]:
+        return [
+            subject(
+                number,
+                team=str(rng.choice(["A", "B"])),
+                y=float(rng.integers(0, 30)),
+                x=float(rng.integers(0, 30)),
+                area=int(rng.choice([0, 1, 30, 40, 300])),
+            )
+            for number in range(count)
+        ]
+
+    own, others = some(120), some(150)
+    pairs = sorted(
+        (likeness, i, j)
+        for i, one in enumerate(own)
+        for j, other in enumerate(others)
+        if one.team == other.team
+        and (likeness := one.fingerprint.likeness(other.fingerprint)) is not None
+    )
+    expected: list[int | None] = [None] * len(own)
+    for _, i, j in pairs:
+        if expected[i] is None and j not in expected:
+            expected[i] = j
+    assert 20 < sum(number is not None for number in expected) < len(own)
+    assert matched(map(place_of, own), map(place_of, others)) == expected
+
+
+def test_regions_of_a_team_are_named(path: Path) -> None:
+    with ReviewStore(path, reviewer="Ada") as ada, ReviewStore(path, reviewer="Bo") as bo:
+        ada.give(subject(1, region="R2"), Verdict.CANNOT_TELL)
+        ada.give(subject(1, region="R1"), Verdict.CANNOT_TELL)
+        bo.give(subject(1, region="R3"), Verdict.CANNOT_TELL)
+        team = subject(1).team
+        assert ada.regions(team=team) == ["R1", "R2"]
+        assert ada.regions(team="another") == []
+        ada.undo()
+        assert ada.regions(team=team) == ["R2"]
+
+
+def test_looking_an_object_up_does_not_go_through_all_verdicts(path: Path) -> None:
+    with ReviewStore(path, reviewer="Ada") as store:
+        store.give(subject(1), Verdict.CANNOT_TELL)
+        statements: list[str] = []
+        store._connection.set_trace_callback(statements.append)
+        store.give(subject(1), Verdict.BOTH_WRONG)
+        store._connection.set_trace_callback(None)
+        (look_up,) = [text for text in statements if text.startswith("SELECT id,")]
+        plan = store._connection.execute(f"EXPLAIN QUERY PLAN {look_up}").fetchall()
+    assert "centroid_y_px>? AND centroid_y_px<?" in plan[0][-1]
+
+
+def test_a_file_from_before_the_look_up_gets_it(path: Path) -> None:
+    with ReviewStore(path, reviewer="Ada") as store:
+        store.give(subject(1), Verdict.CANNOT_TELL)
+        store._connection.execute("DROP INDEX verdicts_by_object")
+    with ReviewStore(path, reviewer="Ada") as store:
+        names = store._connection.execute("SELECT name FROM sqlite_master").fetchall()
+        assert store.notices == ()
+    assert ("verdicts_by_object",) in names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,13 @@ from scipy.spatial import cKDTree
 
 from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap
-from napari_panoptic.evaluation.labels import LabelPair
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import DISTANCE_PERCENTILE, Outlines
 
 # Above this product of contour lengths a search tree beats comparing all pixels.
 _TREE_FROM = 2_000_000
+# From so many pairs on a second thread is worth its start.
+_THREADS_FROM = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,17 +106,17 @@ def pair_distances(
         Which outlines to compare where ambiguous pixels are cut away.
     """
     cut_reference, cut_prediction = cuts(judged, outlines)
-    reference = contours(
-        pair.reference.index,
-        len(pair.reference),
-        without=pair.ambiguous if cut_reference else None,
+
+    def outlined(labels: LabelImage, is_cut: bool) -> Contours:
+        return contours(labels.index, len(labels), without=pair.ambiguous if is_cut else None)
+
+    # Kernels let go of the interpreter: one side each.
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        reference = pool.submit(outlined, pair.reference, cut_reference)
+        prediction = pool.submit(outlined, pair.prediction, cut_prediction)
+    return contour_distances(
+        reference.result(), prediction.result(), reference_rows, prediction_rows
     )
-    prediction = contours(
-        pair.prediction.index,
-        len(pair.prediction),
-        without=pair.ambiguous if cut_prediction else None,
-    )
-    return contour_distances(reference, prediction, reference_rows, prediction_rows)
 
 
 def cuts(judged: JudgedOverlap, outlines: Outlines) -> tuple[bool, bool]:
@@ -131,16 +134,26 @@ def contour_distances(
     prediction_rows: NDArray[np.int32],
 ) -> PairDistances:
     """Compute the distances between given contours, pair by pair."""
-    figures = _all_distances(
-        reference.start,
-        reference.yx,
-        prediction.start,
-        prediction.yx,
-        reference_rows.astype(np.int64),
-        prediction_rows.astype(np.int64),
-        _TREE_FROM,
-        DISTANCE_PERCENTILE,
-    )
+    pairs = np.stack([reference_rows, prediction_rows], axis=1).astype(np.int64)
+    halves = [pairs] if len(pairs) < _THREADS_FROM else np.array_split(pairs, 2)
+
+    def measured(part: NDArray[np.int64]) -> NDArray[np.float64]:
+        return _all_distances(
+            reference.start,
+            reference.yx,
+            prediction.start,
+            prediction.yx,
+            part,
+            _TREE_FROM,
+            DISTANCE_PERCENTILE,
+        )
+
+    if len(halves) == 1:
+        figures = measured(pairs)
+    else:
+        # Kernels let go of the interpreter.
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            figures = np.concatenate(list(pool.map(measured, halves)))
     for k in np.flatnonzero(figures[:, 0] < 0):
         figures[k] = _tree_distances(
             reference.of(int(reference_rows[k])), prediction.of(int(prediction_rows[k]))
@@ -249,17 +262,16 @@ def _all_distances(
     reference_yx: NDArray[np.int32],
     prediction_start: NDArray[np.int64],
     prediction_yx: NDArray[np.int32],
-    reference_rows: NDArray[np.int64],
-    prediction_rows: NDArray[np.int64],
+    pairs: NDArray[np.int64],
     tree_from: int,
     percent: float,
 ) -> NDArray[np.float64]:
     """Give (hausdorff, its percentile, average) per pair; -1 for "too long for here"."""
-    figures = np.empty((len(reference_rows), 3), np.float64)
-    for k in range(len(reference_rows)):
-        row = reference_rows[k] + 1
+    figures = np.empty((len(pairs), 3), np.float64)
+    for k in range(len(pairs)):
+        row = pairs[k, 0] + 1
         a = reference_yx[reference_start[row] : reference_start[row + 1]]
-        row = prediction_rows[k] + 1
+        row = pairs[k, 1] + 1
         b = prediction_yx[prediction_start[row] : prediction_start[row + 1]]
         if len(a) == 0 or len(b) == 0:
             figures[k] = np.nan

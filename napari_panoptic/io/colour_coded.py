@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, regis
 from napari_panoptic.regions import ClassScheme, MaskFiles, Rgb, Source
 
 WHAT = "a colour-coded mask (an RGB image with one colour per class)"
+KEPT_UP_TO_PX = 1 << 24
+"""Above this size components are found again for each restoration."""
 COLOURS_SHOWN = 3
 """How many unknown colours a finding names."""
 
@@ -51,6 +54,20 @@ class ColourCodedMask:
     class_image: NDArray[np.uint8]
     path: Path
     findings: tuple[Finding, ...] = ()
+
+    def numbered(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Give the components as `counted_components` does; not to be changed.
+
+        They are kept, unless the image is so large that memory matters more
+        than the time to find them again.
+        """
+        if self.class_image.size > KEPT_UP_TO_PX:
+            return counted_components(self.class_image)
+        return self._components
+
+    @cached_property
+    def _components(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return counted_components(self.class_image)
 
 
 def read_colour_coded(
@@ -133,7 +150,7 @@ def restore(
         In px; without effect under ``border-removed``.
     """
     applied = radius if restoration == Restoration.BORDER_DILATED else 0
-    numbers, last = counted_components(mask.class_image)
+    numbers, last = mask.numbered()
     ends = last[: len(scheme.names) + 1].tolist()
     spans = dict(zip(scheme.names, itertools.pairwise(ends), strict=True))
     spans = {name: span for name, span in spans.items() if span[0] < span[1]}

@@ -47,6 +47,12 @@ _SCHEMA = (
     "CREATE INDEX verdicts_by_revision ON verdicts (revision)",
 )
 
+# For looking an object up; a file without it is as good, only slower.
+_LOOK_UP = (
+    "CREATE INDEX IF NOT EXISTS verdicts_by_object "
+    "ON verdicts (reviewer, region, team, side, class_name, centroid_y_px)"
+)
+
 # Version -> the statements that lead from it to the next one.
 _MIGRATIONS: Mapping[int, Sequence[str]] = {}
 
@@ -188,6 +194,7 @@ def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]
             _note_version(connection)
         elif version < SCHEMA_VERSION:
             notices.append(_migrated(connection, path, version))
+        connection.execute(_LOOK_UP)
         # Fails here, and not at the first verdict, where the place cannot be written to.
         connection.execute("UPDATE schema_version SET version = version")
     empty_log(connection)

@@ -12,11 +12,13 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 
+from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.consensus import Consensus, InventedPlace, consensus
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.regions import Rgb
-from napari_panoptic.session import RegionSnapshot, Selection, Session
+from napari_panoptic.session import Selection, Session
+from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import marks, styles
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.recolour import label_colours, set_colours
@@ -124,21 +126,56 @@ def _places_drawn(
     evaluations: Mapping[str, Evaluation], places: Sequence[InventedPlace], shape: tuple[int, int]
 ) -> NDArray[np.uint16]:
     """Hatch the places, the closer the more teams invent something there."""
-    whole = np.zeros(shape, np.int32)
-    lines = np.zeros(shape, bool)
-    for number, place in enumerate(places, start=1):
-        y0, x0, y1, x1 = place.bbox
-        window = np.s_[y0:y1, x0:x1]
-        inside = np.zeros((y1 - y0, x1 - x0), bool)
-        for team, rows in place.rows.items():
-            index = evaluations[team].pair.prediction.index[window]
-            inside |= np.isin(index, rows + 1)
-        whole[window][inside] = number
-        y, x = np.ogrid[y0:y1, x0:x1]
-        spacing = max(_WIDEST_HATCH_PX - len(place.rows), 3)
-        lines[window] |= inside & ((y + x) % spacing == 0)
-    rim = marks.outlines(whole, 2, len(places))
-    drawn: NDArray[np.uint16] = np.where(lines | (rim > 0), whole, 0).astype(np.uint16)
+    whole, lines = np.zeros(shape, np.int32), np.zeros(shape, np.bool_)
+    spacing = np.array([max(_WIDEST_HATCH_PX - len(place.rows), 3) for place in places], np.int64)
+    for team, evaluation in evaluations.items():
+        members = [(k, row) for k, place in enumerate(places) for row in place.rows.get(team, ())]
+        number, rows = np.array(members, np.int64).reshape(-1, 2).T
+        _lay_down(
+            whole,
+            lines,
+            np.ascontiguousarray(evaluation.pair.prediction.index, np.int32),
+            rows + 1,
+            evaluation.outcomes.prediction.bbox[rows].astype(np.int64),
+            number + 1,
+            spacing[number],
+        )
+    boxes = np.array([place.bbox for place in places], np.int64).reshape(-1, 4)
+    drawn: NDArray[np.uint16] = _rims_and_lines(whole, lines, boxes)
+    return drawn
+
+
+@compiled
+def _lay_down(
+    whole: NDArray[np.int32],
+    lines: NDArray[np.bool_],
+    index: NDArray[np.int32],
+    labels: NDArray[np.int64],
+    boxes: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    spacing: NDArray[np.int64],
+) -> None:
+    """Mark the pixels of objects with the number of their place; the highest is on top."""
+    for k in range(len(labels)):
+        for y in range(boxes[k, 0], boxes[k, 2]):
+            for x in range(boxes[k, 1], boxes[k, 3]):
+                if index[y, x] == labels[k]:
+                    whole[y, x] = max(whole[y, x], numbers[k])
+                    if (y + x) % spacing[k] == 0:
+                        lines[y, x] = True
+
+
+@compiled
+def _rims_and_lines(
+    whole: NDArray[np.int32], lines: NDArray[np.bool_], boxes: NDArray[np.int64]
+) -> NDArray[np.uint16]:
+    """Keep of each place its rim and the lines across it."""
+    drawn = np.zeros(whole.shape, np.uint16)
+    for k in range(len(boxes)):
+        for y in range(boxes[k, 0], boxes[k, 2]):
+            for x in range(boxes[k, 1], boxes[k, 3]):
+                if whole[y, x] == k + 1 and (lines[y, x] or marks.is_rim(whole, y, x, 2)):
+                    drawn[y, x] = k + 1
     return drawn
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from napari_panoptic.evaluation.groups import GroupKind
 from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching, Outlines, Restoration
 from napari_panoptic.evaluation.vocabulary import Cause, Status
 from napari_panoptic.review import Verdict
@@ -47,6 +48,23 @@ FIGURE_MEANINGS: Mapping[str, str] = {
     "balanced_accuracy": "Of the nuclei found, the share given the right class, mean over classes.",
     "mean_iou": "Mean overlap of matched pairs, averaged over the classes.",
     "mean_hausdorff_px": "Mean over matched pairs of the largest distance between their outlines.",
+}
+
+OBJECT_MEANINGS: Mapping[str, str] = {
+    "status": "What became of the object.",
+    "cause": "Why the object is unmatched.",
+    "iou": "Overlap with the partner; unmatched: the best overlap.",
+    "hausdorff_px": "Largest distance between the two outlines.",
+    "hausdorff_um": "The same distance in micrometres.",
+    "hausdorff95_px": "95th percentile of the outline distances.",
+    "area_px": "Area that counts, after the ambiguous policy.",
+}
+
+GROUP_MEANINGS: Mapping[GroupKind, str] = {
+    GroupKind.SPLIT: "Several predictions share one annotated object.",
+    GroupKind.MERGER: "One prediction swallows several annotated objects.",
+    GroupKind.DUPLICATE: "Further predictions lie in an object that one matched.",
+    GroupKind.MIXED: "A merger, and a split or duplicate with it.",
 }
 
 COUNT_MEANINGS: Mapping[str, str] = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +15,15 @@ from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.metrics import Counts
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.evaluation.what_if import without_annotation_errors
-from napari_panoptic.review import Fingerprint, ReviewRecord, Subject, Verdict
+from napari_panoptic.review import (
+    Fingerprint,
+    Place,
+    ReviewRecord,
+    Subject,
+    Verdict,
+    matched,
+    place_of,
+)
 
 VERDICTS: tuple[Verdict, ...] = tuple(Verdict)
 NO_VERDICT = 0
@@ -22,6 +31,12 @@ NO_VERDICT = 0
 
 Object = tuple[Side, int]
 """An object of an evaluation: its side and its row on that side."""
+
+_CODES = {verdict: code for code, verdict in enumerate(VERDICTS, start=NO_VERDICT + 1)}
+_FAILED = {
+    Side.REFERENCE: (STATUS_CODE[Status.FN], STATUS_CODE[Status.MISCLASSIFIED]),
+    Side.PREDICTION: (STATUS_CODE[Status.FP],),
+}
 
 
 class Subjects:
@@ -37,7 +52,7 @@ class Subjects:
 
     def __init__(self, evaluation: Evaluation, *, region: str, team: str) -> None:
         self.evaluation = evaluation
-        self._region, self._team = region, team
+        self.region, self.team = region, team
         self._measured: dict[Side, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
 
     def of(self, side: Side, row: int) -> Subject:
@@ -47,12 +62,31 @@ class Subjects:
         y, x = centroids[row].tolist()
         name = self.evaluation.outcomes.class_names[int(own.class_index[row]) - 1]
         return Subject(
-            team=self._team,
-            region=self._region,
+            team=self.team,
+            region=self.region,
             side=side,
             object_id=int(own.ids[row]),
             fingerprint=Fingerprint(name, y, x, int(areas[row])),
         )
+
+    def find(self, records: Sequence[ReviewRecord]) -> dict[Object, ReviewRecord]:
+        """Find the objects that verdicts are about; those of other regions and teams have none."""
+        objects = [(side, row) for side in Side for row in self.near(side, records)]
+        numbers = matched(self._places(objects), map(place_of, records))
+        return {
+            at: records[number]
+            for at, number in zip(objects, numbers, strict=True)
+            if number is not None
+        }
+
+    def around(self, side: Side, row: int) -> list[int]:
+        """Give the rows of all objects whose verdict could be taken for that of an object."""
+        centroids, areas = self.measured(side)
+        # As far as the verdict's place can be from either object, and much larger ones' reach.
+        reach = 11 * max(1.0, float(np.sqrt(areas[row] / np.pi)))
+        near = np.abs(centroids - centroids[row]).max(axis=1) <= reach
+        rows: list[int] = np.flatnonzero(near).tolist()
+        return rows
 
     def measured(self, side: Side) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Give centroids (n, 2) and areas (n,) of all pixels of each object, by row."""
@@ -63,6 +97,19 @@ class Subjects:
             areas = whole.area[slots]
             self._measured[side] = whole.sum_yx[slots] / np.maximum(areas, 1)[:, None], areas
         return self._measured[side]
+
+    def are_those_of(self, other: Subjects) -> bool:
+        """Tell whether these are the same objects in the same rows, whatever their outcomes."""
+        if (self.region, self.team) != (other.region, other.team):
+            return False
+        sides = [(s, self.evaluation.outcomes, other.evaluation.outcomes) for s in Side]
+        return all(
+            mine.class_names == theirs.class_names
+            and np.array_equal(mine.side(side).ids, theirs.side(side).ids)
+            and np.array_equal(mine.side(side).class_index, theirs.side(side).class_index)
+            and all(map(np.array_equal, self.measured(side), other.measured(side)))
+            for side, mine, theirs in sides
+        )
 
     def near(self, side: Side, records: Sequence[ReviewRecord]) -> list[int]:
         """Find the rows of the objects that some records may be about; never misses one."""
@@ -77,6 +124,14 @@ class Subjects:
         rows: list[int] = np.flatnonzero(distances <= reach).tolist()
         return rows
 
+    def _places(self, objects: Sequence[Object]) -> Iterator[Place]:
+        for side, row in objects:
+            centroids, areas = self.measured(side)
+            own = self.evaluation.outcomes
+            name = own.class_names[int(own.side(side).class_index[row]) - 1]
+            y, x = centroids[row]
+            yield self.team, self.region, side, name, y, x, areas[row]
+
     def _slots_of(self, side: Side) -> NDArray[np.int64]:
         """Give the row in label image and overlap table of each row of the outcomes.
 
@@ -84,6 +139,8 @@ class Subjects:
         """
         pair, ids = self.evaluation.pair, self.evaluation.outcomes.side(side).ids
         labels = pair.reference if side is Side.REFERENCE else pair.prediction
+        if np.array_equal(labels.ids, ids):
+            return np.arange(len(ids))
         order = np.argsort(labels.ids, kind="stable")
         slots: NDArray[np.int64] = order[np.searchsorted(labels.ids[order], ids)]
         return slots
@@ -91,14 +148,15 @@ class Subjects:
 
 def failure_rows(evaluation: Evaluation) -> list[Object]:
     """List the objects that somebody has to judge; a misclassified pair by its reference."""
-    reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
-    wrong = [STATUS_CODE[Status.FN], STATUS_CODE[Status.MISCLASSIFIED]]
-    missed = np.flatnonzero(np.isin(reference.status, wrong))
-    invented = np.flatnonzero(prediction.status == STATUS_CODE[Status.FP])
     return [
-        *((Side.REFERENCE, row) for row in missed.tolist()),
-        *((Side.PREDICTION, row) for row in invented.tolist()),
+        (side, row)
+        for side in (Side.REFERENCE, Side.PREDICTION)
+        for row in np.flatnonzero(_failures(evaluation, side)).tolist()
     ]
+
+
+def _failures(evaluation: Evaluation, side: Side) -> NDArray[np.bool_]:
+    return np.isin(evaluation.outcomes.side(side).status, _FAILED[side])
 
 
 def judged_as_one(evaluation: Evaluation, side: Side, row: int) -> Object:
@@ -131,10 +189,32 @@ class Judged:
     evaluation: Evaluation
     records: Mapping[Object, ReviewRecord]
     codes: Mapping[Side, NDArray[np.int16]] = field(init=False)
+    _own: Mapping[Side, NDArray[np.int16]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Spread the verdicts over rows and pairs."""
-        object.__setattr__(self, "codes", self._spread())
+        outcomes = self.evaluation.outcomes
+        own = {side: np.zeros(len(outcomes.side(side)), np.int16) for side in Side}
+        for (side, row), record in self.records.items():
+            own[side][row] = _CODES[record.verdict]
+        self._take(own)
+
+    def under(self, evaluation: Evaluation) -> Judged:
+        """Lay the same verdicts over the same objects, in the same rows, with other outcomes."""
+        result = copy.copy(self)
+        object.__setattr__(result, "evaluation", evaluation)
+        result._take(self._own)
+        return result
+
+    def with_verdict(self, place: Object, record: ReviewRecord) -> Judged:
+        """Give an object a verdict, instead of the one that it has."""
+        side, row = place
+        own = {**self._own, side: self._own[side].copy()}
+        own[side][row] = _CODES[record.verdict]
+        result = copy.copy(self)
+        object.__setattr__(result, "records", {**self.records, place: record})
+        result._take(own)
+        return result
 
     def record(self, side: Side, row: int) -> ReviewRecord | None:
         """Give the verdict on an object or, of a misclassified pair, on the other one."""
@@ -147,35 +227,33 @@ class Judged:
 
     def counts(self) -> tuple[int, int]:
         """Count the failures that have a verdict, and all failures."""
-        failures = failure_rows(self.evaluation)
-        return sum(bool(self.codes[side][row]) for side, row in failures), len(failures)
+        failures = {side: _failures(self.evaluation, side) for side in Side}
+        judged = [failures[side] & (self.codes[side] != NO_VERDICT) for side in Side]
+        done = sum(int(np.count_nonzero(of_side)) for of_side in judged)
+        return done, sum(int(np.count_nonzero(of_side)) for of_side in failures.values())
 
     def corrected_counts(self) -> Counts:
         """Count as if the verdicts "prediction right" were the truth."""
-        right = [at for at, record in self.records.items() if _is_annotation_error(record)]
+        right = _CODES[Verdict.PREDICTION_RIGHT]
+        rows = {side: np.flatnonzero(self._own[side] == right) for side in Side}
         return without_annotation_errors(
             self.evaluation,
-            reference_rows=[row for side, row in right if side is Side.REFERENCE],
-            prediction_rows=[row for side, row in right if side is Side.PREDICTION],
+            reference_rows=rows[Side.REFERENCE],
+            prediction_rows=rows[Side.PREDICTION],
         ).after
 
-    def _spread(self) -> dict[Side, NDArray[np.int16]]:
-        outcomes = self.evaluation.outcomes
-        codes = {side: np.zeros(len(outcomes.side(side)), np.int16) for side in Side}
-        for (side, row), record in self.records.items():
-            codes[side][row] = VERDICTS.index(record.verdict) + 1
-        own = outcomes.reference
+    def _take(self, given: Mapping[Side, NDArray[np.int16]]) -> None:
+        """Take the verdicts on single objects, and spread them over pairs."""
+        own = self.evaluation.outcomes.reference
         pairs = own.status == STATUS_CODE[Status.MISCLASSIFIED]
         rows = np.flatnonzero(pairs & (own.partner != NO_PARTNER))
         partners = own.partner[rows]
+        codes = {side: given[side].copy() for side in Side}
         reference, prediction = codes[Side.REFERENCE], codes[Side.PREDICTION]
-        both = np.where(reference[rows] > 0, reference[rows], prediction[partners])
+        both = np.where(reference[rows] > NO_VERDICT, reference[rows], prediction[partners])
         reference[rows], prediction[partners] = both, both
-        return codes
-
-
-def _is_annotation_error(record: ReviewRecord) -> bool:
-    return record.verdict is Verdict.PREDICTION_RIGHT
+        object.__setattr__(self, "_own", given)
+        object.__setattr__(self, "codes", codes)
 
 
 def _other(side: Side) -> Side:

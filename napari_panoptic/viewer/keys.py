@@ -43,10 +43,34 @@ KEY_LIST = Shortcut("?", "this list")
 """Bound through Qt: where this character is on a keyboard differs from land to land."""
 
 TABLE_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("Space", "in the table: centre the selected object"),
-    Shortcut("Up", "in the table: the object above"),
-    Shortcut("Down", "in the table: the object below"),
+    Shortcut("Space", "centre the selected object"),
+    Shortcut("Ctrl-c", "copy the selected rows of the object table"),
+    Shortcut("Up", "the object above"),
+    Shortcut("Down", "the object below"),
 )
+"""Keys of the object table and of the lists of the other panels."""
+
+GALLERY_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Left", "the crop before"),
+    Shortcut("Right", "the crop after"),
+    Shortcut("Up", "the crop above"),
+    Shortcut("Down", "the crop below"),
+    Shortcut("PageUp", "a page up"),
+    Shortcut("PageDown", "a page down"),
+    Shortcut("Home", "the first crop"),
+    Shortcut("End", "the last crop"),
+    Shortcut("Enter", "go to the object"),
+    Shortcut("Space", "go to the object"),
+)
+
+FIGURE_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Enter", "list the objects behind the figure, again all"),
+    Shortcut("Space", "list the objects behind the figure, again all"),
+)
+"""Keys of figures and of cells that can be clicked."""
+
+FIELD_KEYS: tuple[Shortcut, ...] = (Shortcut("Enter", "save tag and note with the verdict"),)
+"""Keys of the review's text fields."""
 
 NAPARI_KEYS: tuple[Shortcut, ...] = (
     Shortcut("2", "paint on the active labels layer"),
@@ -57,8 +81,9 @@ NAPARI_KEYS: tuple[Shortcut, ...] = (
 )
 """Some of napari's own keys that the desk leaves alone."""
 
-_WORDS = {"Ctrl": "Ctrl", "Shift": "Shift", "Alt": "Alt", "Up": "↑", "Down": "↓"}
-_MAC_WORDS = {"Ctrl": "⌘", "Shift": "⇧", "Alt": "⌥", "Up": "↑", "Down": "↓"}
+_ARROWS = {"Left": "←", "Right": "→", "Up": "↑", "Down": "↓"}
+_WORDS = {**_ARROWS, "PageUp": "Page ↑", "PageDown": "Page ↓"}
+_MAC_WORDS = {**_WORDS, "Ctrl": "⌘", "Shift": "⇧", "Alt": "⌥"}
 
 
 def key_text(key: str) -> str:
@@ -79,8 +104,12 @@ def key_sections(
         Title and keys of the panels beside the table.
     """
     sections = [
-        ("Desk", (*DESK_KEYS, *TABLE_KEYS, KEY_LIST)),
+        ("Desk", (*DESK_KEYS, KEY_LIST)),
         *parts,
+        ("In the object table and other lists", TABLE_KEYS),
+        ("In the gallery", GALLERY_KEYS),
+        ("On a figure or a cell of a matrix", FIGURE_KEYS),
+        ("In the fields of the review", FIELD_KEYS),
         ("napari", NAPARI_KEYS),
     ]
     return [(title, keys) for title, keys in sections if keys]

@@ -536,8 +536,9 @@ class Link:
             return
         chosen = self._session.selection
         current = None if chosen is None else (chosen.side, chosen.row)
-        places = [(pointed.side, pointed.row) for pointed in found]
-        start = places.index(current) + 1 if current in places else 0
+        own = (None, self._session.team)
+        places = [(at.side, at.row) if at.team in own else None for at in found]
+        start = places.index(current) + 1 if current is not None and current in places else 0
         pointed = found[start % len(found)]
         if pointed.team is not None and pointed.team != self._session.team:
             self._session.set_team(pointed.team)

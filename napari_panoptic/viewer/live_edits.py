@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from napari.layers import Labels
 from napari.utils.notifications import show_error, show_info, show_warning
 from numpy.typing import NDArray
 from psygnal import Signal
@@ -21,7 +22,7 @@ from napari_panoptic.io.saving import Objects
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Surroundings
-from napari_panoptic.viewer.edits import LayerWatch
+from napari_panoptic.viewer.edits import LayerValues, LayerWatch
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 
 SMALL_PX = 4_000_000
@@ -70,6 +71,7 @@ class LiveEdits:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._watches: dict[Side, LayerWatch] = {}
+        self._region = ""
         self._is_on = False
         self._is_taking = False
         self._chosen_class: str | None = None
@@ -122,29 +124,40 @@ class LiveEdits:
         self._is_on = False
 
     def watch(self) -> None:
-        """Watch the layers of what is shown now."""
+        """Watch the layers of what is shown now; watches that are right already stay."""
+        wanted = self._to_watch()
+        snapshot = self._around.session.snapshot
+        region = "" if snapshot is None else snapshot.region.name
+        known = {side: (watch.layer, watch.values) for side, watch in self._watches.items()}
+        if known == wanted and region == self._region:
+            self._give_locks()
+            return
         for watch in self._watches.values():
             if watch.layer.editable:
                 watch.layer.editable = False
         self._drop_watches()
-        session, scene = self._around.session, self._around.link.scene
-        snapshot = session.snapshot
-        if snapshot is None or session.evaluation is None:
-            return
-        for side in Side:
-            labels = self._labels(side)
-            found = scene.object_layer(side, session.team)
-            if labels is None or found is None or too_many_objects(labels):
-                continue
-            layer, values = found
+        self._region = region
+        for side, (layer, values) in wanted.items():
             self._watches[side] = LayerWatch(
                 layer,
                 values,
-                current=partial(self._current, side, snapshot.region.name),
+                current=partial(self._current, side, region),
                 changed=partial(self._take, side),
                 refused=partial(self._refuse, side),
             )
         self._give_locks()
+
+    def _to_watch(self) -> dict[Side, tuple[Labels, LayerValues]]:
+        """Give the layers that can be edited, and what their values stand for."""
+        session, scene = self._around.session, self._around.link.scene
+        if session.snapshot is None or session.evaluation is None:
+            return {}
+        found = {}
+        for side in Side:
+            labels, shown = self._labels(side), scene.object_layer(side, session.team)
+            if labels is not None and shown is not None and not too_many_objects(labels):
+                found[side] = shown
+        return found
 
     def set_on(self, is_on: bool, side: Side = Side.PREDICTION) -> bool:
         """Make the layers editable, or not; the layer of a side becomes the active one.

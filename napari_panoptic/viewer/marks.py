@@ -62,23 +62,32 @@ def _outlines(index: NDArray[np.int32], widths: NDArray[np.int64]) -> NDArray[np
     for y in range(height):
         for x in range(width):
             label = index[y, x]
-            reach = widths[label]
-            if label == 0 or reach == 0:
-                continue
-            is_rim = False
-            for dy in range(-reach, reach + 1):
-                rest = reach - abs(dy)
-                for dx in range(-rest, rest + 1):
-                    v, u = y + dy, x + dx
-                    inside = v >= 0 and u >= 0 and v < height and u < width
-                    if inside and index[v, u] != label:
-                        is_rim = True
-                        break
-                if is_rim:
-                    break
-            if is_rim:
+            if label != 0 and is_rim(index, y, x, widths[label]):
                 drawn[y, x] = (label - 1) % MAX_OBJECTS + 1
     return drawn
+
+
+@compiled
+def is_rim(index: NDArray[np.int32] | NDArray[np.bool_], y: int, x: int, reach: int) -> bool:
+    """Tell whether another label, or none, lies so near to a pixel; for compiled passes.
+
+    Parameters
+    ----------
+    index
+        int32 or bool (y, x).
+    y, x
+        The pixel.
+    reach
+        How many steps up, down, left or right are near; beyond the image edge is nothing.
+    """
+    label = index[y, x]
+    top, bottom = max(y - reach, 0), min(y + reach, index.shape[0] - 1)
+    for v in range(top, bottom + 1):
+        rest = reach - abs(v - y)
+        for u in range(max(x - rest, 0), min(x + rest, index.shape[1] - 1) + 1):
+            if index[v, u] != label:
+                return True
+    return False
 
 
 def dashed(
@@ -104,16 +113,35 @@ def dashed(
     uint8 (y, x): ``MARK`` and ``MARK_EDGE`` on dashes, 0 elsewhere.
     """
     picture = np.zeros(shape, np.uint8)
-    length = max(3 * width_px, 3)
     for labels, values, boxes in objects:
-        for value, box in zip(values.tolist(), boxes.tolist(), strict=True):
-            y0, x0, y1, x1 = _grown((box[0], box[1], box[2], box[3]), width_px + 1, shape)
-            mask = labels.index[y0:y1, x0:x1] == value
-            rim = ndimage.binary_dilation(mask, iterations=width_px + 1) & ~mask
-            y, x = np.nonzero(rim)
-            light = ((y + y0) // length + (x + x0) // length) % 2 == 0
-            picture[y0 + y, x0 + x] = np.where(light, MARK, MARK_EDGE)
+        index = np.ascontiguousarray(labels.index, np.int32)
+        _dash(picture, index, values.astype(np.int64), boxes.astype(np.int64), width_px + 1)
     return picture
+
+
+@compiled
+def _dash(
+    picture: NDArray[np.uint8],
+    index: NDArray[np.int32],
+    values: NDArray[np.int64],
+    boxes: NDArray[np.int64],
+    reach: int,
+) -> None:
+    """Draw dashes on the pixels around objects that are so near to one of theirs."""
+    height, width = index.shape
+    length = max(3 * (reach - 1), 3)
+    for k in range(len(values)):
+        value = values[k]
+        for y in range(boxes[k, 0], boxes[k, 2]):
+            for x in range(boxes[k, 1], boxes[k, 3]):
+                if index[y, x] != value or not is_rim(index, y, x, 1):
+                    continue
+                for v in range(max(y - reach, 0), min(y + reach, height - 1) + 1):
+                    rest = reach - abs(v - y)
+                    for u in range(max(x - rest, 0), min(x + rest, width - 1) + 1):
+                        if index[v, u] != value:
+                            light = (v // length + u // length) % 2 == 0
+                            picture[v, u] = MARK if light else MARK_EDGE
 
 
 def ring_around(
@@ -146,8 +174,3 @@ def ring_around(
     picture[(distance > 0) & (distance <= ring_px + 2 * half)] = MARK_EDGE
     picture[(distance > half) & (distance <= ring_px + half)] = MARK
     return Emphasis(picture, (y0, x0))
-
-
-def _grown(box: Box, by: int, shape: tuple[int, int]) -> Box:
-    y0, x0, y1, x1 = box
-    return max(y0 - by, 0), max(x0 - by, 0), min(y1 + by, shape[0]), min(x1 + by, shape[1])

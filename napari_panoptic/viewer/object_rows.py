@@ -22,7 +22,7 @@ from napari_panoptic.evaluation.vocabulary import (
     Status,
 )
 from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.glossary import VERDICT_WORDS
+from napari_panoptic.viewer.glossary import OBJECT_MEANINGS, VERDICT_WORDS
 
 SIDES: tuple[Side, ...] = tuple(Side)
 SIDE_WORDS = ("ref", "pred")
@@ -78,19 +78,17 @@ COLUMNS: tuple[Column, ...] = (
         42,
     ),
     Column("id", "Id", Kind.ID, "The object's id; for the annotation, its number in the file.", 38),
-    Column("status", "Status", Kind.WORD, "What became of the object.", 106),
-    Column("cause", "Cause", Kind.WORD, "Why the object is unmatched.", 98),
+    Column("status", "Status", Kind.WORD, OBJECT_MEANINGS["status"], 106),
+    Column("cause", "Cause", Kind.WORD, OBJECT_MEANINGS["cause"], 98),
     Column("class", "Class", Kind.WORD, "The object's own class.", 84),
-    Column("iou", "IoU", Kind.RATIO, "Overlap with the partner; unmatched: the best overlap.", 46),
+    Column("iou", "IoU", Kind.RATIO, OBJECT_MEANINGS["iou"], 46),
     Column("verdict", "Verdict", Kind.WORD, "Who is right, in your opinion; empty: not yet.", 104),
-    Column("hausdorff_px", "HD px", Kind.DECIMAL, "Largest distance between the two outlines.", 50),
-    Column("area_px", "Area px", Kind.COUNT, "Area that counts, after the ambiguous policy.", 60),
+    Column("hausdorff_px", "HD px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_px"], 50),
+    Column("area_px", "Area px", Kind.COUNT, OBJECT_MEANINGS["area_px"], 60),
     Column("partner_id", "Partner", Kind.ID, "Id of the matched object on the other side.", 58),
     Column("partner_class", "Partner class", Kind.WORD, "Class of the matched object.", 92),
-    Column("hausdorff_um", "HD µm", Kind.DECIMAL, "The same distance in micrometres.", 54),
-    Column(
-        "hausdorff95_px", "HD95 px", Kind.DECIMAL, "95th percentile of the outline distances.", 62
-    ),
+    Column("hausdorff_um", "HD µm", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_um"], 54),
+    Column("hausdorff95_px", "HD95 px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff95_px"], 62),
     Column("centroid_y_px", "y px", Kind.DECIMAL, "Row of the centroid, from the top.", 52),
     Column("centroid_x_px", "x px", Kind.DECIMAL, "Column of the centroid, from the left.", 52),
 )
@@ -157,6 +155,22 @@ class ObjectFilter:
 
 
 @dataclass(frozen=True, eq=False)
+class GivenVerdicts:
+    """The verdicts on the objects of one side.
+
+    Parameters
+    ----------
+    ids
+        int64 (n,): ids of the objects, each once.
+    codes
+        int16 (n,): the number of the verdict on each, from 1; 0 for none.
+    """
+
+    ids: NDArray[np.int64]
+    codes: NDArray[np.int16]
+
+
+@dataclass(frozen=True, eq=False)
 class ObjectRows:
     """Every object of a label pair: reference objects first, then predictions.
 
@@ -198,31 +212,34 @@ class ObjectRows:
             },
         )
 
-    def with_verdicts(self, codes: Mapping[Side, Mapping[int, int]]) -> ObjectRows:
+    def with_verdicts(self, given: Mapping[Side, GivenVerdicts]) -> ObjectRows:
         """Take verdicts over; everything else stays.
 
         Parameters
         ----------
-        codes
-            Side -> object id -> number of the verdict, from 1. Objects that are
-            not named have none.
+        given
+            Side -> the verdicts on its objects. Objects that are not named have
+            none.
         """
-        if not len(self):
+        verdicts = self.verdicts_of(given)
+        if not len(self) or np.array_equal(verdicts, self.values["verdict"]):
             return self
-        verdicts = np.zeros(len(self), np.int16)
-        parts = {
-            Side.REFERENCE: slice(self.n_reference),
-            Side.PREDICTION: slice(self.n_reference, None),
-        }
-        for side, rows in parts.items():
-            given = codes.get(side, {})
-            for row in np.flatnonzero(np.isin(self.values["id"][rows], list(given))):
-                verdicts[rows][row] = given[int(self.values["id"][rows][row])]
         result = replace(self, values={**self.values, "verdict": verdicts})
         # Sorting by the other columns is as it was.
         known = {name: ranks for name, ranks in self._known_ranks.items() if name != "verdict"}
         result._known_ranks.update(known)
         return result
+
+    def verdicts_of(self, given: Mapping[Side, GivenVerdicts]) -> NDArray[np.int16]:
+        """Give the number of the verdict of each row, 0 for none: int16 (n,)."""
+        parts = [
+            _looked_up(self.values["id"][rows], given.get(side))
+            for side, rows in (
+                (Side.REFERENCE, slice(self.n_reference)),
+                (Side.PREDICTION, slice(self.n_reference, None)),
+            )
+        ]
+        return np.concatenate(parts)
 
     @classmethod
     def empty(cls) -> ObjectRows:
@@ -370,6 +387,18 @@ class ObjectRows:
         if column.kind is Kind.ID:
             return ["" if value == NO_ID else str(value) for value in values]
         return ["" if value != value else repr(value) for value in values]  # NaN is not itself
+
+
+def _looked_up(ids: NDArray[np.generic], given: GivenVerdicts | None) -> NDArray[np.int16]:
+    """Find the verdicts of some objects by their ids."""
+    if given is None or not len(given.ids):
+        return np.zeros(len(ids), np.int16)
+    if np.array_equal(ids, given.ids):
+        return given.codes
+    order = np.argsort(given.ids)
+    places = np.minimum(np.searchsorted(given.ids[order], ids), len(order) - 1)
+    found = order[places]
+    return np.where(given.ids[found] == ids, given.codes[found], 0).astype(np.int16)
 
 
 def _severities() -> NDArray[np.int64]:

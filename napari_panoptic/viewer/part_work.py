@@ -21,8 +21,11 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.session import RegionSnapshot, Session
+from napari_panoptic.session import Session
+from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.mark_layer import MarkLayer
+from napari_panoptic.viewer.widgets.parts import dock_of, is_in_sight
 
 T = TypeVar("T")
 EDIT_REST_MS = 150
@@ -233,8 +236,6 @@ def _generated(generate: Callable[[], Iterator[T]]) -> Iterator[T]:
 class Sight(QObject):
     """Tells when a panel comes into sight or goes out of it.
 
-    A dock behind another tab is not hidden but moved away: only the dock tells.
-
     Parameters
     ----------
     widget
@@ -248,34 +249,46 @@ class Sight(QObject):
         self._widget = widget
         self._changed = changed
         self._dock: QDockWidget | None = None
+        # Docks are moved after Qt has told of it.
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(0)
+        self._later.timeout.connect(self._look)
         self.is_seen = False
         widget.installEventFilter(self)
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
         """Look at what happens to the widget; hold nothing back."""
         kind = None if event is None else event.type()
-        if kind == QEvent.Type.ParentChange:
+        if kind in (QEvent.Type.ParentChange, QEvent.Type.Show):
             self._find_dock()
-        elif kind == QEvent.Type.Show:
-            self._find_dock()
-            if self._dock is None:
-                self._note(True)
-        elif kind == QEvent.Type.Hide:
-            self._note(False)
+        if kind == QEvent.Type.Hide:
+            self._look()
+        if kind in _MAY_CHANGE_SIGHT:
+            self._later.start()
         return super().eventFilter(watched, event)
 
     def _find_dock(self) -> None:
-        parent = self._widget.parentWidget()
-        while parent is not None and not isinstance(parent, QDockWidget):
-            parent = parent.parentWidget()
-        if parent is not None and parent is not self._dock:
-            self._dock = parent
-            parent.visibilityChanged.connect(self._note)
+        """Listen to the dock: a panel that it moves behind another tab is told nothing."""
+        dock = dock_of(self._widget)
+        if dock is not None and dock is not self._dock:
+            self._dock = dock
+            dock.visibilityChanged.connect(lambda _visible: self._later.start())
 
-    def _note(self, seen: bool) -> None:
+    def _look(self) -> None:
+        seen = is_in_sight(self._widget)
         if seen != self.is_seen:
             self.is_seen = seen
             self._changed(seen)
+
+
+_MAY_CHANGE_SIGHT = (
+    QEvent.Type.ParentChange,
+    QEvent.Type.Show,
+    QEvent.Type.Hide,
+    QEvent.Type.Resize,
+    QEvent.Type.Paint,
+)
 
 
 class SeenPart(DeskPart):
@@ -324,12 +337,12 @@ class SeenPart(DeskPart):
         """Listen to whatever changes the figures."""
         session = around.session
         return [
-            (session.region_changed, self._on_change),
-            (session.team_changed, self._on_change),
+            (session.region_changed, self.refresh),
+            (session.team_changed, self.refresh),
             (session.edited, self._on_edit),
         ]
 
-    def refresh(self) -> None:
+    def refresh(self, *_changed: object) -> None:
         """Compute anew, now or when the panel comes into sight."""
         if self.around is None:
             return
@@ -338,13 +351,16 @@ class SeenPart(DeskPart):
             self._is_stale = False
             self.compute_now()
 
+    def centre_selected(self) -> None:
+        """Bring the selected object to the middle of the canvas."""
+        around = self.around
+        if around is not None and around.session.selection is not None:
+            around.link.scene.centre(around.session.selection)
+
     def detach(self) -> None:
         """Leave a cohort: stop waiting too."""
         super().detach()
         self._is_stale = True
-
-    def _on_change(self, _what: object) -> None:
-        self.refresh()
 
     def _on_edit(self, _what: object) -> None:
         if self._rest is not None:
@@ -356,3 +372,85 @@ class SeenPart(DeskPart):
         if seen and self._is_stale:
             self.refresh()
         self.on_sight(seen)
+
+
+class TeamPart(SeenPart, Generic[T]):
+    """A part about the region and team that are shown, with marks on the image.
+
+    The marks are there only while the panel is in sight.
+    """
+
+    marks_name: str
+    """Name of the layer of marks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value: T | None = None
+        self.marks: MarkLayer | None = None
+        self._latest: Latest[T] = Latest(self._take)
+        self._asked: tuple[object, ...] | None = None
+
+    @abstractmethod
+    def computation(self, known: Material, team: str) -> Callable[[], T]:
+        """Give what a worker is to compute."""
+
+    @abstractmethod
+    def choices(self) -> tuple[object, ...]:
+        """Give what somebody chose that the value depends on, beside region and team."""
+
+    @abstractmethod
+    def show(self, value: T | None) -> None:
+        """Show a value in the panel; None where there is nothing to show."""
+
+    @abstractmethod
+    def mark(self) -> None:
+        """Mark objects on the image, or take the marks away; called only with a cohort."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being computed."""
+        return self._latest.is_busy
+
+    def attach(self, around: Surroundings) -> None:
+        """Join in with a cohort."""
+        self.marks = MarkLayer(around.viewer, self.marks_name)
+        super().attach(around)
+
+    def detach(self) -> None:
+        """Leave a cohort."""
+        self._latest.drop()
+        if self.marks is not None:
+            (self.marks.forget if self.is_window_gone else self.marks.remove)()
+        self.marks = self.value = self._asked = None
+        super().detach()
+
+    def compute_now(self) -> None:
+        """Compute in a worker what the panel shows, unless it is that of the same evaluation."""
+        around = self.around
+        if around is None:
+            return
+        session, team = around.session, around.session.team
+        if session.snapshot is not None and team in session.snapshot.pending:
+            return  # it is about to come
+        known = None if team is None else material(session, teams=(team,))
+        if known is None or team is None:
+            self._latest.drop()
+            self.value = self._asked = None
+            self.show(None)
+            self.mark()
+            return
+        evaluation = known.evaluations.get(team)
+        asked = None if evaluation is None else (evaluation, *self.choices())
+        if asked is None or asked != self._asked:
+            self._asked = asked
+            self._latest.start(self.computation(known, team))
+
+    def on_sight(self, seen: bool) -> None:  # noqa: ARG002 - marks know
+        """Mark objects only while somebody looks at them here."""
+        self.mark()
+
+    def _take(self, value: T) -> None:
+        if self.around is not None:
+            self.value = value
+            self.show(value)
+            self.mark()

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from napari.settings import get_plugin_settings
 
-from napari_panoptic.viewer.object_rows import WorstFirst
+from napari_panoptic.viewer.listed import Others
+from napari_panoptic.viewer.object_rows import COLUMNS, WorstFirst
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 
 PLUGIN = "napari-panoptic"
@@ -57,6 +59,28 @@ class Preferences:
     @order.setter
     def order(self, order: WorstFirst) -> None:
         self._set("desk", "order", str(order))
+
+    @property
+    def others(self) -> Others:
+        """What the image shows beside the listed objects."""
+        try:
+            return Others(self._get("desk", "others", str(Others.SHOWN)))
+        except ValueError:
+            return Others.SHOWN
+
+    @others.setter
+    def others(self, others: Others) -> None:
+        self._set("desk", "others", str(others))
+
+    @property
+    def hidden_columns(self) -> frozenset[str]:
+        """The names of the columns that the object table does not show."""
+        names = str(self._get("desk", "hidden_columns", "")).split(",")
+        return frozenset(name.strip() for name in names) & {column.name for column in COLUMNS}
+
+    @hidden_columns.setter
+    def hidden_columns(self, names: Collection[str]) -> None:
+        self._set("desk", "hidden_columns", ", ".join(sorted(names)))
 
     @property
     def last_cohort(self) -> Path | None:

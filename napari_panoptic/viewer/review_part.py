@@ -26,7 +26,8 @@ from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import VERDICT_WORDS
 from napari_panoptic.viewer.judged import NO_VERDICT, VERDICTS, Judged, Object
 from napari_panoptic.viewer.keys import Shortcut
-from napari_panoptic.viewer.object_rows import SIDES
+from napari_panoptic.viewer.object_rows import SIDES, GivenVerdicts
+from napari_panoptic.viewer.part_work import Sight
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.review_work import (
     ReviewLines,
@@ -77,6 +78,8 @@ class ReviewPart(DeskPart):
         self._writers: set[Any] = set()
         self._wanted: ReviewRecord | None = None
         self._shown_object: tuple[str, Object] | None = None
+        self._is_stale = True
+        self._sight = Sight(self.panel, self._on_sight)
         # Children of the panel: they go when it goes.
         self._poll, self._settle = QTimer(self.panel), QTimer(self.panel)
         self._poll.setInterval(POLL_MS)
@@ -165,13 +168,17 @@ class ReviewPart(DeskPart):
         self._wanted, self._shown_object = None, None
 
     def refresh(self) -> None:
-        """Show verdicts, progress and figures as they are now."""
+        """Show verdicts as they are now; place, progress and figures once the panel is seen."""
         if self.around is None or self.reviewing is None:
             return
-        self._show_place()
         self._show_table()
         self._show_object()
-        self._show_line()
+        self._is_stale = not self._sight.is_seen
+        if not self._is_stale:
+            self._show_place()
+            self._show_line()
+        elif self._lines is not None:
+            self._lines.forget([self._region()])  # no longer as it was when somebody looked
         self._settle.start()
 
     # What somebody does.
@@ -437,6 +444,10 @@ class ReviewPart(DeskPart):
 
     # What happens elsewhere.
 
+    def _on_sight(self, seen: bool) -> None:
+        if seen and self._is_stale:
+            self.refresh()
+
     def _on_region(self, _snapshot: object) -> None:
         if self.reviewing is None:
             return
@@ -479,9 +490,12 @@ class ReviewPart(DeskPart):
         if evaluation is not (None if judged is None else judged.evaluation):
             self.reviewing.refresh()  # comes back here
             return
+        if not self._sight.is_seen:
+            self._is_stale = True
+            return
         task, store = self._task(), self.reviewing.store
         if task is not None and store is not None and self.around.session.snapshot is not None:
-            others = [r for r in self.reviewing.own_records() if r != self._region()]
+            others = [r for r in self.reviewing.reviewed_regions() if r != self._region()]
             known = {region.name for region in self.around.session.cohort.regions}
             self._lines.start(task, store, [region for region in others if region in known])
         self._show_cohort()
@@ -512,8 +526,8 @@ class ReviewPart(DeskPart):
     def _show_table(self) -> None:
         judged = None if self.reviewing is None else self.reviewing.judged
         if self.around is not None:
-            codes = {} if judged is None else codes_by_id(judged)
-            self.around.link.panels.objects.show_verdicts(codes)
+            given = {} if judged is None else verdicts_by_id(judged)
+            self.around.link.panels.objects.show_verdicts(given)
 
     def _show_object(self) -> None:
         if self.around is None or self.reviewing is None:
@@ -554,7 +568,8 @@ class ReviewPart(DeskPart):
 
     def _show_cohort(self) -> None:
         around, lines = self.around, self._lines
-        if around is None or lines is None:
+        self._is_stale = not self._sight.is_seen
+        if around is None or lines is None or self._is_stale:
             return
         session = around.session
         all_lines = [
@@ -607,14 +622,10 @@ class ReviewPart(DeskPart):
             self._lines.forget([region.name for region in self.around.session.cohort.regions])
 
 
-def codes_by_id(judged: Judged) -> dict[Side, dict[int, int]]:
-    """Give the verdicts as the object table wants them: side, id, number of the verdict."""
-    result: dict[Side, dict[int, int]] = {}
-    for side, codes in judged.codes.items():
-        ids = judged.evaluation.outcomes.side(side).ids
-        rows = (codes != NO_VERDICT).nonzero()[0]
-        result[side] = {int(ids[row]): int(codes[row]) for row in rows}
-    return result
+def verdicts_by_id(judged: Judged) -> dict[Side, GivenVerdicts]:
+    """Give the verdicts as the object table wants them."""
+    outcomes = judged.evaluation.outcomes
+    return {side: GivenVerdicts(outcomes.side(side).ids, judged.codes[side]) for side in Side}
 
 
 def details_of(judged: Judged, side: Side) -> dict[int, dict[str, object]]:

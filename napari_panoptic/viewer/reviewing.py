@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from psygnal import Signal
@@ -64,6 +63,9 @@ class Reviewing:
         self._problem: ReviewError | None = None
         self._judged: Judged | None = None
         self._subjects: Subjects | None = None
+        # What the file was last seen to hold: the region, and the reviewer's verdicts there.
+        self._known: tuple[str, list[ReviewRecord]] | None = None
+        self._reviewed: dict[str, set[str]] = {}
 
     @property
     def reviewer(self) -> str:
@@ -99,6 +101,7 @@ class Reviewing:
     def use(self, *, reviewer: str | None = None, path: Path | None = None) -> None:
         """Let somebody else review, or keep the review in another file."""
         self.close()
+        self._forget()
         self._problem = None
         self._reviewer = self._reviewer if reviewer is None else reviewer.strip()
         self._path = path or self._path
@@ -115,15 +118,31 @@ class Reviewing:
             store.close()
 
     def refresh(self) -> None:
-        """Read the verdicts on what is shown now."""
+        """Lay the verdicts over what is shown now; the file is read only where it must be."""
+        self._lay_over()
+        self.changed.emit()
+
+    def _lay_over(self) -> None:
         evaluation, team = self._session.evaluation, self._session.team
         snapshot = self._session.snapshot
         if evaluation is None or snapshot is None or team is None:
             self._judged, self._subjects = None, None
+            return
+        subjects = Subjects(evaluation, region=snapshot.region.name, team=team)
+        before, judged, known = self._subjects, self._judged, self._known
+        records = self._records(subjects.region)
+        self._subjects = subjects
+        if not records:
+            self._judged = Judged(evaluation, {})
+        elif (
+            judged is not None
+            and before is not None
+            and self._known is known
+            and subjects.are_those_of(before)
+        ):
+            self._judged = judged.under(evaluation)
         else:
-            self._subjects = Subjects(evaluation, region=snapshot.region.name, team=team)
-            self._judged = Judged(evaluation, self._read(self._subjects))
-        self.changed.emit()
+            self._judged = Judged(evaluation, subjects.find(records))
 
     def follow(self) -> None:
         """Read the verdicts again where objects were edited since the last look."""
@@ -146,13 +165,16 @@ class Reviewing:
         if store is None:
             return None
         place = judged_as_one(subjects.evaluation, side, row)
+        times_opened = store.times_opened
         try:
             record = store.give(subjects.of(*place), verdict, tag=tag, note=note)
         except ReviewError as error:
             self._tell(error)
             return None
         self._problem = None
-        self.refresh()
+        if store.times_opened != times_opened:
+            self._forget()
+        self._take(place, record)
         return record
 
     def undo(self) -> ReviewRecord | None:
@@ -166,6 +188,7 @@ class Reviewing:
             return None
         self._problem = None
         if record is not None:
+            self._forget()
             self.refresh()
         return record
 
@@ -180,17 +203,18 @@ class Reviewing:
             self._tell(error)
             return []
 
-    def own_records(self) -> Mapping[str, list[ReviewRecord]]:
-        """Give the reviewer's verdicts on the current team, by region."""
-        result: dict[str, list[ReviewRecord]] = {}
-        if self._store is None or self._session.team is None:
-            return result
-        try:
-            for record in self._store.verdicts(team=self._session.team):
-                result.setdefault(record.region, []).append(record)
-        except ReviewError as error:
-            self._tell(error)
-        return result
+    def reviewed_regions(self) -> list[str]:
+        """Name the regions in which the reviewer has judged the current team, sorted."""
+        team = self._session.team
+        if self._store is None or team is None:
+            return []
+        if team not in self._reviewed:
+            try:
+                self._reviewed[team] = set(self._store.regions(team=team))
+            except ReviewError as error:
+                self._tell(error)
+                return []
+        return sorted(self._reviewed[team])
 
     def poll(self) -> tuple[str, ...]:
         """Notice what other windows did to the file; gives the regions concerned."""
@@ -206,6 +230,7 @@ class Reviewing:
             self._tell(error)
             return ()
         if regions:
+            self._forget()
             self.refresh()
         return regions
 
@@ -233,18 +258,58 @@ class Reviewing:
             self.noticed.emit(notice)
         return self._store
 
-    def _read(self, subjects: Subjects) -> dict[Object, ReviewRecord]:
+    def _records(self, region: str) -> list[ReviewRecord]:
+        """Give the reviewer's verdicts in a region, read from the file where they are not known."""
         if self._store is None:
-            return {}
-        try:
-            return read_verdicts(self._store, subjects, region=self._region())
-        except ReviewError as error:
-            self._tell(error)
-            return {}
+            return []
+        if self._known is None or self._known[0] != region:
+            try:
+                self._known = region, self._store.verdicts(region=region)
+            except ReviewError as error:
+                self._known = None
+                self._tell(error)
+                return []
+        return self._known[1]
 
-    def _region(self) -> str:
-        snapshot = self._session.snapshot
-        return "" if snapshot is None else snapshot.region.name
+    def _take(self, place: Object, record: ReviewRecord) -> None:
+        """Show a verdict that was saved: it alone has changed what is shown."""
+        subjects, judged = self._subjects, self._judged
+        self._reviewed.get(record.team, set()).add(record.region)
+        if (
+            subjects is None
+            or judged is None
+            or self._known is None
+            or self._is_one_of_several(place, record)
+        ):
+            self._known = None
+            self.refresh()
+            return
+        region, known = self._known
+        # What was replaced stands no longer, and must not be found again.
+        if (old := judged.records.get(place)) is not None:
+            known = [other for other in known if other is not old]
+        known.append(record)
+        self._known = region, known
+        self._judged = judged.with_verdict(place, record)
+        self.changed.emit()
+
+    def _is_one_of_several(self, place: Object, record: ReviewRecord) -> bool:
+        """Tell whether a verdict may have replaced that of an object beside its own."""
+        subjects, judged = self._subjects, self._judged
+        if subjects is None or judged is None:
+            return False
+        side, row = place
+        beside = [judged.records.get((side, at)) for at in subjects.around(side, row) if at != row]
+        return any(
+            record.fingerprint.likeness(other.fingerprint) is not None
+            for other in beside
+            if other is not None
+        )
+
+    def _forget(self) -> None:
+        """Read the file again when its verdicts are needed."""
+        self._known = None
+        self._reviewed = {}
 
     def _current_subjects(self) -> Subjects | None:
         """Describe what is shown now, though edits may have come since the last look."""
@@ -271,9 +336,4 @@ def read_verdicts(
     ReviewError
         Where the file cannot be read.
     """
-    records = store.verdicts(region=region)
-    places = [(side, row) for side in Side for row in subjects.near(side, records)]
-    found = store.verdicts_on([subjects.of(*place) for place in places])
-    return {
-        place: record for place, record in zip(places, found, strict=True) if record is not None
-    }
+    return subjects.find(store.verdicts(region=region))

@@ -103,6 +103,7 @@ class Scene:
         self._layers: dict[str, Layer] = {}
         self._contents: dict[str, object] = {}
         self._behind: dict[str, LabelImage] = {}
+        self._arrays: dict[str, NDArray[np.uint16]] = {}
         self._values: dict[str, LayerValues] = {}
         self._luts: dict[str, NDArray[np.float32]] = {}
         self._edited_roles: frozenset[str] = frozenset()
@@ -419,9 +420,13 @@ class Scene:
 
     def follow_zoom(self) -> None:
         """Draw outlines and rings as heavy as they are well seen at the present zoom."""
-        if self._snapshot is not None:
-            self._apply_look()
-            self.emphasise(self._emphasised)
+        if self._snapshot is None:
+            return
+        if self._stand_in is not None:
+            self._stand_in.apply_look(self._look)
+        else:
+            self._apply_contours()
+        self.emphasise(self._emphasised)
 
     def fit(self) -> None:
         """Show the whole region."""
@@ -451,6 +456,7 @@ class Scene:
         self._layers.clear()
         self._contents.clear()
         self._behind.clear()
+        self._arrays.clear()
         self._values.clear()
         self._colours.clear()
         self._luts.clear()
@@ -488,6 +494,7 @@ class Scene:
         self._layers.pop(role, None)
         self._contents.pop(role, None)
         self._behind.pop(role, None)
+        self._arrays.pop(role, None)
         self._values.pop(role, None)
         self._colours.pop(role, None)
         self._luts.pop(role, None)
@@ -551,7 +558,8 @@ class Scene:
             return
         layer = self._mine(role)
         if layer is None:
-            layer = self._add_labels(role, name, contents.label_data(labels))
+            picture = self._arrays[role] = contents.label_data(labels)
+            layer = self._add_labels(role, name, picture)
             layer.visible = False
             self._values[role] = LayerValues(labels.ids)
         elif self._contents.get(role) is not labels and not self._shows(role, layer, labels):
@@ -570,7 +578,13 @@ class Scene:
             self._set_visible[role] = False
             _set(layer, "visible", False)
         self._values[role] = LayerValues(labels.ids)
-        layer.data = contents.label_data(labels)
+        picture = contents.label_data(labels)
+        own = self._arrays.get(role)
+        if is_seen and own is layer.data and own.dtype == picture.dtype:
+            np.copyto(own, picture)
+            layer.refresh(extent=False)  # sooner done than with other data of the same size
+        else:
+            layer.data = self._arrays[role] = picture
         layer.editable = False
         self._size(layer)
 
@@ -650,20 +664,23 @@ class Scene:
             self._stand_in.apply_look(self._look)
             return
         self._apply_colours()
+        self._apply_contours()
         for role, name, labels in self._object_contents(self._snapshot):
             layer = self._mine(role)
-            if layer is None or labels is None:
-                continue
-            side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
-            is_current = role == REFERENCE or name == self._team
-            if is_current:
-                _set(layer, "contour", self._look.contour(side, self._zoom()))
-                _set(layer, "opacity", self._look.opacity)
-            self._show(role, layer, visible=is_current)
+            if layer is not None and labels is not None:
+                self._show(role, layer, visible=role == REFERENCE or name == self._team)
         for name in self._snapshot.pending:  # their layers still show what was before
             layer = self._mine(_TEAM + name)
             if layer is not None:
                 self._show(_TEAM + name, layer, visible=False)
+
+    def _apply_contours(self) -> None:
+        """Outline the objects of the reference and of the current team."""
+        for role, side in ((REFERENCE, Side.REFERENCE), (_TEAM + str(self._team), Side.PREDICTION)):
+            layer = self._mine(role)
+            if layer is not None:
+                _set(layer, "contour", self._look.contour(side, self._zoom()))
+                _set(layer, "opacity", self._look.opacity)
 
     def _apply_colours(self) -> None:
         """Colour the objects of the reference and of the current team."""

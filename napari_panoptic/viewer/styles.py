@@ -10,10 +10,15 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
-from napari_panoptic.regions import Rgb
+from napari_panoptic.evaluation.vocabulary import Side, Status
 
 # Defined there, and known here by the name that every panel uses.
+from napari_panoptic.palette import ALPHA as ALPHA
+from napari_panoptic.palette import STATUS_COLOURS as STATUS_COLOURS
+from napari_panoptic.palette import hex_colour as hex_colour
+from napari_panoptic.palette import rgba_table
+from napari_panoptic.palette import status_colour_table as status_colour_table
+from napari_panoptic.regions import Rgb
 from napari_panoptic.viewer.glossary import CAUSE_MEANINGS as CAUSE_MEANINGS
 from napari_panoptic.viewer.glossary import STATUS_MEANINGS as STATUS_MEANINGS
 
@@ -22,17 +27,6 @@ LUT_LENGTH = (1 << 16) - 1
 
 One less than there are labels: napari cannot draw wider numbers with a longer
 table, and somebody may give a layer such data."""
-
-STATUS_COLOURS: Mapping[Status, Rgb] = {
-    Status.TP: (0, 107, 218),
-    Status.FP: (212, 48, 4),
-    Status.FN: (237, 255, 34),
-    Status.MISCLASSIFIED: (53, 200, 133),
-    Status.IGNORED: (82, 82, 82),
-}
-"""Colour of each status. Any two differ by a CIEDE2000 of at least 20, and each
-failure by as much from nuclei and stroma, under normal and three kinds of
-colour-deficient vision (the tests measure it)."""
 
 NEUTRAL_COLOUR: Rgb = (255, 255, 255)
 """Colour of objects that were not evaluated."""
@@ -45,15 +39,6 @@ THIN_ON_SCREEN_PX, EXTRA_ON_SCREEN_PX = 2.7, 1.2
 heavier: where they lie on each other, both can be read."""
 MAX_THIN_PX, MAX_EXTRA_PX = 3, 2
 """The same in image pixels, where the region is seen from far away."""
-
-ALPHA: Mapping[Status, float] = {
-    Status.TP: 0.75,
-    Status.FP: 1.0,
-    Status.FN: 1.0,
-    Status.MISCLASSIFIED: 1.0,
-    Status.IGNORED: 0.75,
-}
-"""How opaque each status is drawn: what is in order steps back behind the failures."""
 
 FILL_OPACITY = 0.6
 OUTLINE_OPACITY = 1.0
@@ -131,18 +116,6 @@ THIN_SPACE = "\N{THIN SPACE}"
 MINUS = "\N{MINUS SIGN}"
 
 
-def hex_colour(rgb: Rgb) -> str:
-    """Write a colour as ``#rrggbb``."""
-    return "#{:02x}{:02x}{:02x}".format(*rgb)
-
-
-def status_colour_table() -> NDArray[np.float32]:
-    """Give one RGBA row (0-1) per status code, float32 (statuses, 4)."""
-    table = _rgba([STATUS_COLOURS[status] for status in STATUSES])
-    table[:, 3] = [ALPHA[status] for status in STATUSES]
-    return table
-
-
 def status_lut(
     status: NDArray[np.int8], values: NDArray[np.int64] | None = None
 ) -> NDArray[np.float32]:
@@ -183,12 +156,12 @@ def class_lut(
     -------
     As `status_lut`.
     """
-    return _lut(_rgba(colours)[class_index - 1], values)
+    return _lut(rgba_table(colours)[class_index - 1], values)
 
 
 def neutral_lut(count: int) -> NDArray[np.float32]:
     """Colour every object alike, because nothing is known about it; as `status_lut`."""
-    return _lut(np.repeat(_rgba([NEUTRAL_COLOUR]), count, axis=0))
+    return _lut(np.repeat(rgba_table([NEUTRAL_COLOUR]), count, axis=0))
 
 
 def ratio_text(value: float) -> str:
@@ -231,12 +204,6 @@ def count_text(value: int) -> str:
 
 def _spaced(text: str) -> str:
     return text.replace(",", THIN_SPACE)
-
-
-def _rgba(colours: Sequence[Rgb]) -> NDArray[np.float32]:
-    table = np.ones((len(colours), 4), np.float32)
-    table[:, :3] = np.asarray(colours, np.float32).reshape(-1, 3) / np.float32(255)
-    return table
 
 
 def _lut(rgba: NDArray[np.float32], values: NDArray[np.int64] | None = None) -> NDArray[np.float32]:

@@ -5,13 +5,22 @@ own: the image, the objects of reference and team, both coloured by the team's
 outcomes, and rings around what is selected. The groups
 stand at the end of the layer list, counted from there; everything else is
 hidden meanwhile, and shown again as it was.
+
+napari takes up to a tenth of a second for each layer that is added or removed.
+So cells are made hidden, one layer per turn of the event loop, while the view of
+before can still be used; when all are there they take its place, and are filled
+one after the other. Cells that are left are hidden together and removed one layer
+per turn.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,13 +29,15 @@ from napari.layers import Image, Labels, Layer
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 
+from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.regions import Rgb
-from napari_panoptic.session import RegionSnapshot, Selection, Session
-from napari_panoptic.viewer import layers as contents
+from napari_panoptic.regions import Region, Rgb
+from napari_panoptic.session import Selection, Session
+from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer import layers as drawing
 from napari_panoptic.viewer import marks, styles
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.recolour import label_colours, set_colours
@@ -42,6 +53,7 @@ PX_PER_LETTER_AND_POINT = 1.1
 """How wide a letter is, generously."""
 FILLED_WIDTH = 2
 """Outline width of the reference where predictions are filled."""
+_NO_RING = np.zeros((4, 4), np.uint8)
 CELL = "napari-panoptic cell"
 """Key in the metadata of a layer that names the team whose cell it is in."""
 RING_ON_SCREEN_PX, MAX_RING_PX = 3.0, 8
@@ -75,36 +87,56 @@ def cell_pictures(
         return None
     pair = next(iter(evaluations.values())).pair
     reference = marks.outlines(pair.reference.index, widths[0] or FILLED_WIDTH, len(pair.reference))
-    hatching = None if pair.ambiguous is None else contents.hatching(pair.ambiguous) > 0
     return CellPictures(
-        {team: _cell(e.pair, reference, hatching, widths) for team, e in evaluations.items()},
-        widths,
+        {team: _cell(e.pair, reference, widths[1]) for team, e in evaluations.items()}, widths
     )
 
 
-def _cell(
-    pair: LabelPair,
+def _cell(pair: LabelPair, reference: NDArray[np.uint16], width_px: int) -> NDArray[np.uint16]:
+    drawn: NDArray[np.uint16] = _drawn_cell(
+        reference,
+        np.ascontiguousarray(pair.prediction.index, np.int32),
+        _NO_AREA if pair.ambiguous is None else pair.ambiguous,
+        pair.ambiguous is not None,
+        width_px,
+        len(pair.reference),
+        len(pair.prediction),
+    )
+    return drawn
+
+
+_NO_AREA = np.zeros((1, 1), np.bool_)
+
+
+@compiled
+def _drawn_cell(
     reference: NDArray[np.uint16],
-    hatching: NDArray[np.bool_] | None,
-    widths: tuple[int, int],
+    prediction: NDArray[np.int32],
+    area: NDArray[np.bool_],
+    has_area: bool,
+    width_px: int,
+    n_reference: int,
+    n_prediction: int,
 ) -> NDArray[np.uint16]:
-    own, n_reference = pair.prediction, len(pair.reference)
-    if widths[1] == 0:
-        prediction = contents.label_data(own)
-        on_top = (prediction > 0) & (reference == 0)
-    else:
-        prediction = marks.outlines(own.index, widths[1], len(own))
-        on_top = prediction > 0
-    picture = reference.copy()
-    picture[on_top] = _wrapped(prediction[on_top].astype(np.int64) + n_reference)
-    if hatching is not None:
-        picture[hatching & (picture == 0)] = _wrapped(np.int64(n_reference + len(own) + 1))
+    """Draw outlined predictions on the reference, or filled ones beneath it, on a hatched area."""
+    picture = np.empty_like(reference)
+    for y in range(reference.shape[0]):
+        for x in range(reference.shape[1]):
+            value, label = int(reference[y, x]), int(prediction[y, x])
+            if label != 0 and (
+                value == 0 if width_px == 0 else marks.is_rim(prediction, y, x, width_px)
+            ):
+                value = n_reference + label
+            elif (
+                value == 0
+                and has_area
+                and area[y, x]
+                and ((y + x) % drawing.HATCH_SPACING_PX == 0 or marks.is_rim(area, y, x, 2))
+            ):
+                value = n_reference + n_prediction + 1
+            # Starts over where there are more values than colours; the desk warns of that.
+            picture[y, x] = 0 if value == 0 else (value - 1) % drawing.MAX_OBJECTS + 1
     return picture
-
-
-def _wrapped(values: Any) -> Any:
-    """Start over where there are more values than colours; the desk warns of that."""
-    return ((values - 1) % contents.MAX_OBJECTS + 1).astype(np.uint16)
 
 
 def grid_shape(cells: int, region: tuple[int, int], canvas: tuple[float, float]) -> tuple[int, int]:
@@ -147,8 +179,64 @@ def team_lut(evaluation: Evaluation, look: Look, colours: Sequence[Rgb]) -> NDAr
         lut[first:last] = own[1 : 1 + last - first]
         first = last
     if first < styles.LUT_LENGTH:
-        lut[first] = contents.HATCH_COLOUR
+        lut[first] = drawing.HATCH_COLOUR
     return lut
+
+
+@dataclass(frozen=True, eq=False)
+class _Contents:
+    """What cells are to show."""
+
+    snapshot: RegionSnapshot
+    evaluations: Mapping[str, Evaluation]
+    pictures: CellPictures
+    colours: Sequence[Rgb]
+
+    @property
+    def teams(self) -> list[str]:
+        """The teams that get a cell, in reading order."""
+        return list(islice(self.evaluations, MAX_TEAMS))
+
+    @property
+    def roles(self) -> list[str]:
+        """The layers of a cell from below."""
+        return [*([] if self.snapshot.image is None else ["image"]), "objects", "ring"]
+
+    @property
+    def pixels(self) -> PixelSize:
+        """How large pixels are."""
+        return PixelSize.from_mpp(self.snapshot.mpp)
+
+
+@dataclass(eq=False)
+class _Cells:
+    """Cells, complete or in the making."""
+
+    contents: _Contents
+    layers: dict[str, dict[str, Layer]] = field(init=False)
+    wanted: deque[tuple[str, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """List the layers that are to be made: the last cell comes first."""
+        self.layers = {team: {} for team in self.contents.teams}
+        self.wanted = deque(
+            (team, role) for team in reversed(self.contents.teams) for role in self.contents.roles
+        )
+
+    @property
+    def all(self) -> list[Layer]:
+        """All layers that there are."""
+        return [layer for cell in self.layers.values() for layer in cell.values()]
+
+    def can_show(self, contents: _Contents) -> bool:
+        """Tell whether these layers can show other contents."""
+        now = self.contents
+        if (now.teams, now.roles) != (contents.teams, contents.roles):
+            return False
+        images = (now.snapshot.image, contents.snapshot.image)
+        # A layer cannot change between one level and several.
+        several = any(image is not None and len(image.levels) > 1 for image in images)
+        return images[0] is images[1] or not several
 
 
 class TeamGrid:
@@ -166,6 +254,9 @@ class TeamGrid:
         Called when outlines of another width are needed.
     left
         Called when the view cannot go on and went back to that of one team.
+    progress
+        Called with how many steps towards the cells are done, and how many there
+        are; with 0 and 0 when the cells are there or given up.
     """
 
     keeps: frozenset[str] = frozenset()
@@ -177,28 +268,31 @@ class TeamGrid:
         session: Session,
         redraw_wanted: Callable[[], None],
         left: Callable[[], None],
+        progress: Callable[[int, int], None],
     ) -> None:
         self._viewer, self._scene, self._session = viewer, scene, session
-        self._redraw_wanted, self._left = redraw_wanted, left
-        self._cells: dict[str, dict[str, Layer]] = {}
-        self._evaluations: Mapping[str, Evaluation] = {}
-        self._snapshot: RegionSnapshot | None = None
-        self._widths: tuple[int, int] | None = None
-        self._shown_image: object = None
-        self._colours: Sequence[Rgb] = ()
+        self._redraw_wanted, self._left, self._progress = redraw_wanted, left, progress
+        self._shown: _Cells | None = None
+        self._coming: _Cells | None = None
+        self._unfilled: deque[str] = deque()
+        self._leftovers: deque[Layer] = deque()
         self._coloured: dict[str, object] = {}
         self._before: _Before | None = None
         self._is_changing = False
         self._selection: Selection | None = None
-        self._arranger = QTimer()
-        self._arranger.setSingleShot(True)
-        self._arranger.setInterval(0)
-        self._arranger.timeout.connect(self._arrange_again)
+        self._region_fitted: Region | None = None
+        self._arranger = _next_turn(self._arrange_again)
+        self._builder = _next_turn(self._build)
 
     @property
     def is_on(self) -> bool:
         """Whether the cells are shown."""
         return self._before is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether layers are still to be made, filled or removed."""
+        return self._coming is not None or bool(self._unfilled or self._leftovers)
 
     @property
     def teams(self) -> tuple[str, ...]:
@@ -208,6 +302,10 @@ class TeamGrid:
     def layer(self, team: str, role: str) -> Any:
         """Give a layer of a team's cell: image, objects or ring."""
         return self._cells[team][role]
+
+    @property
+    def _cells(self) -> Mapping[str, Mapping[str, Any]]:
+        return {} if self._shown is None else self._shown.layers
 
     def wanted_widths(self, zoom: float | None = None) -> tuple[int, int]:
         """Give the outline widths that the present look and zoom ask for."""
@@ -228,7 +326,7 @@ class TeamGrid:
         pictures: CellPictures,
         colours: Sequence[Rgb],
     ) -> None:
-        """Show the teams of a region; the first six of them.
+        """Show the teams of a region, the first six of them: at once where there are cells.
 
         Parameters
         ----------
@@ -241,64 +339,48 @@ class TeamGrid:
         colours
             The colour of each class.
         """
-        is_new_region = self._snapshot is None or self._snapshot.region != snapshot.region
-        before = self._selection
-        self._snapshot, self._evaluations, self._colours = snapshot, evaluations, colours
-        self._widths = pictures.widths
-        entering = not self.is_on
-        self._is_changing = True
-        try:
-            if entering:
-                self._enter()
-            wanted = list(evaluations)[:MAX_TEAMS]
-            roles = self._roles(snapshot)
-            if not self._can_reuse(wanted, roles, snapshot):
-                self._remove_cells()
-                for team in reversed(wanted):
-                    self._cells[team] = self._made(team, roles, pictures)
-                self._cells = {team: self._cells[team] for team in wanted}
+        contents = _Contents(snapshot, evaluations, pictures, colours)
+        if self._coming is not None and self._coming.can_show(contents):
+            self._coming.contents = contents  # layers that were made already are filled in the end
+            return
+        self._give_up()
+        if self._shown is not None and self._shown.can_show(contents):
+            is_new_region = self._shown.contents.snapshot.region != snapshot.region
+            self._shown.contents = contents
+            if is_new_region:
+                self._show(self._shown)
+            elif self._unfilled:
+                self._unfilled = deque(contents.teams)
             else:
-                for team in wanted:
-                    self._fill(team, pictures, snapshot if is_new_region else None)
-            self._shown_image = snapshot.image
-            self._colour()
-            self._set_grid(len(roles), snapshot.shape)
-            self._name()
-        finally:
-            self._is_changing = False
-        if entering or is_new_region:
-            self._scene.fit()
-        self.emphasise(before if entering is False else self._session.selection)
+                for team in contents.teams:
+                    self._fill(team, contents)
+                self._name()
+                self.emphasise(self._selection)
+            return
+        self._coming = _Cells(contents)
+        self._tell_progress()
+        self._builder.start()
 
-    def leave(self, *, restore: bool = True) -> None:
-        """Go back to the view of one team, as it was."""
-        # The timer is left alone: it may be gone with its application, and does nothing by now.
-        before, self._before = self._before, None
-        if before is None:
-            return
-        self._viewer.layers.events.inserted.disconnect(self._on_inserted)
-        self._viewer.layers.events.removed.disconnect(self._on_removed)
+    def leave(self, *, restore: bool = True, at_once: bool = False) -> None:
+        """Go back to the view of one team, as it was.
+
+        Parameters
+        ----------
+        restore
+            Whether there still is a window.
+        at_once
+            Whether to remove all layers now, rather than bit by bit.
+        """
+        # The timers are left alone: they may be gone with their application, and do nothing by now.
         if not restore:
-            self._cells = {}
+            self._before = self._coming = self._shown = None
+            self._unfilled.clear()
+            self._leftovers.clear()
             return
-        self._is_changing = True
-        try:
-            before.restore_grid(self._viewer)  # first: removing is slow in a grid
-            self._remove_cells()
-            for layer, visible in before.others:
-                if layer in self._viewer.layers:
-                    layer.visible = visible
-            self._scene.come_back()
-            same = self._snapshot is not None and self._snapshot.region.name == before.region
-            if same:
-                before.restore_camera(self._viewer)
-            else:
-                self._scene.fit()
-            if before.active is not None and before.active in self._viewer.layers:
-                self._viewer.layers.selection.active = before.active
-        finally:
-            self._is_changing = False
-        self._snapshot = None
+        self._give_up()
+        self._come_back()
+        if at_once:
+            self._remove_leftovers(len(self._leftovers))
 
     def show_team(self) -> None:
         """Mark the cell of the current team."""
@@ -312,12 +394,12 @@ class TeamGrid:
         """List the objects under a point in a cell: the team's, then the reference."""
         team = self._team_at(viewbox)
         snapshot = self._session.snapshot
-        if team is None or snapshot is None or self._snapshot is None:
+        if team is None or snapshot is None or self._shown is None:
             return []
-        if snapshot.region != self._snapshot.region:
+        contents = self._shown.contents
+        if snapshot.region != contents.snapshot.region:
             return []  # the cells are about to follow
-        pixels = PixelSize.from_mpp(snapshot.mpp)
-        y, x = pixels.to_px((position[-2], position[-1]))
+        y, x = contents.pixels.to_px((position[-2], position[-1]))
         if not (0 <= y < snapshot.shape[0] and 0 <= x < snapshot.shape[1]):
             return []
         if self._scene.look.display is Display.HIDDEN:
@@ -331,138 +413,235 @@ class TeamGrid:
 
     def apply_look(self, look: Look) -> None:
         """Colour anew; outlines of another width are asked for."""
-        if not self.is_on or self._is_changing:
+        if self._shown is None or self._is_changing or self._unfilled:
             return
-        if self.wanted_widths() != self._widths:
+        if self.wanted_widths() != self._shown.contents.pictures.widths:
             self._redraw_wanted()
-        for cell in self._cells.values():
-            _set(cell["objects"], "visible", look.display is not Display.HIDDEN)
-        self._colour()
+        for team in self._cells:
+            self._colour(team, self._shown.contents, look)
         self._name()
 
     def emphasise(self, selection: Selection | None) -> None:
         """Ring the selected object in every cell, with its partner of that team."""
         self._selection = selection
-        if not self.is_on or self._snapshot is None:
+        if self._shown is None or self._unfilled:
             return
+        pixels = self._shown.contents.pixels
         for team, cell in self._cells.items():
             picture = None if selection is None else self._picture(team, selection)
             ring: Any = cell["ring"]
-            _set(ring, "visible", False)
+            # Always visible: napari arranges all cells anew when a layer is shown or hidden.
             if picture is None:
+                ring.data = _NO_RING
                 continue
             ring.data = picture.image
-            y, x = picture.origin_yx_px
-            ring.translate = PixelSize.from_mpp(self._snapshot.mpp).to_world((y, x))
-            ring.visible = True
+            ring.translate = pixels.to_world(picture.origin_yx_px)
+
+    @property
+    def _evaluations(self) -> Mapping[str, Evaluation]:
+        return {} if self._shown is None else self._shown.contents.evaluations
 
     # Layers.
 
-    def _roles(self, snapshot: RegionSnapshot) -> list[str]:
-        """List the layers of a cell from below."""
-        return [*([] if snapshot.image is None else ["image"]), "objects", "ring"]
+    def _build(self) -> None:
+        """Make a layer, or arrange the cells when all are made, or fill one, or remove a layer."""
+        if not self.is_busy:
+            return  # left meanwhile
+        coming = self._coming
+        if coming is None:
+            if self._shown is not None and self._unfilled:
+                self._fill_next(self._shown)
+            elif self._leftovers:
+                self._remove_leftovers(1)
+        elif any(layer not in self._viewer.layers for layer in coming.all):
+            self.leave()  # somebody deleted one
+            self._left()
+        elif coming.wanted:
+            self._make(coming, *coming.wanted.popleft())
+        else:
+            self._coming = None
+            self._show(coming)
+        self._tell_progress()
+        if self.is_busy:
+            self._builder.start()
 
-    def _enter(self) -> None:
+    def _make(self, coming: _Cells, team: str, role: str) -> None:
+        """Add a hidden layer; what is active stays active."""
+        contents, layers = coming.contents, self._viewer.layers
+        layer: Layer
+        if role == "image" and contents.snapshot.image is not None:
+            data, options, _ = image_layer_data(contents.snapshot.image)
+            layer = Image(data, **{**options, "metadata": {}, "visible": False})
+        elif role == "ring":
+            layer = Labels(_NO_RING, visible=False)
+            layer.colormap = label_colours(np.array(list(drawing.EMPHASIS_COLOURS.values())))
+        else:
+            layer = Labels(contents.pictures.objects[team], visible=False)
+        layer.metadata[CELL] = team
+        layer.name = f"{role} · {team}"
+        _size(layer, contents.pixels)
+        active = layers.selection.active
+        self._is_changing = True
+        try:
+            # Before the cells that are shown: their places are counted from the end.
+            layers.insert(len(layers) - (0 if self._shown is None else len(self._shown.all)), layer)
+            layers.selection.active = active
+        finally:
+            self._is_changing = False
+        if isinstance(layer, Labels):
+            layer.editable = False
+        coming.layers[team][role] = layer
+
+    def _give_up(self) -> None:
+        """Want the cells that are being made no more."""
+        coming, self._coming = self._coming, None
+        if coming is not None:
+            self._discard(coming)
+            self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        """Tell how many steps of layers made and cells filled are done."""
+        cells = self._coming or self._shown
+        if cells is None or not (self._coming or self._unfilled):
+            self._progress(0, 0)
+            return
+        left = len(cells.wanted) + (len(cells.layers) if self._coming else len(self._unfilled))
+        total = len(cells.layers) * (len(cells.contents.roles) + 1)
+        self._progress(total - left, total)
+
+    def _discard(self, cells: _Cells) -> None:
+        """Hide cells, and let them be removed bit by bit."""
+        for layer in cells.all:
+            del layer.metadata[CELL]
+            _set(layer, "visible", False)
+        self._leftovers.extend(cells.all)
+        self._builder.start()
+
+    def _remove_leftovers(self, count: int) -> None:
+        with _together(self._viewer):
+            self._remove([self._leftovers.popleft() for _ in range(count)])
+
+    def _remove(self, layers: Sequence[Layer]) -> None:
+        for layer in layers:
+            if layer in self._viewer.layers:
+                self._viewer.layers.remove(layer)
+
+    def _show(self, cells: _Cells) -> None:
+        """Give complete cells the canvas; they are filled one by one."""
+        contents, region = cells.contents, cells.contents.snapshot.region
+        if self._before is None:
+            self._selection = self._session.selection
+        self._is_changing = True
+        try:
+            with _together(self._viewer):
+                self._arrange(cells)
+        finally:
+            self._is_changing = False
+        self._unfilled = deque(contents.teams)
+        self._builder.start()
+        if self._region_fitted != region:
+            self._region_fitted = region
+            self._scene.fit()
+
+    def _arrange(self, cells: _Cells) -> None:
+        contents, grid = cells.contents, self._viewer.canvas.grid
+        if self._before is None:
+            self._enter(contents.snapshot.region.name)
+        elif self._shown is not None and self._shown is not cells:
+            self._remove(self._shown.all)
+            self._coloured = {}
+        self._shown = cells
+        # A layer that comes into sight in a grid whose cells napari has not made yet
+        # makes one, and napari then takes all for made: the mouse misses them.
+        grid.enabled = False
+        for cell in self._cells.values():
+            for role, layer in cell.items():
+                _set(layer, "visible", role == "ring")  # cells without a visible layer are left out
+            cell["ring"].data = _NO_RING
+        self._set_grid(len(contents.roles), contents.snapshot.shape)
+
+    def _fill_next(self, shown: _Cells) -> None:
+        """Fill the next cell; after the last one, do what was put off."""
+        self._is_changing = True
+        try:
+            self._fill(self._unfilled.popleft(), shown.contents)
+            self._name()
+        finally:
+            self._is_changing = False
+        if not self._unfilled:
+            self.apply_look(self._scene.look)
+            self.emphasise(self._selection)
+
+    def _enter(self, region: str) -> None:
         viewer = self._viewer
         active = viewer.layers.selection.active
         self._scene.step_aside(self)
         # What is kept of the scene, or is somebody else's, would get cells too.
         others = [(layer, layer.visible) for layer in viewer.layers if layer.visible]
-        region = None if self._snapshot is None else self._snapshot.region.name
         self._before = _Before.of(viewer, others, active, region)
         for layer, _ in others:
             layer.visible = False
         viewer.layers.events.inserted.connect(self._on_inserted)
         viewer.layers.events.removed.connect(self._on_removed)
 
-    def _made(self, team: str, roles: Sequence[str], pictures: CellPictures) -> dict[str, Layer]:
-        snapshot = self._snapshot
-        if snapshot is None:
-            return {}
-        cell: dict[str, Layer] = {}
-        for role in roles:
-            layer: Layer
-            if role == "image" and snapshot.image is not None:
-                data, options, _ = image_layer_data(snapshot.image)
-                layer = Image(data, **{**options, "metadata": {}})
-            elif role == "ring":
-                layer = Labels(np.zeros((4, 4), np.uint8), visible=False)
-                layer.colormap = label_colours(np.array(list(contents.EMPHASIS_COLOURS.values())))
-            else:
-                layer = Labels(pictures.objects[team])
-            layer.metadata[CELL] = team
-            layer.name = f"{role} · {team}"
-            self._size(layer)
-            self._viewer.add_layer(layer)
-            if role != "image":
-                layer.editable = False
-            cell[role] = layer
-        return cell
-
-    def _can_reuse(
-        self, teams: Sequence[str], roles: Sequence[str], snapshot: RegionSnapshot
-    ) -> bool:
-        """Tell whether the layers that there are can show other contents."""
-        if list(self._cells) != list(teams) or not self._cells:
-            return False
-        cell: dict[str, Any] = next(iter(self._cells.values()))
-        if set(cell) != set(roles):
-            return False
-        # A layer cannot change between one level and several.
-        several = snapshot.image is not None and len(snapshot.image.levels) > 1
-        is_new = self._shown_image is not snapshot.image
-        return not (is_new and "image" in cell and (several or cell["image"].multiscale))
-
-    def _fill(self, team: str, pictures: CellPictures, region: RegionSnapshot | None) -> None:
-        """Show other objects in a cell, and another region where one is given."""
-        cell: dict[str, Any] = self._cells[team]
-        layer: Any = cell["objects"]
-        layer.data = pictures.objects[team]
-        layer.editable = False
-        if region is None:
+    def _come_back(self) -> None:
+        before, shown, viewer = self._before, self._shown, self._viewer
+        self._before = self._shown = self._region_fitted = None
+        self._unfilled.clear()
+        self._tell_progress()
+        if before is None or shown is None:
             return
-        if region.image is not None:
-            cell["image"].data = region.image.levels[0]
-        cell["ring"].visible = False
-        for own in cell.values():
-            self._size(own)
-
-    def _size(self, layer: Layer) -> None:
-        pixels = PixelSize.from_mpp(None if self._snapshot is None else self._snapshot.mpp)
-        layer.units = pixels.units
-        layer.scale = pixels.scale
-
-    def _remove_cells(self) -> None:
-        # napari collects garbage once per layer that is removed, a quarter of
-        # a second each: what lives already need not be looked through.
-        gc.freeze()
+        viewer.layers.events.inserted.disconnect(self._on_inserted)
+        viewer.layers.events.removed.disconnect(self._on_removed)
+        self._is_changing = True
         try:
-            self._remove_layers()
+            with _together(viewer):
+                before.restore_grid(viewer)
+                self._discard(shown)
+                self._coloured = {}
+                for layer, visible in before.others:
+                    if layer in viewer.layers:
+                        layer.visible = visible
+                self._scene.come_back()
+            if shown.contents.snapshot.region.name == before.region:
+                before.restore_camera(viewer)
+            else:
+                self._scene.fit()
+            if before.active is not None and before.active in viewer.layers:
+                viewer.layers.selection.active = before.active
         finally:
-            gc.unfreeze()
+            self._is_changing = False
 
-    def _remove_layers(self) -> None:
-        for cell in self._cells.values():
-            own = [layer for layer in cell.values() if layer in self._viewer.layers]
-            for layer in own:
-                self._viewer.layers.remove(layer)
-        self._cells = {}
-        self._coloured = {}
+    def _fill(self, team: str, contents: _Contents) -> None:
+        """Let the layers of a cell show what they do not show yet."""
+        cell, image = self._cells[team], contents.snapshot.image
+        picture = contents.pictures.objects[team]
+        if cell["objects"].data is not picture:
+            cell["objects"].data = picture
+            cell["objects"].editable = False
+        level = None if image is None or len(image.levels) > 1 else image.levels[0]
+        if level is not None and cell["image"].data is not level:
+            cell["image"].data = level
+        for layer in cell.values():
+            _size(layer, contents.pixels)
+        if image is not None:
+            _set(cell["image"], "visible", True)
+        self._colour(team, contents, self._scene.look)
 
-    def _colour(self) -> None:
-        look = self._scene.look
-        for team, cell in self._cells.items():
-            evaluation, layer = self._evaluations[team], cell["objects"]
-            key = (evaluation, look.colour_by)
-            if self._coloured.get(team) != key:
-                set_colours(layer, team_lut(evaluation, look, self._colours))
-                self._coloured[team] = key
-            _set(layer, "opacity", look.opacity)
-            _set(layer, "visible", look.display is not Display.HIDDEN)
+    def _colour(self, team: str, contents: _Contents, look: Look) -> None:
+        evaluation, layer = contents.evaluations[team], self._cells[team]["objects"]
+        key = (evaluation, look.colour_by)
+        if self._coloured.get(team) != key:
+            set_colours(layer, team_lut(evaluation, look, contents.colours))
+            self._coloured[team] = key
+        _set(layer, "opacity", look.opacity)
+        _set(layer, "visible", look.display is not Display.HIDDEN)
 
     def _name(self) -> None:
-        """Write name and PQ into every cell; the current team's is marked."""
+        """Write name and PQ into every cell that is filled; the current team's is marked."""
         for team, cell in self._cells.items():
+            if team in self._unfilled:
+                continue
             title = cell.get("image") or cell["objects"]
             current = team == self._session.team
             pq = styles.ratio_text(self._evaluations[team].metrics.pq)
@@ -516,10 +695,10 @@ class TeamGrid:
             self._arranger.start()
 
     def _arrange_again(self) -> None:
-        before = self._before
-        if before is None:
+        before, shown = self._before, self._shown
+        if before is None or shown is None:
             return
-        own = [layer for cell in self._cells.values() for layer in cell.values()]
+        own = shown.all
         if any(layer not in self._viewer.layers for layer in own):
             self.leave()
             self._left()
@@ -539,7 +718,7 @@ class TeamGrid:
         finally:
             self._is_changing = False
 
-    def _picture(self, team: str, selection: Selection) -> contents.Emphasis | None:
+    def _picture(self, team: str, selection: Selection) -> drawing.Emphasis | None:
         """Draw the rings of a cell: the object, and what this team has in its place."""
         evaluation, owner = self._evaluations[team], self._evaluations.get(selection.team)
         if owner is None or selection.row >= len(owner.outcomes.side(selection.side)):
@@ -550,7 +729,7 @@ class TeamGrid:
             reference = int(owner.outcomes.prediction.partner[row])
             if reference == NO_PARTNER:
                 box = owner.outcomes.prediction.bbox[row]
-                return contents.emphasis(
+                return drawing.emphasis(
                     owner.pair.prediction, row, box=box, ring_px=self._ring_px()
                 )
             side, row = Side.REFERENCE, reference
@@ -559,8 +738,8 @@ class TeamGrid:
         labels = (pair.reference, pair.prediction)
         mine, other = labels if side is Side.REFERENCE else labels[::-1]
         if partner == NO_PARTNER:
-            return contents.emphasis(mine, row, box=own.bbox[row], ring_px=self._ring_px())
-        return contents.emphasis(
+            return drawing.emphasis(mine, row, box=own.bbox[row], ring_px=self._ring_px())
+        return drawing.emphasis(
             mine,
             row,
             box=own.bbox[row],
@@ -574,7 +753,7 @@ class TeamGrid:
         return int(np.clip(round(RING_ON_SCREEN_PX / self._zoom()), 1, MAX_RING_PX))
 
     def _zoom(self) -> float:
-        pixels = PixelSize.from_mpp(None if self._snapshot is None else self._snapshot.mpp)
+        pixels = PixelSize.from_mpp(None) if self._shown is None else self._shown.contents.pixels
         return float(self._viewer.scene.camera.zoom) * pixels.scale[0]
 
 
@@ -622,3 +801,33 @@ class _Before:
 def _set(layer: Any, name: str, value: object) -> None:
     if getattr(layer, name) != value:
         setattr(layer, name, value)
+
+
+def _size(layer: Layer, pixels: PixelSize) -> None:
+    _set(layer, "units", pixels.units)
+    layer.scale = pixels.scale
+
+
+def _next_turn(action: Callable[[], None]) -> QTimer:
+    """Make a timer that does something when Qt has handled what is pending."""
+    timer = QTimer()
+    timer.setSingleShot(True)
+    timer.setInterval(0)
+    timer.timeout.connect(action)
+    return timer
+
+
+@contextmanager
+def _together(viewer: ViewerModel) -> Iterator[None]:
+    """Let napari arrange the canvas once for several changes of its layers.
+
+    It collects garbage every time, and looks through half a million objects that
+    are still in use: up to half a second, where the layers themselves take a
+    tenth. They are left out meanwhile.
+    """
+    gc.freeze()
+    try:
+        with viewer.layers.batched_update():
+            yield
+    finally:
+        gc.unfreeze()

@@ -6,6 +6,7 @@ thread. Each kind of work runs at most once at a time.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from napari_panoptic.session import Request, Session
 from napari_panoptic.snapshots import RegionSnapshot, load_in_steps
 
 T = TypeVar("T")
+DRAWN_FIRST_S = 0.04
+"""How long the other teams wait while the one that is looked at is drawn."""
 LONGEST_HOLD_S = 5.0
 """How long the background waits at most for what somebody waits for."""
 
@@ -230,6 +233,9 @@ def _load(
             is_wanted=is_wanted,
         ):
             yield _Answer(snapshot)
+            if snapshot.pending:
+                # The processor goes to the window; a hand on a slider asks for more meanwhile.
+                time.sleep(DRAWN_FIRST_S)
     except PanopticError as error:
         yield _Answer(error=error)
 

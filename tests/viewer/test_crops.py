@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.io.slides import SlideImage
-from napari_panoptic.viewer.crops import (
+from napari_panoptic.crops import (
     BEYOND,
     FIELD_STEP_PX,
     LARGEST_FIELD_PX,
@@ -12,6 +10,8 @@ from napari_panoptic.viewer.crops import (
     bounded_field_px,
     cut,
 )
+from napari_panoptic.evaluation.vocabulary import Side, Status
+from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from tests.viewer.cases import four_fates
 

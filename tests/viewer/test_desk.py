@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QDockWidget
+from qtpy.QtWidgets import QDockWidget, QMessageBox
 
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.session import load_region
+from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import work
+from napari_panoptic.viewer.listed import Others
+from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst
+from napari_panoptic.viewer.styles import Look
 from napari_panoptic.viewer.widgets import desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 from tests.viewer.finding import FIRST, SECOND
 
 
@@ -47,7 +51,8 @@ class TestChanging:
         for _ in range(4):
             desk.link._on_next_region()
         wait_until(lambda: desk.is_settled)
-        assert shown == [desk.session.cohort.regions[4].name]
+        # Once with the team that is looked at, once with all.
+        assert shown == 2 * [desk.session.cohort.regions[4].name]
 
     def test_an_outlined_region_that_cannot_be_read_is_told(self, desk, wait_until, monkeypatch):
         from napari_panoptic.errors import PanopticError
@@ -57,7 +62,7 @@ class TestChanging:
             raise PanopticError("the disk is on fire")
 
         told = []
-        monkeypatch.setattr(work, "load_region", fail)
+        monkeypatch.setattr(work, "load_in_steps", fail)
         monkeypatch.setattr(link, "show_error", told.append)
         desk.panels.navigator.choose_region(SECOND)
         wait_until(lambda: desk.is_settled)
@@ -205,3 +210,108 @@ def test_loading_again_reads_only_what_changed(cohort, desk):
         cohort, FIRST, desk.session.settings.replaced(iou_threshold=0.6), previous=snapshot
     )
     assert again.reference is snapshot.reference
+
+
+@pytest.fixture
+def question(monkeypatch):
+    """Answer the question about unsaved edits; gives the answer and how often it was asked."""
+    state = {"answer": "Stay", "asked": 0}
+
+    def answer(box):
+        state["asked"] += 1
+        next(b for b in box.buttons() if b.text() == state["answer"]).click()
+
+    monkeypatch.setattr(QMessageBox, "exec", answer)
+    return state
+
+
+class TestCrosses:
+    """The crosses in the titles of the docks, clicked with the mouse."""
+
+    @pytest.fixture
+    def edits(self, desk, viewer, wait_until):
+        """Give the edits panel with an edit that is not saved."""
+        part = next(part for part in desk.parts if isinstance(part, EditsPart))
+        part.edits.set_on(True)
+        layer = viewer.layers["careful"]
+        layer.data[:100] = 0
+        layer.refresh()
+        wait_until(lambda: part.edits.unsaved and desk.is_settled)
+        return part
+
+    @pytest.mark.parametrize("answer", ["Stay", "Leave without saving"])
+    def test_the_desk_asks_before_edits_are_lost(self, desk, viewer, edits, question, answer):
+        question["answer"] = answer
+        click_cross(dock_around(desk._inspector))
+        assert question["asked"] == 1
+        stays = answer == "Stay"
+        assert bool(viewer.window.dock_widgets) is stays
+        assert bool(len(desk.session.region_changed)) is stays
+        assert (desk.link is not None and bool(edits.edits.unsaved)) is stays
+
+    def test_without_edits_the_desk_closes_at_once(self, desk, viewer, question):
+        click_cross(dock_around(desk._inspector))
+        assert question["asked"] == 0
+        assert not viewer.window.dock_widgets
+
+    def test_a_floating_desk_that_is_closed_is_only_hidden(self, desk, edits, question, wait_until):
+        dock = dock_around(desk._inspector)
+        dock.setFloating(True)
+        wait_until(dock.isVisible)
+        assert dock.close()
+        assert not dock.isVisible()
+        assert question["asked"] == 0
+        assert edits.edits.unsaved
+        dock.show()
+        dock.setFloating(False)
+        question["answer"] = "Leave without saving"
+        click_cross(dock)  # another title, the same cross
+        assert question["asked"] == 1
+        assert desk.link is None
+
+    def test_a_panel_is_only_hidden_and_comes_back_with_its_key(
+        self, desk, canvas, edits, question, wait_until
+    ):
+        desk.raise_part(edits)
+        wait_until(edits.widget.isVisible)
+        click_cross(dock_around(edits.widget))
+        assert not edits.widget.isVisible()
+        assert question["asked"] == 0
+        assert edits.edits.unsaved
+        QTest.keyClick(canvas, Qt.Key.Key_E, Qt.KeyboardModifier.AltModifier)
+        wait_until(edits.widget.isVisible)
+
+
+def dock_around(widget):
+    while not isinstance(widget, QDockWidget):
+        widget = widget.parentWidget()
+    return widget
+
+
+def click_cross(dock):
+    QTest.mouseClick(dock.titleBarWidget().close_button, Qt.MouseButton.LeftButton)
+
+
+def test_a_new_window_looks_as_the_last_one(
+    desk, viewer, canvas, close_desk, cohort, preferences, wait_until
+):
+    objects = desk.panels.objects
+    objects.worst.choose(WorstFirst.AREA)
+    objects.others.choose(Others.DIMMED)
+    next(a for a in objects._columns.actions() if a.data() == "iou").trigger()
+    QTest.keyClick(canvas, Qt.Key.Key_H)
+    QTest.keyClick(canvas, Qt.Key.Key_Q)
+    look = desk.link.scene.look
+    close_desk(desk)
+    again = desk_of(viewer)
+    again.show_cohort(cohort)
+    wait_until(lambda: again.is_settled)
+    objects = again.panels.objects
+    assert objects.model.worst is objects.worst.choice is WorstFirst.AREA
+    assert objects.others.choice is Others.DIMMED
+    assert objects.view.isColumnHidden([column.name for column in COLUMNS].index("iou"))
+    assert again.link.scene.look == look != Look()
+    objects.set_filter(ObjectFilter(statuses=frozenset({"FN"})))
+    assert again.link.scene.listed.others is Others.DIMMED
+    assert preferences.hidden_columns == {"iou"}
+    close_desk(again)

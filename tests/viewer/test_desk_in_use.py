@@ -13,7 +13,7 @@ from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.layers import label_data, object_lut
 from napari_panoptic.viewer.object_rows import ObjectFilter
-from napari_panoptic.viewer.styles import ColourBy, Look
+from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from tests.viewer.finding import (
     FIRST,
     SECOND,
@@ -35,6 +35,9 @@ def desk(open_desk, wait_until):
         layer.visible = layer.name in ("image", "reference", "careful")
     desk.panels.objects.set_filter(ObjectFilter())
     session.set_team("careful")
+    # Another display opens the eyes that were closed by hand, as those just above.
+    desk.link._set_look(Look(display=Display.FILL))
+    desk.link._set_look(Look())
     session.select(None)
     if session.snapshot.region.name != FIRST or session.settings != session.protocol:
         desk.link._request(region=FIRST, settings=session.protocol)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.live import LiveEvaluation
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
@@ -120,3 +121,44 @@ def test_near_misses_none():
         for row in range(len(evaluation.outcomes.side(side))):
             given = record(subjects, side, row, Verdict.CANNOT_TELL)
             assert row in subjects.near(side, [given])
+
+
+def equal(one, other):
+    return all(np.array_equal(one.codes[side], other.codes[side]) for side in Side)
+
+
+@pytest.mark.parametrize("place", ["r0", "r1", "r2", "p1", "p2"])
+@pytest.mark.parametrize("before", [{}, {"r1": Verdict.CANNOT_TELL, "r2": Verdict.BOTH_WRONG}])
+def test_one_verdict_more_is_as_if_all_were_laid_over_anew(place, before):
+    start = judged(**before)
+    wanted = judged(**before | {place: Verdict.PREDICTION_RIGHT})
+    side, row = (Side.REFERENCE if place[0] == "r" else Side.PREDICTION), int(place[1:])
+    kept = {side: codes.copy() for side, codes in start.codes.items()}
+    after = start.with_verdict((side, row), wanted.records[side, row])
+    assert equal(after, wanted)
+    assert after.records == wanted.records
+    assert after.counts() == wanted.counts()
+    assert all(np.array_equal(kept[side], start.codes[side]) for side in Side)
+
+
+def test_verdicts_follow_their_objects_to_other_outcomes():
+    evaluation = four_fates()
+    strict = evaluate(evaluation.pair, EvaluationSettings(iou_threshold=0.9))
+    before = judged(r1=Verdict.BOTH_WRONG, p2=Verdict.CANNOT_TELL)
+    assert before.codes[Side.PREDICTION].tolist() == [0, 3, 4]
+    after = before.under(strict)
+    assert equal(after, Judged(strict, before.records))
+    assert after.evaluation is strict
+
+
+def test_objects_are_told_from_others():
+    evaluation = four_fates()
+    subjects = Subjects(evaluation, **PLACE)
+    strict = evaluate(evaluation.pair, EvaluationSettings(iou_threshold=0.9))
+    assert subjects.are_those_of(Subjects(strict, **PLACE))
+    assert not subjects.are_those_of(Subjects(evaluation, region="R", team="another"))
+    live = LiveEvaluation(evaluation.pair)
+    y, x = np.nonzero(evaluation.pair.prediction.index == 1)
+    live.set_pixels(Side.PREDICTION, y[:1], x[:1], 0)
+    edited = live.evaluate(EvaluationSettings())
+    assert not Subjects(edited, **PLACE).are_those_of(subjects)

@@ -45,6 +45,7 @@ def desk(open_desk, wait_until):
     desk.raise_part(part)
     desk.link.scene.fit()
     part.edits.set_on(True)
+    wait_until(lambda: desk.is_settled)
     yield desk
     part.shapes.set_on(False)
     part.edits.set_on(False)

@@ -12,7 +12,8 @@ from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
-from napari_panoptic.session import Session, load_region
+from napari_panoptic.session import Session
+from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import marks, styles
 from napari_panoptic.viewer.cohort_losses import cohort_losses
 from napari_panoptic.viewer.consensus_view import INVENTED_COLOUR, level_colours
@@ -59,6 +60,29 @@ class TestMarks:
         assert not drawn[pair.reference.index == 1].any()
         near = ndimage.binary_dilation(pair.reference.index == 1, iterations=3)
         assert not drawn[~near].any()
+
+    @pytest.mark.parametrize("width", [1, 2, 3])
+    def test_dashes_are_what_objects_grow_by(self, width):
+        pair = four_fates().pair
+        labels, shape = pair.reference, pair.reference.shape
+        boxes = np.array(
+            [
+                [b.start for b in s] + [b.stop for b in s]
+                for s in ndimage.find_objects(labels.index)
+            ],
+            np.int32,
+        )
+        expected = np.zeros(shape, np.uint8)
+        y, x = np.indices(shape)
+        length = max(3 * width, 3)
+        colours = np.where((y // length + x // length) % 2 == 0, marks.MARK, marks.MARK_EDGE)
+        for value in range(1, len(labels) + 1):
+            mask = labels.index == value
+            rim = ndimage.binary_dilation(mask, iterations=width + 1) & ~mask
+            expected[rim] = colours[rim]
+        values = np.arange(1, len(labels) + 1)
+        drawn = marks.dashed(shape, [(labels, values, boxes)], width_px=width)
+        np.testing.assert_array_equal(drawn, expected)
 
     def test_one_ring_goes_around_all_objects_even_at_the_edge(self):
         index = np.zeros((20, 20), np.int32)

@@ -1,23 +1,32 @@
 """What the desk remembers, in napari's own settings and without them."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QImage
 
+from napari_panoptic.evaluation.groups import GroupKind
+from napari_panoptic.evaluation.settings import AmbiguousPolicy
 from napari_panoptic.evaluation.vocabulary import Cause, Status
 from napari_panoptic.review import Verdict
-from napari_panoptic.viewer import glossary
+from napari_panoptic.viewer import glossary, keys
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections, key_text
+from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import WorstFirst
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
+from napari_panoptic.viewer.widgets.crop_grid import Caption, Contents, CropGrid, Group
 
 ROUND_TRIP = """
 import sys
 from pathlib import Path
+from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
@@ -26,6 +35,8 @@ if sys.argv[2] == "write":
     PREFERENCES.look = Look(ColourBy.CLASS, Display.FILL)
     PREFERENCES.reviewer = "Dr. Ö"
     PREFERENCES.order = WorstFirst.AREA
+    PREFERENCES.others = Others.DIMMED
+    PREFERENCES.hidden_columns = {"cause", "area_px"}
     PREFERENCES.goes_on = False
     PREFERENCES.last_cohort = here
     PREFERENCES.choose_review_file(here, here / "mine.sqlite")
@@ -33,6 +44,8 @@ else:
     assert PREFERENCES.look == Look(ColourBy.CLASS, Display.FILL), PREFERENCES.look
     assert PREFERENCES.reviewer == "Dr. Ö"
     assert PREFERENCES.order is WorstFirst.AREA
+    assert PREFERENCES.others is Others.DIMMED
+    assert PREFERENCES.hidden_columns == {"cause", "area_px"}
     assert PREFERENCES.goes_on is False
     assert PREFERENCES.last_cohort == here
     assert PREFERENCES.review_file(here) == here / "mine.sqlite"
@@ -56,6 +69,7 @@ def test_napari_lets_people_choose_what_the_desk_knows():
     manifest = yaml.safe_load((Path(__file__).parents[2] / "napari.yaml").read_text("utf-8"))
     desk = manifest["contributions"]["configurations"]["desk"]["properties"]
     assert desk["order"]["enum"] == [str(order) for order in WorstFirst]
+    assert desk["others"]["enum"] == [str(others) for others in Others]
     assert desk["colour_by"]["enum"] == [str(choice) for choice in ColourBy]
     assert set(desk["display"]["enum"]) == {str(choice) for choice in Display} - {"hidden"}
 
@@ -68,10 +82,14 @@ def test_hidden_objects_are_not_remembered(preferences):
 def test_values_that_make_no_sense_count_as_unset(preferences):
     preferences._kept_here[("desk", "display")] = "sideways"
     preferences._kept_here[("desk", "order")] = "by weight"
+    preferences._kept_here[("desk", "others")] = "some"
+    preferences._kept_here[("desk", "hidden_columns")] = "iou,, colour ,id"
     preferences._kept_here[("review", "files")] = "{not json"
     preferences._kept_here[("desk", "last_cohort")] = "/not/there"
     assert preferences.look == Look()
     assert preferences.order is WorstFirst.IOU
+    assert preferences.others is Others.SHOWN
+    assert preferences.hidden_columns == {"iou", "id"}
     assert preferences.review_file(Path()) is None
     assert preferences.last_cohort is None
 
@@ -84,12 +102,74 @@ def test_keys_are_written_for_people(key, text, monkeypatch):
     assert key_text(key) == text
 
 
-def test_no_key_is_listed_twice():
+def test_no_key_is_listed_twice_for_one_place():
     own = (Shortcut("Alt-1", "something"),)
-    listed = [s.key for _, keys in key_sections([("Review", own), ("Empty", ())]) for s in keys]
-    assert len(listed) == len(set(listed))
-    assert {shortcut.key for shortcut in DESK_KEYS} <= set(listed)
-    assert [title for title, _ in key_sections([("Empty", ())])] == ["Desk", "napari"]
+    sections = key_sections([("Review", own), ("Empty", ())])
+    for _, listed in sections:
+        assert len({shortcut.key for shortcut in listed}) == len(listed)
+    titles = [title for title, _ in sections]
+    assert len(titles) == len(set(titles))
+    assert titles[:2] == ["Desk", "Review"]
+    assert {shortcut.key for shortcut in DESK_KEYS} <= {s.key for s in sections[0][1]}
+    assert "Empty" not in titles
+
+
+def keys_in_code():
+    """Collect the keys that widgets look for, by module."""
+    spelled = {"Return": "Enter", "Copy": "Ctrl-c"}
+    found = {}
+    for path in Path(glossary.__file__).parent.rglob("*.py"):
+        nodes = [
+            n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Attribute)
+        ]
+        names = {n.attr.removeprefix("Key_") for n in nodes if n.attr.startswith("Key_")}
+        names |= {
+            n.attr
+            for n in nodes
+            if isinstance(n.value, ast.Attribute) and n.value.attr == "StandardKey"
+        }
+        if names:
+            found[path.stem] = {spelled.get(name, name) for name in names}
+    return found
+
+
+def test_every_key_that_widgets_take_is_listed():
+    found = keys_in_code()
+    sections = {
+        "crop_grid": keys.GALLERY_KEYS,
+        "object_table": keys.TABLE_KEYS,
+        "array_table": keys.TABLE_KEYS,
+        "parts": keys.FIGURE_KEYS,
+    }
+    assert found.pop("review_panel") == {"1"}  # with Alt: the keys of the verdicts
+    assert set(found) == set(sections)
+    for module, names in found.items():
+        assert names <= {shortcut.key for shortcut in sections[module]}, module
+    listed = [section for _, section in key_sections()]
+    assert all(section in listed for section in sections.values())
+
+
+@pytest.mark.parametrize("shortcut", keys.GALLERY_KEYS, ids=lambda shortcut: shortcut.key)
+def test_the_gallery_takes_the_keys_that_are_listed(qtbot, shortcut):
+    grid = CropGrid()
+    qtbot.addWidget(grid)
+    grid.resize(400, 400)
+    grid.show_contents(
+        Contents(
+            groups=[Group("missed", "", np.arange(40))],
+            caption=lambda row: Caption((str(row), ""), (0, 0, 0)),
+            tooltip=str,
+            draw=lambda _row, size, _per_point: QImage(size, size, QImage.Format.Format_RGB32),
+            name=lambda row: ("", row),
+        )
+    )
+    grid.select(20)
+    told = []
+    grid.chosen.connect(told.append)
+    grid.wanted.connect(told.append)
+    qtbot.keyClick(grid, getattr(Qt.Key, f"Key_{shortcut.key}"))
+    assert len(told) == 1
+    assert (told[0] == 20) is (shortcut.key in ("Enter", "Space"))
 
 
 class TestGlossary:
@@ -97,12 +177,17 @@ class TestGlossary:
         assert set(glossary.STATUS_MEANINGS) == set(Status)
         assert set(glossary.CAUSE_MEANINGS) == set(Cause)
         assert set(glossary.VERDICT_MEANINGS) == set(glossary.VERDICT_WORDS) == set(Verdict)
+        assert set(glossary.GROUP_MEANINGS) == set(GroupKind)
+        assert set(AmbiguousPolicy) <= set(glossary.SETTING_MEANINGS)
         assert set(glossary.UNDEFINED_BECAUSE) == set(glossary.FIGURE_MEANINGS)
         for meanings in (
             glossary.STATUS_MEANINGS,
             glossary.CAUSE_MEANINGS,
             glossary.VERDICT_MEANINGS,
             glossary.FIGURE_MEANINGS,
+            glossary.OBJECT_MEANINGS,
+            glossary.GROUP_MEANINGS,
+            glossary.SETTING_MEANINGS,
         ):
             assert all(text.endswith(".") for text in meanings.values() if text)
 

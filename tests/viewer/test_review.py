@@ -17,11 +17,12 @@ from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.review import REVIEW_FILE, ReviewStore, Verdict
 from napari_panoptic.viewer import review_part as review_module
-from napari_panoptic.viewer.judged import Subjects
-from napari_panoptic.viewer.object_rows import ObjectFilter
+from napari_panoptic.viewer.judged import Judged, Subjects
+from napari_panoptic.viewer.object_rows import SIDES, ObjectFilter
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.review_part import ReviewPart
-from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.reviewing import read_verdicts
+from napari_panoptic.viewer.widgets.desk import OBJECTS_DOCK, desk_of
 from napari_panoptic.viewer.widgets.review_dialogs import NO_HISTORY, TOO_FEW
 from tests.viewer.finding import FIRST, SECOND, THIRD
 
@@ -256,6 +257,7 @@ class TestVerdicts:
 
 class TestGoingThrough:
     def test_every_failure_comes_once_and_then_it_says_so(self, desk, part, panel, canvas):
+        desk.raise_part(part)
         desk.session.set_team("careful")
         _, total = part.reviewing.judged.counts()
         press(canvas, Qt.Key.Key_N)
@@ -277,6 +279,7 @@ class TestGoingThrough:
         assert len(stored(desk)) == 2
 
     def test_progress_counts_regions_reviewed_before(self, desk, part, panel, canvas, wait_until):
+        desk.raise_part(part)
         press(canvas, Qt.Key.Key_N)
         press(canvas, Qt.Key.Key_1, ALT)
         press(canvas, Qt.Key.Key_J)
@@ -290,7 +293,8 @@ class TestGoingThrough:
         assert panel.cohort_progress.maximum() == sum(counts)
         assert part.reviewing.judged.counts()[0] == 0
 
-    def test_figures_before_and_after(self, desk, panel, canvas, wait_until):
+    def test_figures_before_and_after(self, desk, part, panel, canvas, wait_until):
+        desk.raise_part(part)
         row = row_of(desk, Side.PREDICTION, Status.FP)
         before = desk.session.evaluation.metrics.detection_f1
         desk.session.select_row(Side.PREDICTION, row)
@@ -471,6 +475,114 @@ class TestWriting:
         wait_until(lambda: not part.is_busy)
         assert len(told) == 1
         assert "cannot be written" in told[0]
+
+
+class TestOnlyWhatIsNeeded:
+    def test_any_sequence_of_verdicts_is_shown_as_it_is_in_the_file(self, desk, part):
+        rng = np.random.default_rng(3)
+        evaluation = desk.session.evaluation
+        for _ in range(40):
+            side = list(Side)[rng.integers(2)]
+            row = int(rng.integers(min(len(evaluation.outcomes.side(side)), 8)))
+            if rng.random() < 0.2:
+                part.reviewing.undo()
+            else:
+                part.reviewing.give(side, row, list(Verdict)[rng.integers(4)])
+            in_file = read_verdicts(
+                part.reviewing.store,
+                Subjects(evaluation, region=part._region(), team="merger"),
+                region=part._region(),
+            )
+            assert part.reviewing.judged.records == in_file
+            codes = Judged(evaluation, in_file).codes
+            table = desk.panels.objects.model.rows.values["verdict"]
+            np.testing.assert_array_equal(table, np.concatenate([codes[s] for s in SIDES]))
+
+    def test_a_verdict_reads_nothing_that_it_did_not_change(self, part, monkeypatch):
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG)
+        read = []
+        verdicts = ReviewStore.verdicts
+        monkeypatch.setattr(
+            ReviewStore, "verdicts", lambda *a, **k: read.append(k) or verdicts(*a, **k)
+        )
+        part.reviewing.give(Side.REFERENCE, 1, Verdict.CANNOT_TELL)
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.CANNOT_TELL)
+        part._on_settled()
+        assert read == []
+        assert len(part.reviewing.judged.records) == 2
+
+    def test_other_thresholds_read_nothing_anew(self, desk, part, monkeypatch, wait_until):
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG)
+        read = []
+        monkeypatch.setattr(ReviewStore, "verdicts", lambda *_a, **k: read.append(k) or [])
+        settings = desk.session.settings
+        desk.link._request(settings=settings.replaced(iou_threshold=0.9))
+        wait_until(lambda: desk.is_settled)
+        assert desk.session.settings.iou_threshold == 0.9
+        assert read == []
+        assert verdict_texts(desk)[0] == "both wrong"
+        desk.link._request(settings=settings)
+        wait_until(lambda: desk.is_settled)
+
+    def test_a_file_put_in_place_of_the_first_is_shown(self, desk, part, tmp_path):
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG)
+        subjects = Subjects(desk.session.evaluation, region=part._region(), team="merger")
+        other = tmp_path / "other.sqlite"
+        with ReviewStore(other, reviewer="Ada") as store:
+            store.give(subjects.of(Side.REFERENCE, 3), Verdict.ANNOTATION_RIGHT)
+        other.replace(part.reviewing.path)
+        part.reviewing.give(Side.REFERENCE, 1, Verdict.CANNOT_TELL)
+        found = {row: r.verdict for (_, row), r in part.reviewing.judged.records.items()}
+        assert found == {1: Verdict.CANNOT_TELL, 3: Verdict.ANNOTATION_RIGHT}
+
+    def test_what_nobody_sees_is_filled_in_when_it_comes_into_sight(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk.raise_part(part)
+        wait_until(lambda: part._sight.is_seen)
+        desk._docks[OBJECTS_DOCK].raise_()
+        wait_until(lambda: not part._sight.is_seen)
+        before, progress = panel.figures(), panel.region_progress.format()
+        desk.session.select_row(Side.PREDICTION, row_of(desk, Side.PREDICTION, Status.FP))
+        with patch.object(panel, "show_figures") as filled:
+            press(canvas, Qt.Key.Key_2, ALT)
+            part._on_region(desk.session.snapshot)
+            part._on_settled()
+        filled.assert_not_called()
+        assert panel.state_text().startswith("✓ saved")
+        assert "prediction right" in verdict_texts(desk)
+        assert (panel.figures(), panel.region_progress.format()) == (before, progress)
+        desk.raise_part(part)
+        wait_until(lambda: part._sight.is_seen)
+        assert panel.figures() != before
+        assert panel.region_progress.format() != progress
+
+    def test_verdicts_given_unseen_count_when_seen_from_another_region(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk.raise_part(part)
+        wait_until(lambda: part._sight.is_seen and desk.is_settled)
+        desk._docks[OBJECTS_DOCK].raise_()
+        wait_until(lambda: not part._sight.is_seen)
+        press(canvas, Qt.Key.Key_N)
+        press(canvas, Qt.Key.Key_1, ALT)
+        press(canvas, Qt.Key.Key_1, ALT)
+        desk.link._request(region=SECOND)
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        desk.raise_part(part)
+        wait_until(lambda: panel.cohort_progress.value() == 2, "the first region is not counted")
+
+    def test_tag_and_note_of_another_object_are_not_taken_over_unseen(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk._docks[OBJECTS_DOCK].raise_()
+        wait_until(lambda: not part._sight.is_seen)
+        desk.session.select_row(Side.REFERENCE, 0)
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG, tag="stain", note="pale")
+        assert panel.details() == ("stain", "pale")
+        desk.session.select_row(Side.REFERENCE, 1)
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert [(r.tag, r.note) for r in stored(desk)] == [("stain", "pale"), ("", "")]
 
 
 class TestKeyList:

@@ -8,7 +8,7 @@ from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
-from napari_panoptic.session import load_region
+from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from tests.viewer.vision import VISIONS, difference

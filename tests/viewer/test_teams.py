@@ -12,12 +12,14 @@ from napari_panoptic.evaluation.groups import lost_over
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.audit_part import MARKS_LAYER, AuditPart
+from napari_panoptic.viewer.comparison import ViewMode
 from napari_panoptic.viewer.consensus_view import CONSENSUS_LAYER, INVENTED_LAYER, level_colours
+from napari_panoptic.viewer.groups_part import GROUP_LAYER, GroupsPart
 from napari_panoptic.viewer.team_grid import CELL
-from napari_panoptic.viewer.widgets import audit_panel, groups_panel, teams_panel
-from napari_panoptic.viewer.widgets.audit_panel import MARKS_LAYER, AuditPart
-from napari_panoptic.viewer.widgets.groups_panel import GROUP_LAYER, GroupsPart
-from napari_panoptic.viewer.widgets.teams_panel import TeamsPart, ViewMode
+from napari_panoptic.viewer.teams_part import TeamsPart
+from napari_panoptic.viewer.widgets import audit_panel, groups_panel, teams_columns, teams_panel
+from napari_panoptic.viewer.widgets.parts import dock_of
 from tests.viewer.finding import click, names_of_visible, on_canvas
 
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -125,7 +127,7 @@ class TestTeamsTable:
             for team, evaluation in evaluations.items():
                 code = evaluation.outcomes.reference.status[row]
                 status = list(Status)[code]
-                assert line[titles.index(team)] == teams_panel.SHORT_WORDS[status]
+                assert line[titles.index(team)] == teams_columns.SHORT_WORDS[status]
 
     @pytest.mark.parametrize("listed", list(teams_panel.Listed))
     def test_one_click_lists_what_is_asked_for(self, desk, teams, listed):
@@ -208,9 +210,9 @@ class TestSideBySide:
     mode = ViewMode.GRID
 
     @pytest.fixture
-    def grid(self, teams, wait_until):
+    def grid(self, desk, teams, wait_until):
         press(teams.widget.button(ViewMode.GRID))
-        wait_until(lambda: teams.grid.is_on)
+        wait_until(lambda: teams.grid.is_on and desk.is_settled)
         return teams.grid
 
     def cells(self, viewer):
@@ -253,13 +255,15 @@ class TestSideBySide:
                 expected = styles.STATUS_COLOURS[list(Status)[codes[row]]]
                 np.testing.assert_allclose(layer.get_color(row + 1)[:3] * 255, expected, atol=1e-3)
 
-    def test_back_to_one_team_everything_is_as_it_was(self, viewer, teams, wait_until):
+    def test_back_to_one_team_everything_is_as_it_was(self, desk, viewer, teams, wait_until):
         press(teams.widget.button(ViewMode.ONE))
+        wait_until(lambda: desk.is_settled)
         viewer.scene.camera.zoom *= 1.7
+        wait_until(lambda: not desk.link._zoomed.isActive())
         viewer.layers["merger"].visible = True
         layers = list(viewer.layers)
         before = (
-            {layer.name: layer.visible for layer in layers},
+            {layer.name: layer.visible for layer in layers if layer.visible},
             tuple(viewer.scene.camera.center),
             viewer.scene.camera.zoom,
             viewer.layers.selection.active,
@@ -270,28 +274,100 @@ class TestSideBySide:
         wait_until(lambda: teams.grid.is_on)
         press(teams.widget.button(ViewMode.ONE))
         after = (
-            {layer.name: layer.visible for layer in viewer.layers},
+            {layer.name: layer.visible for layer in viewer.layers if layer.visible},
             tuple(viewer.scene.camera.center),
             viewer.scene.camera.zoom,
             viewer.layers.selection.active,
             viewer.canvas.grid.enabled,
             viewer.canvas.grid.stride,
         )
-        assert list(viewer.layers) == layers
         assert after == before
+        wait_until(lambda: desk.is_settled)
+        assert list(viewer.layers) == layers
         viewer.layers["merger"].visible = False
+
+    def test_the_view_of_before_stays_in_use_until_all_cells_are_there(
+        self, viewer, desk, teams, wait_until
+    ):
+        press(teams.widget.button(ViewMode.ONE))
+        wait_until(lambda: desk.is_settled)
+        seen, active = names_of_visible(viewer), viewer.layers.selection.active
+        press(teams.widget.button(ViewMode.GRID))
+        wait_until(teams.widget.is_counting)
+        number = len(viewer.layers)
+        wait_until(lambda: len(viewer.layers) > number + 2)
+        assert names_of_visible(viewer) == seen
+        assert viewer.layers.selection.active is active
+        assert not viewer.canvas.grid.enabled
+        assert not desk.is_settled
+        wait_until(lambda: desk.is_settled)
+        assert teams.grid.is_on
+        assert not teams.widget.is_counting()
+        for team in teams.grid.teams:
+            assert teams.grid.layer(team, "image").visible
+            assert teams.grid.layer(team, "objects").visible
+            assert not teams.grid.layer(team, "ring").data.any()
+
+    def test_it_can_be_given_up_half_way(self, viewer, desk, teams, wait_until):
+        press(teams.widget.button(ViewMode.ONE))
+        wait_until(lambda: desk.is_settled)
+        before = list(viewer.layers)
+        press(teams.widget.button(ViewMode.GRID))
+        wait_until(lambda: len(viewer.layers) > len(before) + 3)
+        press(teams.widget.button(ViewMode.ONE))
+        assert not teams.widget.is_counting()
+        wait_until(lambda: desk.is_settled)
+        assert list(viewer.layers) == before
+        assert not teams.grid.is_on
+        assert not viewer.canvas.grid.enabled
+
+    def test_cells_in_the_making_follow_what_changes_meanwhile(self, desk, teams, wait_until):
+        press(teams.widget.button(ViewMode.ONE))
+        wait_until(lambda: desk.is_settled)
+        press(teams.widget.button(ViewMode.GRID))
+        wait_until(teams.widget.is_counting)
+        desk.panels.settings.threshold.setValue(0.8)
+        wait_until(lambda: desk.is_settled and teams.grid.is_on)
+        evaluations = desk.session.snapshot.evaluations
+        for team in teams.grid.teams:
+            assert f"{evaluations[team].metrics.pq:.3f}" in teams.grid.layer(team, "image").name
+
+    def test_other_teams_get_cells_of_their_own(
+        self, viewer, canvas, desk, teams, grid, wait_until
+    ):
+        actions = teams.widget._menu.actions()
+        left_out = actions[1].text()
+        actions[1].trigger()
+        wait_until(lambda: desk.is_settled and len(grid.teams) == 3)
+        cells = self.cells(viewer)
+        assert [{team} for team in grid.teams] == list(cells.values())
+        assert left_out not in grid.teams
+        for place, (team,) in cells.items():
+            self.click_an_object(desk, canvas, place, team)
+        actions[1].trigger()
+        wait_until(lambda: desk.is_settled and len(grid.teams) == 4)
+        cells = self.cells(viewer)
+        assert len(cells) == 4
+        for place, (team,) in cells.items():
+            self.click_an_object(desk, canvas, place, team)
+
+    def click_an_object(self, desk, canvas, place, team):
+        """Click an object in a team's cell, and check that it is selected."""
+        outcomes = desk.session.snapshot.evaluations[team].outcomes
+        row = int(np.flatnonzero(outcomes.prediction.status == STATUS_CODE[Status.TP])[0])
+        y, x = outcomes.prediction.centroid_yx_px[row]
+        desk.session.select(None)  # a second click would select what lies beneath
+        desk._viewer.screenshot(flash=False)  # cells are moved when they are drawn
+        click(canvas, self.at(desk._viewer, place, y, x))
+        assert desk.session.team == team
+        assert (desk.session.selection.side, desk.session.selection.row) == (Side.PREDICTION, row)
 
     def test_a_click_in_a_cell_selects_the_object_of_that_team(self, desk, viewer, canvas, grid):
         place, names = list(self.cells(viewer).items())[2]
         (team,) = names
-        outcomes = desk.session.snapshot.evaluations[team].outcomes
-        row = int(np.flatnonzero(outcomes.prediction.status == STATUS_CODE[Status.TP])[0])
-        y, x = outcomes.prediction.centroid_yx_px[row]
-        click(canvas, self.at(viewer, place, y, x))
-        assert desk.session.team == team
-        assert (desk.session.selection.side, desk.session.selection.row) == (Side.PREDICTION, row)
+        self.click_an_object(desk, canvas, place, team)
         assert grid.layer(team, "image").name.startswith("▶")
-        assert all(grid.layer(name, "ring").visible for name in grid.teams)
+        assert all(grid.layer(name, "ring").data.any() for name in grid.teams)
 
     def test_another_region_and_other_settings_are_followed(self, desk, grid, wait_until):
         desk.link._on_next_region()
@@ -320,7 +396,7 @@ class TestSideBySide:
         self, viewer, teams, grid, wait_until
     ):
         viewer.layers.remove(grid.layer("merger", "objects"))
-        wait_until(lambda: teams.mode is ViewMode.ONE)
+        wait_until(lambda: teams.mode is ViewMode.ONE and not teams.is_busy)
         assert not any(CELL in layer.metadata for layer in viewer.layers)
         assert names_of_visible(viewer)[:2] == ["image", "reference"]
 
@@ -372,7 +448,7 @@ class TestAudit:
     @pytest.fixture
     def ambiguous(self, desk, audit, wait_until):
         def has_spill():
-            return audit._audited is not None and len(audit._audited.spill) > 0
+            return audit.value is not None and len(audit.value.spill) > 0
 
         if has_spill():
             return audit
@@ -387,12 +463,12 @@ class TestAudit:
 
     def test_without_an_area_it_says_what_to_do(self, desk, audit, wait_until):
         go_to_region_with(
-            desk, wait_until, lambda: audit._audited is not None and not audit._audited.has_area
+            desk, wait_until, lambda: audit.value is not None and not audit.value.has_area
         )
         assert audit.widget.hint_text() == audit_panel.NO_AREA
 
     def test_figures_are_those_of_the_two_policies(self, ambiguous):
-        panel, audit = ambiguous.widget, ambiguous._audited.audit
+        panel, audit = ambiguous.widget, ambiguous.value.audit
         text = panel.headline_text()
         assert f"{audit.first.metrics.pq:.3f} → {audit.second.metrics.pq:.3f}" in text
         assert panel.effect.texts()[-1][0] == "region"
@@ -402,7 +478,7 @@ class TestAudit:
         panel.first.setCurrentText("clip")
         panel.second.setCurrentText("keep")
         wait_until(lambda: desk.is_settled)
-        frame = ambiguous._audited.objects
+        frame = ambiguous.value.objects
         assert len(panel.listed_objects()) == int(frame["flips"].sum())
         press(panel.button(audit_panel.Listed.TOUCHING))
         press_row(panel.table, 0, 0)
@@ -415,9 +491,9 @@ class TestAudit:
         self, desk, viewer, ambiguous, wait_until
     ):
         press(ambiguous.widget.button(audit_panel.Listed.SPILL))
-        assert len(ambiguous.widget.listed_objects()) == len(ambiguous._audited.spill)
+        assert len(ambiguous.widget.listed_objects()) == len(ambiguous.value.spill)
         marks = viewer.layers[MARKS_LAYER]
-        row = int(ambiguous._audited.spill["row"].iloc[0])
+        row = int(ambiguous.value.spill["row"].iloc[0])
         y0, x0, y1, x1 = desk.session.evaluation.outcomes.prediction.bbox[row]
         assert marks.data[max(y0 - 2, 0) : y1 + 2, max(x0 - 2, 0) : x1 + 2].any()
         raised(desk, TeamsPart, wait_until)
@@ -429,14 +505,14 @@ class TestGroups:
     def filled(self, desk, groups, wait_until):
         desk.session.set_team("merger")
         wait_until(lambda: desk.is_settled)
-        assert groups._grouped.groups
+        assert groups.value.groups
         return groups
 
     def test_groups_are_listed_and_what_if_is_told(self, viewer, filled):
         panel = filled.widget
         press_row(panel.table, 0, 0)
-        group = filled._grouped.groups[panel.table.selected()]
-        now = filled._grouped.evaluation.metrics.pq
+        group = filled.value.groups[panel.table.selected()]
+        now = filled.value.evaluation.metrics.pq
         assert f"PQ {now:.3f} → {now + group.pq_lost:.3f}" in panel.what_if_text()
         assert styles.signed_text(group.pq_lost) in panel.what_if_text()
         ring = viewer.layers[GROUP_LAYER]
@@ -446,7 +522,7 @@ class TestGroups:
         assert len(panel.members.texts()) == len(group.pair_reference)
 
     def test_an_object_selects_its_group_and_a_member_its_object(self, desk, filled):
-        group = filled._grouped.groups[-1]
+        group = filled.value.groups[-1]
         desk.session.select_row(Side.REFERENCE, int(group.reference_rows[0]))
         assert filled.widget.selected() is group
         press_row(filled.widget.members, 0, 1)
@@ -463,7 +539,7 @@ class TestGroups:
         losses = filled._losses.losses
         assert total[0] == "all kinds"
         assert total[4] == styles.signed_text(losses[-1].pq_lost)
-        here = lost_over([filled._grouped.evaluation])
+        here = lost_over([filled.value.evaluation])
         assert losses[-1].groups >= here[-1].groups
 
     def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):
@@ -480,6 +556,67 @@ class TestGroups:
     def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):
         desk.session.set_team("careful")
         wait_until(lambda: desk.is_settled)
-        if groups._grouped.groups:
-            groups.widget.show_groups(replace(groups._grouped, groups=()))
+        if groups.value.groups:
+            groups.widget.show_groups(replace(groups.value, groups=()))
         assert groups.widget.hint_text() == groups_panel.NO_GROUPS
+
+
+class TestWhenToCompute:
+    @pytest.fixture
+    def computed(self, audit, monkeypatch):
+        """List the teams for which an audit is computed."""
+        teams, real = [], audit.computation
+
+        def computation(known, team):
+            teams.append(team)
+            return real(known, team)
+
+        monkeypatch.setattr(audit, "computation", computation)
+        return teams
+
+    def test_the_same_evaluation_is_not_audited_twice(self, desk, computed, wait_until):
+        desk.session.region_changed.emit(replace(desk.session.snapshot))
+        wait_until(lambda: desk.is_settled)
+        assert not computed
+
+    def test_nothing_is_computed_for_a_team_that_is_still_coming(
+        self, desk, audit, computed, monkeypatch
+    ):
+        snapshot, value = desk.session.snapshot, audit.value
+        partial = replace(snapshot, pending=frozenset({"careful"}), evaluations={}, predictions={})
+        monkeypatch.setattr(desk.session._state, "snapshot", partial)
+        audit.refresh()
+        assert not computed
+        assert audit.value is value
+
+    def test_teams_wait_until_all_are_there(self, desk, teams, monkeypatch, wait_until):
+        snapshot, shown = desk.session.snapshot, teams._comparison
+        known = {"careful": snapshot.evaluations["careful"]}
+        others = frozenset(snapshot.evaluations) - set(known)
+        partial = replace(snapshot, pending=others, evaluations=known)
+        with monkeypatch.context() as patch:
+            patch.setattr(desk.session._state, "snapshot", partial)
+            teams.refresh()
+            assert not teams.is_busy
+            assert teams._comparison is shown
+        teams.refresh()
+        assert teams.is_busy
+        wait_until(lambda: desk.is_settled)
+        assert teams._comparison is not shown
+
+    def test_only_while_the_panel_can_be_seen(self, desk, audit, computed, wait_until):
+        dock, session = dock_of(audit.widget), desk.session
+        dock.setFloating(True)
+        wait_until(lambda: audit.is_in_sight)
+        session.set_team("merger")
+        wait_until(lambda: computed == ["merger"] and desk.is_settled)
+        dock.setFloating(False)
+        raised(desk, TeamsPart, wait_until)
+        wait_until(lambda: not audit.is_in_sight)
+        session.set_team("careful")
+        dock.close()
+        desk._viewer.window._qt_window.repaint()
+        session.set_team("confuser")
+        assert computed == ["merger"]
+        raised(desk, AuditPart, wait_until)
+        wait_until(lambda: computed == ["merger", "confuser"] and desk.is_settled)

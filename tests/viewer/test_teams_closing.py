@@ -4,10 +4,11 @@ from unittest.mock import patch
 
 import pytest
 
-from napari_panoptic.viewer.widgets.audit_panel import AuditPart
+from napari_panoptic.viewer.audit_part import AuditPart
+from napari_panoptic.viewer.comparison import ViewMode
+from napari_panoptic.viewer.groups_part import GroupsPart
+from napari_panoptic.viewer.teams_part import TeamsPart
 from napari_panoptic.viewer.widgets.desk import desk_of
-from napari_panoptic.viewer.widgets.groups_panel import GroupsPart
-from napari_panoptic.viewer.widgets.teams_panel import TeamsPart, ViewMode
 from tests.viewer.finding import names_of_visible
 
 
@@ -31,6 +32,16 @@ def test_closing_the_desk_brings_the_view_of_one_team_back(desk, qtbot):
     assert not grid.is_on
     assert not viewer.canvas.grid.enabled
     assert names_of_visible(viewer)[:2] == ["image", "reference"]
+
+
+@pytest.mark.parametrize("mode", [ViewMode.ONE, ViewMode.CONSENSUS])
+def test_closing_the_desk_leaves_no_layer_of_a_cell_that_was_left(desk, qtbot, mode):
+    viewer, teams = desk._viewer, desk.parts[0]
+    cells = [teams.grid.layer(team, "objects") for team in teams.grid.teams]
+    teams.set_mode(mode)
+    desk.close()
+    qtbot.wait(20)
+    assert not any(layer in viewer.layers for layer in cells)
 
 
 def test_closing_the_window_touches_nothing_that_is_gone(desk, qtbot):

@@ -26,6 +26,7 @@ from napari_panoptic.session import Session
 from napari_panoptic.viewer.desk_part import DeskPart
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.link import Link, Panels
+from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
@@ -51,6 +52,7 @@ TABS_WIDTH = 28
 METRICS_HEIGHT = 615
 TALL_WINDOW = 900
 """From this height on, metrics and objects stand above each other instead of in tabs."""
+_NAPARI_CROSS = "destroyOnClose"
 _NAPARI_LAYER_LIST, _NAPARI_LAYER_CONTROLS = "layer list", "layer controls"
 
 
@@ -131,6 +133,11 @@ class Desk:
             keys=KeysDialog(inspector),
         )
         self.parts: list[DeskPart] = [part() for part in PARTS]
+        objects = self.panels.objects
+        objects.hide_columns(PREFERENCES.hidden_columns)
+        objects.others.show_choice(PREFERENCES.others)
+        objects.columns_chosen.connect(_remember_columns)
+        objects.others_chosen.connect(_remember_others)
         inspector.settings.open_wanted.connect(self.ask_for_cohort)
         # The window may go without closing the dock first: then only what is
         # not Qt's is left to be undone. A method, not a lambda: Qt's bindings
@@ -186,8 +193,13 @@ class Desk:
             self._docks[name] = self._viewer.window.add_dock_widget(
                 widget, name=name, area=where, add_vertical_stretch=False
             )
+            # napari would take it out for good, and no key would bring it back.
+            _on_cross(self._docks[name], self._docks[name].hide)
         for name in (TITLE_DOCK, LEGEND_DOCK):
             self._docks[name].setTitleBarWidget(QWidget())  # a strip needs no title of its own
+        own = _dock_of(self._inspector)
+        if own is not None:
+            _on_cross(own, self._close_if_wanted)
         self._arrange(window)
         # Sizes can be given once Qt has laid the docks out.
         self._inspector.after_layout(self._give_sizes)
@@ -240,6 +252,7 @@ class Desk:
         own = _dock_of(self._inspector)
         for dock in (*self._docks.values(), *([] if own is None else [own])):
             widget = dock.widget()
+            _on_cross(dock, None)
             self._viewer.window.remove_dock_widget(dock)
             dock.deleteLater()
             if widget is not None:
@@ -249,6 +262,11 @@ class Desk:
         if isinstance(window, QMainWindow) and self._state_before is not None:
             window.restoreState(self._state_before)  # napari's own docks go back
             window.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, self._tabs_before)
+
+    def _close_if_wanted(self) -> None:
+        """Close the desk as its cross asks, unless something would be lost that is to stay."""
+        if all(part.may_leave() for part in self.parts):
+            self.close()
 
     def _let_go(self) -> None:
         self._is_closed = True
@@ -351,6 +369,26 @@ def _inspector_in(viewer: napari.Viewer) -> Inspector | None:
 def unwrapped(viewer: Any) -> Any:
     """Take a viewer out of the wrapper in which napari hands it to plugins."""
     return getattr(viewer, "__wrapped__", viewer)
+
+
+def _remember_columns(hidden: frozenset[str]) -> None:
+    PREFERENCES.hidden_columns = hidden
+
+
+def _remember_others(others: Others) -> None:
+    PREFERENCES.others = others
+
+
+def _on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
+    """Let the cross in the title of a dock do something else than napari's own; None: no more.
+
+    napari removes the dock and sends no event that could be held back. Where
+    it should name its method otherwise, the cross does what it did.
+    """
+    if action is None:
+        dock.__dict__.pop(_NAPARI_CROSS, None)
+    else:
+        setattr(dock, _NAPARI_CROSS, action)
 
 
 def _on_not_opened(error: PanopticError) -> None:

@@ -21,13 +21,13 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.crops import FIELD_STEP_PX, Crop, CropSource, bounded_field_px, cut
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.outcomes import Outcomes
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.session import Selection
 from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.crops import FIELD_STEP_PX, Crop, CropSource, bounded_field_px, cut
 from napari_panoptic.viewer.describe import hover_html, object_facts
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.object_rows import ObjectFilter

@@ -26,8 +26,10 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.evaluation.metrics import Counts, unit_metrics
+from napari_panoptic.evaluation.vocabulary import Status
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort, Region
+from napari_panoptic.viewer.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import is_desk_key
 
@@ -37,11 +39,11 @@ _REGION_HEADER = ("Patient / region", "PQ", "FN", "FP", "mis")
 _TEAM_HEADER = ("Team", "PQ", "here", "FN", "FP", "mis")
 _HEADER_MEANINGS = {
     "Patient / region": "A region of a patient; click to show it.",
-    "PQ": "Panoptic quality; of a team: the mean over patients.",
-    "here": "Panoptic quality of the region shown.",
-    "FN": "Annotated nuclei that were missed.",
-    "FP": "Predictions that match no nucleus.",
-    "mis": "Nuclei found, but given another class.",
+    "PQ": f"{FIGURE_MEANINGS['pq']} Of a team: the mean over patients.",
+    "here": f"{FIGURE_MEANINGS['pq']} Of the region shown.",
+    "FN": STATUS_MEANINGS[Status.FN],
+    "FP": STATUS_MEANINGS[Status.FP],
+    "mis": STATUS_MEANINGS[Status.MISCLASSIFIED],
     "Team": "Whose predictions; click to show them.",
 }
 _MISSING = "missing"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +42,7 @@ from napari_panoptic.viewer.object_rows import (
     COLUMNS,
     SIDE_WORDS,
     SIDES,
+    GivenVerdicts,
     Kind,
     ObjectFilter,
     ObjectRows,
@@ -298,6 +299,7 @@ class ObjectTable(QWidget):
     centre_wanted = Signal(Side, int)
     listed_changed = Signal()  # other objects, or the same in another order
     others_chosen = Signal(Others)
+    columns_chosen = Signal(frozenset)  # the names of the columns that are hidden
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -313,21 +315,26 @@ class ObjectTable(QWidget):
         )
         self._behind = QToolButton()
         self._columns = QMenu(self)
-        self._hidden: set[str] = set()
+        self._hidden: frozenset[str] = frozenset()
         self._outcomes: Outcomes | None = None
         self._with_um = False
         self._count = QLabel()
         self._hint = QLabel(EMPTY)
         self._hint.setWordWrap(True)
         self._menus: dict[str, FilterMenu] = {}
-        self._verdicts: Mapping[Side, Mapping[int, int]] = {}
+        self._verdicts: Mapping[Side, GivenVerdicts] = {}
         self._is_synchronising = False
         self._set_up_view()
         self._lay_out()
         self.show_outcomes(None)
 
     def show_outcomes(self, outcomes: Outcomes | None) -> None:
-        """List the objects of a label pair; a hint where there is none."""
+        """List the objects of a label pair; a hint where there is none.
+
+        The outcomes that are listed already change nothing.
+        """
+        if outcomes is not None and outcomes is self._outcomes:
+            return
         rows = ObjectRows.empty() if outcomes is None else ObjectRows.from_outcomes(outcomes)
         rows = rows.with_verdicts(self._verdicts)
         self._outcomes = outcomes
@@ -337,12 +344,12 @@ class ObjectTable(QWidget):
         self._show_columns()
         self._reset(lambda: self.model.set_rows(rows))
 
-    def show_verdicts(self, codes: Mapping[Side, Mapping[int, int]]) -> None:
-        """Show which objects were judged, and how: side, object id, number of the verdict."""
-        if codes == self._verdicts:
+    def show_verdicts(self, given: Mapping[Side, GivenVerdicts]) -> None:
+        """Show which objects were judged, and how."""
+        self._verdicts = given
+        before, rows = self.model.rows, self.model.rows.with_verdicts(given)
+        if rows is before:
             return
-        self._verdicts = codes
-        rows = self.model.rows.with_verdicts(codes)
         if self.model.depends_on_verdicts:
             self._reset(lambda: self.model.set_rows(rows))
         else:
@@ -437,6 +444,11 @@ class ObjectTable(QWidget):
             return
         columns = [c for k, c in enumerate(COLUMNS) if not self.view.isColumnHidden(k)]
         clipboard.setText(self.model.rows.tab_separated(self.model.order[rows], columns))
+
+    def hide_columns(self, names: Collection[str]) -> None:
+        """Hide some columns, and show all others; the id stays."""
+        self._hidden = frozenset(names) & {column.name for column in COLUMNS} - {"id"}
+        self._show_columns()
 
     def behind_text(self) -> str:
         """Give what is said about the figure behind which the listed objects stand."""
@@ -565,8 +577,8 @@ class ObjectTable(QWidget):
             action.setEnabled(action.data() != "id")
 
     def _on_columns(self) -> None:
-        self._hidden = {a.data() for a in self._columns.actions() if not a.isChecked()}
-        self._show_columns()
+        self.hide_columns([a.data() for a in self._columns.actions() if not a.isChecked()])
+        self.columns_chosen.emit(self._hidden)
 
     def _on_header_menu(self, place: QPoint) -> None:
         horizontal = self.view.horizontalHeader()

@@ -100,12 +100,18 @@ def is_in_sight(widget: QWidget) -> bool:
 
 def bring_to_front(widget: QWidget) -> None:
     """Show the dock that a panel is in, before others in the same place."""
-    dock = widget.parentWidget()
-    while dock is not None and not isinstance(dock, QDockWidget):
-        dock = dock.parentWidget()
+    dock = dock_of(widget)
     if dock is not None:
         dock.show()
         dock.raise_()
+
+
+def dock_of(widget: QWidget) -> QDockWidget | None:
+    """Find the dock that a panel is in, however deep."""
+    parent = widget.parentWidget()
+    while parent is not None and not isinstance(parent, QDockWidget):
+        parent = parent.parentWidget()
+    return parent
 
 
 def heading(text: str, tooltip: str = "") -> QLabel:
@@ -379,6 +385,7 @@ class FigureTable(QTableWidget):
         super().__init__()
         self._tint = tint
         self._chosen_target: object = None
+        self._shown: tuple[tuple[Cell | None, ...], ...] = ()
         self._under_mouse = QModelIndex()
         self.setItemDelegate(_LinkDelegate(self))
         self.setMouseTracking(True)
@@ -401,21 +408,33 @@ class FigureTable(QTableWidget):
 
     def fill(self, header: Sequence[Cell], rows: Sequence[Sequence[Cell]]) -> None:
         """Show rows below a header; the first column is aligned left, the others right."""
+        wanted = tuple(tuple(cells) for cells in (header, *rows))
+        shown, self._shown = self._shown, wanted
+        is_new = [len(cells) for cells in shown] != [len(cells) for cells in wanted]
+        if is_new:
+            shown = ((None,) * len(header),) * len(wanted)
+            self._shape(len(rows), len(header))
+        for row, (cells, before) in enumerate(zip(wanted, shown, strict=True), start=-1):
+            for column, (cell, known) in enumerate(zip(cells, before, strict=True)):
+                if cell == known:
+                    continue
+                if row < 0:
+                    self.setHorizontalHeaderItem(column, _item(cell, column))
+                else:
+                    self.setItem(row, column, self._shaded(cell, column))
+        if is_new:
+            height = _header(self.horizontalHeader()).sizeHint().height() + 22 * len(rows) + 4
+            self.setFixedHeight(height)
         has_links = any(cell.target is not None for cells in rows for cell in cells)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_links else Qt.FocusPolicy.NoFocus)
         self._under_mouse = QModelIndex()
-        self.setColumnCount(len(header))
-        self.setRowCount(len(rows))
-        for column, cell in enumerate(header):
-            self.setHorizontalHeaderItem(column, _item(cell, column))
-        for row, cells in enumerate(rows):
-            for column, cell in enumerate(cells):
-                self.setItem(row, column, self._shaded(cell, column))
+
+    def _shape(self, n_rows: int, n_columns: int) -> None:
+        self.setColumnCount(n_columns)
+        self.setRowCount(n_rows)
         horizontal = _header(self.horizontalHeader())
         horizontal.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        height = horizontal.sizeHint().height() + 22 * len(rows) + 4
-        self.setFixedHeight(height)
 
     def show_chosen(self, target: object) -> None:
         """Frame the figures whose target it is; None frames nothing."""
@@ -501,3 +520,8 @@ def _header(header: QHeaderView | None) -> QHeaderView:
     if header is None:
         raise RuntimeError("a table view always has headers")
     return header
+
+
+def share_text(share: float) -> str:
+    """Write a share in percent."""
+    return f"{100 * share:.0f} %"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -17,34 +16,35 @@ from qtpy.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
+    QProgressBar,
     QPushButton,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from napari_panoptic.evaluation.consensus import Consensus, InventedPlace, consensus
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
+from napari_panoptic.evaluation.consensus import InventedPlace
+from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.regions import Rgb
-from napari_panoptic.session import RegionSnapshot, Selection
+from napari_panoptic.session import Selection
 from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.comparison import Comparison, ViewMode
 from napari_panoptic.viewer.consensus_view import (
     INVENTED_COLOUR,
     SEVERAL,
-    ConsensusPicture,
-    ConsensusView,
     Count,
-    consensus_picture,
     level_colours,
 )
-from napari_panoptic.viewer.desk_part import Connections, Surroundings
-from napari_panoptic.viewer.keys import Shortcut
-from napari_panoptic.viewer.part_work import Latest, Material, SeenPart, material
-from napari_panoptic.viewer.styles import count_text, ratio_text
-from napari_panoptic.viewer.team_grid import MAX_TEAMS, CellPictures, TeamGrid, cell_pictures
-from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
+from napari_panoptic.viewer.styles import count_text
+from napari_panoptic.viewer.team_grid import MAX_TEAMS
+from napari_panoptic.viewer.widgets.array_table import ArrayTable
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO
+from napari_panoptic.viewer.widgets.teams_columns import (
+    object_columns,
+    object_sentence,
+    place_columns,
+    place_sentence,
+)
 
 EMPTY = (
     "Nothing to compare. Without a cohort: open one. Otherwise this region has no annotation, or "
@@ -52,14 +52,6 @@ EMPTY = (
 )
 ONE_TEAM = "Only one team has a prediction here: add a second team's folder to compare them."
 NONE_LISTED = "No object of this kind here. Press “all” to see every annotated object."
-
-
-class ViewMode(StrEnum):
-    """What the canvas shows."""
-
-    ONE = "one team"
-    GRID = "side by side"
-    CONSENSUS = "consensus"
 
 
 class Listed(StrEnum):
@@ -70,9 +62,6 @@ class Listed(StrEnum):
     ONE_ONLY = "found by one only"
     INVENTED = "invented by 2+"
 
-
-SHORT_WORDS: Mapping[Status, str] = {**styles.STATUS_WORDS, Status.MISCLASSIFIED: "mis."}
-"""Statuses in narrow columns; the tooltip has the whole sentence."""
 
 _MODE_MEANINGS: Mapping[ViewMode, str] = {
     ViewMode.ONE: "The canvas shows one team, as usual (Shift+U goes on).",
@@ -96,30 +85,6 @@ _COUNT_WORDS: Mapping[Count, str] = {
     Count.MISSED: "missed by",
     Count.MISNAMED: "misnamed by",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """What is shown: the teams of a region, compared and, where asked for, drawn."""
-
-    snapshot: RegionSnapshot
-    evaluations: Mapping[str, Evaluation]
-    consensus: Consensus
-    cells: CellPictures | None
-    picture: ConsensusPicture | None
-
-
-def compared(known: Material, mode: ViewMode, widths: tuple[int, int]) -> Comparison:
-    """Compare the teams and draw what a view needs; for workers."""
-    evaluations = known.complete()
-    picture = consensus_picture(evaluations, widths[1]) if mode is ViewMode.CONSENSUS else None
-    return Comparison(
-        snapshot=known.snapshot,
-        evaluations=evaluations,
-        consensus=consensus(evaluations) if picture is None else picture.consensus,
-        cells=cell_pictures(evaluations, widths) if mode is ViewMode.GRID else None,
-        picture=picture,
-    )
 
 
 class TeamsPanel(QWidget):
@@ -152,12 +117,14 @@ class TeamsPanel(QWidget):
         self._sentence = QLabel()
         self._sentence.setWordWrap(True)
         self._count = QComboBox()
+        self._progress = QProgressBar()
         self._listed = Listed.ALL
         self._comparison: Comparison | None = None
         self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
         self._places: tuple[InventedPlace, ...] = ()
         self._lay_out()
         self.show_mode(ViewMode.ONE)
+        self.show_progress(0, 0)
         self.show_comparison(None)
 
     @property
@@ -180,6 +147,10 @@ class TeamsPanel(QWidget):
     def count(self) -> Count:
         """Give what the colours of the consensus count."""
         return Count(self._count.currentData())
+
+    def is_counting(self) -> bool:
+        """Tell whether progress is shown."""
+        return not self._progress.isHidden()
 
     def legend_text(self) -> str:
         """Give the legend of the consensus; empty where it is not shown."""
@@ -207,6 +178,12 @@ class TeamsPanel(QWidget):
                 button.setChecked(name is mode)
         self._legend.setVisible(mode is ViewMode.CONSENSUS)
         self._count.setVisible(mode is ViewMode.CONSENSUS)
+
+    def show_progress(self, done: int, total: int) -> None:
+        """Show how much of a view is there; nothing where all is, or nothing is to come."""
+        self._progress.setVisible(done < total)
+        self._progress.setMaximum(total)
+        self._progress.setValue(done)
 
     def show_comparison(self, comparison: Comparison | None) -> None:
         """Show the teams of a region; a hint where there is nothing to compare."""
@@ -265,7 +242,7 @@ class TeamsPanel(QWidget):
         result = comparison.consensus
         if self._listed is Listed.INVENTED:
             self._places = result.invented_by(SEVERAL)
-            self.table.show_rows(_place_columns(comparison, self._places))
+            self.table.show_rows(place_columns(comparison, self._places))
         else:
             chosen = {
                 Listed.MISSED: result.missed_by_all,
@@ -274,7 +251,7 @@ class TeamsPanel(QWidget):
             order = np.lexsort((-result.reference.area_px, -result.missed, result.found))
             self._rows = order
             self.table.show_rows(
-                _object_columns(comparison, order), None if chosen is None else chosen[order]
+                object_columns(comparison, order), None if chosen is None else chosen[order]
             )
         is_empty = not self.table.rows()
         self.table.setVisible(not is_empty)
@@ -287,9 +264,9 @@ class TeamsPanel(QWidget):
         if comparison is None or row is None:
             self._sentence.clear()
         elif self._listed is Listed.INVENTED:
-            self._sentence.setText(_place_sentence(self._places[row]))
+            self._sentence.setText(place_sentence(self._places[row]))
         else:
-            self._sentence.setText(_object_sentence(comparison.consensus, int(self._rows[row])))
+            self._sentence.setText(object_sentence(comparison.consensus, int(self._rows[row])))
 
     def _show_legend(self, teams: int) -> None:
         """Say what the colours of the consensus mean, from none to all teams."""
@@ -341,6 +318,10 @@ class TeamsPanel(QWidget):
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
         layout.addLayout(views)
+        self._progress.setTextVisible(False)
+        self._progress.setFixedHeight(10)
+        self._progress.setToolTip("How many layers of the view are there.")
+        layout.addWidget(self._progress)
         legend = QHBoxLayout()
         legend.addWidget(self._count)
         legend.addWidget(self._legend, 1)
@@ -394,295 +375,3 @@ def _chip(colour: Rgb, text: str) -> str:
         f"<span style='background-color: {styles.hex_colour(colour)}; color: {ink}'>"
         f"&nbsp;{text}&nbsp;</span>"
     )
-
-
-def _team_width(team: str) -> int:
-    """Leave room for a name of usual length; longer ones are cut."""
-    return min(max(62, 8 * len(team) + 10), 118)
-
-
-def _object_columns(comparison: Comparison, order: NDArray[np.intp]) -> list[Column]:
-    result = comparison.consensus
-    own, n = result.reference, len(result.teams)
-    names = np.array(result.class_names)
-    columns = [
-        Column("Id", "Id of the annotated object.", own.ids[order], width=44),
-        Column(
-            "Class",
-            "Class in the annotation.",
-            names[own.class_index[order] - 1] if len(names) else own.ids[order].astype(str),
-            width=80,
-            is_text=True,
-        ),
-        Column(
-            "Found",
-            "How many teams found it under its right name (TP), of how many.",
-            result.found[order],
-            text=lambda value: f"{value} / {n}",
-            width=50,
-        ),
-    ]
-    columns += [_team_column(comparison, number, order) for number in range(len(result.teams))]
-    columns.append(
-        Column(
-            "Area",
-            "Its area in px, after the ambiguous policy.",
-            own.area_px[order],
-            text=lambda value: count_text(int(value)),
-        )
-    )
-    return columns
-
-
-def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -> Column:
-    result = comparison.consensus
-    team = result.teams[number]
-    codes = result.status[order, number]
-
-    def tooltip(row: int) -> str:
-        return f"{team}: {styles.STATUS_MEANINGS[STATUSES[codes[row]]]} Click to see this team."
-
-    return Column(
-        f"{team}\n{ratio_text(comparison.evaluations[team].metrics.pq)}",
-        f"What became of the object with {team}, and below its name the team's PQ here.",
-        codes,
-        text=lambda code: SHORT_WORDS[STATUSES[code]],
-        tooltip=tooltip,
-        colour=lambda row: styles.STATUS_COLOURS[STATUSES[codes[row]]],
-        width=_team_width(team),
-        is_text=True,
-    )
-
-
-def _place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> list[Column]:
-    teams = comparison.consensus.teams
-    n = len(teams)
-    numbers = np.array([[len(p.rows.get(t, ())) for t in teams] for p in places], np.int64)
-    numbers = numbers.reshape(len(places), n)
-    columns = [
-        Column("Place", "Number of the place, most teams first.", np.arange(1, len(places) + 1)),
-        Column(
-            "Teams",
-            "How many teams invent something here, of how many.",
-            (numbers > 0).sum(axis=1),
-            text=lambda value: f"{value} / {n}",
-        ),
-    ]
-    columns += [
-        Column(
-            f"{team}\n{ratio_text(comparison.evaluations[team].metrics.pq)}",
-            f"How many FPs {team} has here; below its name the team's PQ.",
-            numbers[:, k],
-            text=lambda value: count_text(int(value)) if value else "",
-            colour=_place_colour(numbers[:, k]),
-            width=_team_width(team),
-            is_text=True,
-        )
-        for k, team in enumerate(teams)
-    ]
-    return columns
-
-
-def _place_colour(numbers: NDArray[np.int64]) -> Callable[[int], Rgb | None]:
-    return lambda row: INVENTED_COLOUR if numbers[row] else None
-
-
-def _object_sentence(result: Consensus, row: int) -> str:
-    own = result.reference
-    words: dict[str, list[str]] = {}
-    for team, code in zip(result.teams, result.status[row], strict=True):
-        words.setdefault(_FATES[str(STATUSES[code])], []).append(team)
-    fates = "; ".join(f"{fate} {', '.join(teams)}" for fate, teams in words.items())
-    return f"Reference {own.ids[row]} · {result.class_names[own.class_index[row] - 1]}: {fates}."
-
-
-_FATES = {
-    "TP": "found by",
-    "FN": "missed by",
-    "misclassified": "misnamed by",
-    "ignored": "not judged for",
-    "FP": "invented by",
-}
-
-
-def _place_sentence(place: InventedPlace) -> str:
-    y, x = place.centroid_yx_px
-    return f"Nothing is annotated at ({y:.0f}, {x:.0f}) px: invented by {', '.join(place.teams)}."
-
-
-class TeamsPart(SeenPart):
-    """Compares the teams of the region that is shown."""
-
-    title = "Teams"
-    key = "u"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._panel = TeamsPanel()
-        self._latest: Latest[Comparison] = Latest(self._show)
-        self._mode = ViewMode.ONE
-        self._comparison: Comparison | None = None
-        self._grid: TeamGrid | None = None
-        self._consensus: ConsensusView | None = None
-        self.watch(self._panel)
-
-    @property
-    def widget(self) -> TeamsPanel:
-        """The panel."""
-        return self._panel
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether teams are being compared."""
-        return self._latest.is_busy
-
-    @property
-    def mode(self) -> ViewMode:
-        """What the canvas shows."""
-        return self._mode
-
-    @property
-    def grid(self) -> TeamGrid | None:
-        """The view of several teams."""
-        return self._grid
-
-    @property
-    def consensus_view(self) -> ConsensusView | None:
-        """The view of the consensus."""
-        return self._consensus
-
-    @property
-    def is_in_sight(self) -> bool:
-        """Whether the panel or one of its views is seen."""
-        return self._mode is not ViewMode.ONE or super().is_in_sight
-
-    def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
-        """Give the key that goes from view to view."""
-        meaning = "one team, teams side by side, consensus of the teams"
-        return ((Shortcut("Shift-u", meaning), self._next_mode),)
-
-    def connections(self, around: Surroundings) -> Connections:
-        """Listen to session and panel."""
-        panel = self._panel
-        return [
-            (around.session.region_changed, self._on_change),
-            (around.session.edited, self._on_edit),
-            (around.session.team_changed, self._on_team),
-            (around.session.selection_changed, panel.show_selection),
-            (panel.mode_chosen, self.set_mode),
-            (panel.teams_chosen, self.refresh),
-            (panel.count_chosen, self._on_count),
-            (panel.object_chosen, self._on_object),
-            (panel.place_chosen, self._on_place),
-            (panel.centre_wanted, self._on_centre),
-        ]
-
-    def attach(self, around: Surroundings) -> None:
-        """Join in with a cohort: its competing teams are compared first."""
-        cohort, scene = around.session.cohort, around.link.scene
-        self._grid = TeamGrid(
-            around.viewer, scene, around.session, self.refresh, lambda: self._left()
-        )
-        self._consensus = ConsensusView(around.viewer, scene, around.session)
-        teams = list(dict.fromkeys(t.name for t in (*cohort.competing_teams, *cohort.teams)))
-        competing = [team.name for team in cohort.competing_teams] or teams
-        self._panel.offer_teams(teams, competing[:MAX_TEAMS])
-        super().attach(around)
-
-    def detach(self) -> None:
-        """Leave a cohort; the view of one team comes back where there is a window."""
-        self._latest.drop()
-        self._leave(restore=not self.is_window_gone)
-        self._mode = ViewMode.ONE
-        self._comparison = self._grid = self._consensus = None
-        super().detach()
-
-    def set_mode(self, mode: ViewMode) -> None:
-        """Show something else on the canvas."""
-        if mode is ViewMode.ONE:
-            self._left()
-            return
-        self._mode = mode
-        self._panel.show_mode(mode)
-        self.refresh()
-
-    def compute_now(self) -> None:
-        """Compare the teams in a worker."""
-        around = self.around
-        if around is None or self._grid is None:
-            return
-        known = material(around.session, teams=self._panel.chosen_teams())
-        if known is None:
-            self._latest.drop()
-            self._comparison = None
-            self._left()
-            self._panel.show_comparison(None)
-            return
-        mode, grid = self._mode, self._grid
-        if mode is ViewMode.GRID and not grid.is_on:
-            widths = grid.widths_of_a_cell(known.snapshot, len(known.teams))
-        else:
-            widths = grid.wanted_widths()
-        self._latest.start(lambda: compared(known, mode, widths))
-
-    def _show(self, comparison: Comparison) -> None:
-        around = self.around
-        if around is None or self._grid is None or self._consensus is None:
-            return
-        self._comparison = comparison
-        self._panel.show_comparison(comparison)
-        self._panel.show_selection(around.session.selection)
-        snapshot = comparison.snapshot
-        if self._mode is ViewMode.GRID and comparison.cells is not None:
-            self._consensus.leave()
-            colours = around.session.cohort.scheme.colours
-            self._grid.show(snapshot, comparison.evaluations, comparison.cells, colours)
-        elif self._mode is ViewMode.CONSENSUS and comparison.picture is not None:
-            self._grid.leave()
-            self._consensus.show(snapshot, comparison.picture, self._panel.count())
-
-    def _leave(self, *, restore: bool = True) -> None:
-        for view in (self._grid, self._consensus):
-            if view is not None:
-                view.leave(restore=restore)
-
-    def _left(self) -> None:
-        """Be back at the view of one team."""
-        self._mode = ViewMode.ONE
-        self._leave()
-        self._panel.show_mode(ViewMode.ONE)
-
-    def _next_mode(self) -> None:
-        modes = list(ViewMode)
-        self.set_mode(modes[(modes.index(self._mode) + 1) % len(modes)])
-
-    def _on_team(self, _name: str) -> None:
-        if self._grid is not None and self._grid.is_on:
-            self._grid.show_team()
-
-    def _on_count(self, count: Count) -> None:
-        if self._consensus is not None:
-            self._consensus.show_count(count)
-
-    def _on_object(self, row: int, team: str | None) -> None:
-        around = self.around
-        if around is None:
-            return
-        if team is not None:
-            around.session.set_team(team)
-        around.session.select_row(Side.REFERENCE, row)
-
-    def _on_place(self, place: InventedPlace, team: str | None) -> None:
-        around = self.around
-        if around is None:
-            return
-        if team not in place.rows:
-            team = around.session.team if around.session.team in place.rows else place.teams[0]
-        if team is not None:
-            around.session.set_team(team)
-            around.session.select_row(Side.PREDICTION, int(place.rows[team][0]))
-
-    def _on_centre(self) -> None:
-        around = self.around
-        if around is not None and around.session.selection is not None:
-            around.link.scene.centre(around.session.selection)

@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter
+from napari_panoptic.viewer.object_rows import COLUMNS, GivenVerdicts, ObjectFilter
 from napari_panoptic.viewer.widgets.object_table import ALL_HIDDEN, EMPTY, ObjectTable
 from tests.viewer.cases import four_fates
 
@@ -144,3 +145,50 @@ def test_statuses_and_causes_are_explained(table):
     cause = table.model.index(0, NAMES.index("cause"))
     assert "no prediction matches" in status.data(Qt.ItemDataRole.ToolTipRole)
     assert cause.data(Qt.ItemDataRole.ToolTipRole) == "Nothing was predicted here."
+
+
+def test_the_outcomes_that_are_listed_already_change_nothing(table):
+    outcomes = table.outcomes
+    table.model.sort_by("id")
+    table.set_filter(ObjectFilter(sides=frozenset({"ref"})))
+    table.select((Side.REFERENCE, 2))
+    told = []
+    table.model.modelReset.connect(lambda: told.append("reset"))
+    table.model.layoutChanged.connect(lambda: told.append("layout"))
+    table.listed_changed.connect(lambda: told.append("listed"))
+    rows = table.model.rows
+    table.show_outcomes(outcomes)
+    assert told == []
+    assert table.model.rows is rows
+    assert table.selected() == (Side.REFERENCE, 2)
+    assert shown(table, "id") == ["11", "12", "13", "14"]
+    table.show_outcomes(four_fates().outcomes)
+    assert "reset" in told
+
+
+def test_verdicts_stay_with_their_objects_when_others_are_listed(table):
+    outcomes = table.outcomes
+    given = {
+        Side.REFERENCE: GivenVerdicts(np.array([14, 12]), np.array([1, 3], np.int16)),
+        Side.PREDICTION: GivenVerdicts(outcomes.prediction.ids, np.array([0, 0, 2], np.int16)),
+    }
+    expected = {"14": "annotation right", "12": "both wrong", "23": "prediction right"}
+    table.show_verdicts(given)
+    for _ in range(2):
+        found = dict(zip(shown(table, "id"), shown(table, "verdict"), strict=True))
+        assert {id_: word for id_, word in found.items() if word} == expected
+        table.show_outcomes(four_fates().outcomes)
+    table.show_verdicts({})
+    assert set(shown(table, "verdict")) == {""}
+
+
+def test_columns_are_hidden_and_told(table):
+    told = []
+    table.columns_chosen.connect(told.append)
+    table.hide_columns({"iou", "id", "no such column"})
+    assert told == []  # only what somebody chose is told
+    assert table.view.isColumnHidden(NAMES.index("iou"))
+    assert not table.view.isColumnHidden(NAMES.index("id"))
+    next(a for a in table._columns.actions() if a.data() == "cause").trigger()
+    assert told == [frozenset({"iou", "cause"})]
+    assert table.view.isColumnHidden(NAMES.index("cause"))

@@ -1,0 +1,193 @@
+"""Measure many conditions at once, and a cohort of many regions.
+
+``python -m benchmarks.experiment`` runs the lessons paper's experiment on the shared
+cases (two restorations by two rules, distances included), beside the same conditions
+one by one, and every ready-made family together. With ``--jobs`` threads are compared
+with processes; with ``--memory`` the command ``evaluate`` is run on 200 and on 2,000
+generated regions, and the most memory that it had at any time is told.
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from napari_panoptic.evaluation.robustness import LESSONS_NEIGHBOURS
+from napari_panoptic.experiment import (
+    Condition,
+    Experiment,
+    cohort_robustness,
+    lessons_conditions,
+    protocol_conditions,
+    radius_conditions,
+    shift_conditions,
+    threshold_conditions,
+)
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.jobs import PROCESSES, THREADS, run_regions
+from napari_panoptic.pipeline import evaluate_cohort
+from napari_panoptic.regions import Cohort
+
+CASES = Path(__file__).resolve().parents[2] / "shared" / "cases" / "monusac"
+LIMIT_S = 15.0
+SIDE, OBJECTS = 96, 16
+DESCRIPTION = """
+[classes]
+Epithelial = [255, 0, 0]
+Lymphocyte = [255, 255, 0]
+Neutrophil = [0, 0, 255]
+Macrophage = [0, 255, 0]
+
+[files]
+patient = "^(?P<patient>P[0-9]+)-"
+reference.labels = "reference/{region}.npy"
+predictions.labels = "teams/{team}/{region}.npy"
+"""
+
+
+def measured(title: str, call: Callable[[], object]) -> float:
+    """Tell how long a call takes by the clock, and how much of the processors it uses."""
+    start, cpu = time.perf_counter(), cpu_s()
+    call()
+    wall_s, used_s = time.perf_counter() - start, cpu_s() - cpu
+    print(f"  {title:58} {wall_s:7.2f} s by the clock, {used_s:7.2f} s of processor")
+    return wall_s
+
+
+def cpu_s() -> float:
+    """Give the processor time of this process and of those that it has waited for."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, who))
+
+
+def experiment(cohort: Cohort, jobs: int) -> None:
+    """Time the lessons paper's experiment, and all families together."""
+    teams = tuple(team.name for team in cohort.teams)
+    lessons = Experiment(teams, lessons_conditions())
+    print(f"\n{len(cohort.regions)} regions, {len(teams)} teams, distances included")
+
+    def together() -> None:
+        regions = run_regions(cohort, lessons, jobs=jobs)
+        found = cohort_robustness(
+            regions, lessons, cohort.scheme.names, neighbours=LESSONS_NEIGHBOURS
+        )
+        assert not np.isnan(found.pq).any()
+
+    wall_s = measured(f"2 restorations x 2 rules together, {jobs} threads", together)
+    print(f"  {'within' if wall_s <= LIMIT_S else 'NOT WITHIN'} the limit of {LIMIT_S:.0f} s")
+
+    def one_by_one() -> None:
+        for condition in lessons.conditions:
+            for _ in evaluate_cohort(cohort, condition.settings, team_names=teams, jobs=jobs):
+                pass
+
+    measured("the same conditions one by one", one_by_one)
+    families: dict[str, tuple[Condition, ...]] = {
+        "9 radii": radius_conditions(),
+        "19 thresholds": threshold_conditions(),
+        "9 shifts": shift_conditions(),
+        "2 protocols": protocol_conditions(),
+    }
+    families["all of these and the four, 43"] = sum(families.values(), lessons.conditions)
+    for name, conditions in families.items():
+        work = Experiment(teams, conditions, with_objects=False)
+        measured(
+            f"{name} conditions, sums alone",
+            lambda work=work: [None for _ in run_regions(cohort, work, jobs=jobs)],  # type: ignore[misc]
+        )
+
+
+def threads_and_processes(cohort: Cohort, repeats: int) -> None:
+    """Time one evaluation of a cohort by threads and by processes, starting them included."""
+    region = cohort.regions[0]
+    teams = tuple(team.name for team in cohort.competing_teams)
+    work = Experiment(teams, lessons_conditions()[:1])
+    print(f"\n{len(cohort.regions) * repeats} regions, {len(teams)} teams, one condition")
+    many = Cohort(
+        cohort.name,
+        cohort.root,
+        cohort.scheme,
+        cohort.regions * repeats,
+        cohort.teams,
+        cohort.predictions,
+    )
+    work.evaluate(cohort, region)
+    for scheduler in (THREADS, PROCESSES):
+        for jobs in (1, 2):
+            measured(
+                f"{jobs} {scheduler}",
+                lambda scheduler=scheduler, jobs=jobs: [  # type: ignore[misc]
+                    None for _ in run_regions(many, work, jobs=jobs, scheduler=scheduler)
+                ],
+            )
+
+
+def write_cohort(root: Path, n_regions: int, n_teams: int = 2) -> Path:
+    """Write small regions as arrays of ids and classes; ten regions a patient."""
+    (root / "cohort.toml").write_text(DESCRIPTION, encoding="utf-8")
+    folders = [root / "reference", *(root / "teams" / f"team {k + 1}" for k in range(n_teams))]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    rng = np.random.default_rng(5)
+    rows, columns = np.indices((SIDE, SIDE))
+    for number in range(n_regions):
+        centres = rng.uniform(6, SIDE - 6, (OBJECTS, 2))
+        classes = rng.integers(1, 5, OBJECTS)
+        for folder in folders:
+            array = np.zeros((SIDE, SIDE, 2), np.int32)
+            jitter = rng.normal(0, 0 if folder.name == "reference" else 1.5, (OBJECTS, 2))
+            for k, (y, x) in enumerate(centres + jitter):
+                array[(rows - y) ** 2 + (columns - x) ** 2 <= 25] = k + 1, classes[k]
+            np.save(folder / f"P{number // 10:04}-{number:05}.npy", array)
+    return root
+
+
+def memory(sizes: tuple[int, ...]) -> None:
+    """Tell the most memory that the command ever has, by the number of regions."""
+    print(f"\nevaluate, regions of {SIDE} px, {OBJECTS} objects, 2 teams, one job")
+    for n_regions in sizes:
+        with TemporaryDirectory() as place:
+            cohort = write_cohort(Path(place), n_regions)
+            output = Path(place) / "out"
+            command = [sys.executable, "-m", "napari_panoptic.cli", "evaluate", str(cohort)]
+            start = time.perf_counter()
+            options = ["--output", str(output), "--jobs", "1", "--scheduler", THREADS]
+            process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL)  # noqa: S603
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            assert process.returncode == 0
+            size_mib = (output / "objects.csv").stat().st_size / 2**20
+            print(
+                f"  {n_regions:6} regions: {usage.ru_maxrss / 1024:6.0f} MiB at most, "
+                f"{time.perf_counter() - start:6.1f} s, "
+                f"{usage.ru_utime + usage.ru_stime:6.1f} s of processor, "
+                f"objects.csv {size_mib:.1f} MiB"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", action="store_true", help="compare threads with processes")
+    parser.add_argument("--memory", action="store_true", help="run 200 and 2,000 regions")
+    options = parser.parse_args()
+    if options.memory:
+        memory((200, 2000))
+    if not CASES.is_dir():
+        print("The shared cases are not beside this repository: the rest is left out")
+        return
+    cohort = open_cohort(CASES)
+    if options.jobs:
+        threads_and_processes(cohort, repeats=6)
+    if not options.memory and not options.jobs:
+        experiment(cohort, jobs=2)
+
+
+if __name__ == "__main__":
+    main()

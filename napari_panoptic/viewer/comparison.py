@@ -1,0 +1,49 @@
+"""The teams of a region compared, and drawn for a view of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from napari_panoptic.evaluation.consensus import Consensus, consensus
+from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer.consensus_view import (
+    ConsensusPicture,
+    consensus_picture,
+)
+from napari_panoptic.viewer.part_work import Material
+from napari_panoptic.viewer.team_grid import CellPictures, cell_pictures
+
+
+class ViewMode(StrEnum):
+    """What the canvas shows."""
+
+    ONE = "one team"
+    GRID = "side by side"
+    CONSENSUS = "consensus"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What is shown: the teams of a region, compared and, where asked for, drawn."""
+
+    snapshot: RegionSnapshot
+    evaluations: Mapping[str, Evaluation]
+    consensus: Consensus
+    cells: CellPictures | None
+    picture: ConsensusPicture | None
+
+
+def compared(known: Material, mode: ViewMode, widths: tuple[int, int]) -> Comparison:
+    """Compare the teams and draw what a view needs; for workers."""
+    evaluations = known.complete()
+    picture = consensus_picture(evaluations, widths[1]) if mode is ViewMode.CONSENSUS else None
+    return Comparison(
+        snapshot=known.snapshot,
+        evaluations=evaluations,
+        consensus=consensus(evaluations) if picture is None else picture.consensus,
+        cells=cell_pictures(evaluations, widths) if mode is ViewMode.GRID else None,
+        picture=picture,
+    )

@@ -1,0 +1,177 @@
+"""Shows the failure groups of the region and team that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from napari_panoptic.evaluation.groups import (
+    FailureGroup,
+)
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.session import Selection
+from napari_panoptic.viewer import marks
+from napari_panoptic.viewer.cohort_losses import LossesSoFar, cohort_losses
+from napari_panoptic.viewer.desk_part import Connections, Surroundings
+from napari_panoptic.viewer.grouped import Grouped, grouped
+from napari_panoptic.viewer.part_work import Material, Stream, TeamPart
+from napari_panoptic.viewer.widgets.groups_panel import GroupsPanel
+
+GROUP_LAYER = "failure group"
+_RING_ON_SCREEN_PX, _MAX_RING_PX = 3.0, 8
+
+
+class GroupsPart(TeamPart[Grouped]):
+    """Shows the failure groups of the region and team that are shown."""
+
+    title = "Groups"
+    key = "Alt-g"
+    marks_name = GROUP_LAYER
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel = GroupsPanel()
+        self._stream: Stream[LossesSoFar] = Stream(self._on_losses, self._on_losses_end)
+        self._outlined: FailureGroup | None = None
+        self._losses: LossesSoFar | None = None
+        self._losses_of = ""
+        self.watch(self._panel)
+
+    @property
+    def widget(self) -> GroupsPanel:
+        """The panel."""
+        return self._panel
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being computed."""
+        return super().is_busy or self._stream.is_busy
+
+    def connections(self, around: Surroundings) -> Connections:
+        """Listen to session and panel."""
+        panel = self._panel
+        return [
+            *super().connections(around),
+            (around.session.settings_changed, self._on_settings),
+            (around.session.selection_changed, self._on_selection),
+            (panel.group_chosen, self._on_group),
+            (panel.object_chosen, around.session.select_row),
+            (panel.centre_wanted, self._on_centre),
+            (panel.cohort_wanted, self._on_cohort),
+            (panel.stop_wanted, self._on_stop),
+        ]
+
+    def attach(self, around: Surroundings) -> None:
+        """Join in with a cohort."""
+        self._forget_losses()
+        super().attach(around)
+
+    def detach(self) -> None:
+        """Leave a cohort."""
+        self._stream.stop()
+        self._outlined = None
+        super().detach()
+
+    def compute_now(self) -> None:
+        """Find the groups, and forget what another team loses over the cohort."""
+        if self.around is not None and self._losses_of not in ("", self.around.session.team):
+            self._forget_losses()
+        super().compute_now()
+
+    def choices(self) -> tuple[object, ...]:
+        """Give nothing: there is nothing to choose."""
+        return ()
+
+    def computation(self, known: Material, team: str) -> Callable[[], Grouped]:
+        """Find the groups."""
+        return partial(grouped, known, team)
+
+    def show(self, value: Grouped | None) -> None:
+        """List the groups."""
+        self._outlined = None
+        self._panel.show_groups(value)
+        if self.around is not None:
+            self._on_selection(self.around.session.selection)
+
+    def _on_selection(self, selection: Selection | None) -> None:
+        """Select the group that an object belongs to; without an object leave it."""
+        value = self.value
+        if value is None or selection is None or selection.team != value.team:
+            return
+        for number, group in enumerate(value.groups):
+            is_reference = selection.side is Side.REFERENCE
+            rows = group.reference_rows if is_reference else group.prediction_rows
+            if selection.row in rows:
+                self._panel.select(number)
+                self._outline(group)
+                return
+
+    def _on_group(self, group: FailureGroup) -> None:
+        self._outline(group)
+        if self.around is not None:
+            self.around.link.scene.centre_box(group.bbox, only_if_hidden=True)
+
+    def _on_centre(self, group: FailureGroup) -> None:
+        if self.around is not None:
+            self.around.link.scene.centre_box(group.bbox)
+
+    def _outline(self, group: FailureGroup | None) -> None:
+        self._outlined = group
+        self.mark()
+
+    def mark(self) -> None:
+        """Draw one ring around the objects of the selected group."""
+        group, value, around = self._outlined, self.value, self.around
+        if self.marks is None or around is None:
+            return
+        if group is None or value is None or not self.is_in_sight:
+            self.marks.remove()
+            return
+        pair = value.evaluation.pair
+        zoom = around.link.scene.zoom
+        picture = marks.ring_around(
+            [
+                (pair.reference, group.reference_rows + 1),
+                (pair.prediction, group.prediction_rows + 1),
+            ],
+            group.bbox,
+            ring_px=int(np.clip(round(_RING_ON_SCREEN_PX / zoom), 1, _MAX_RING_PX)),
+        )
+        self.marks.show(picture.image, value.snapshot.mpp, origin_yx_px=picture.origin_yx_px)
+
+    # Over the cohort.
+
+    def _on_cohort(self) -> None:
+        around = self.around
+        if around is None or around.session.team is None:
+            return
+        session, team = around.session, around.session.team
+        cohort, settings, source = session.cohort, session.settings, session.source
+        self._losses_of = team
+        self._losses = LossesSoFar(0, len(cohort.regions))
+        self._panel.show_losses(self._losses)
+        self._stream.start(lambda: cohort_losses(cohort, team, settings, source))
+
+    def _on_losses(self, so_far: LossesSoFar) -> None:
+        self._losses = so_far
+        self._panel.show_losses(so_far, note=f" of {self._losses_of}")
+
+    def _on_losses_end(self) -> None:
+        if self._losses is not None and self._losses.done < self._losses.total:
+            self._forget_losses("could not be summed up; see the notes of the regions")
+
+    def _on_stop(self) -> None:
+        self._stream.stop()
+        self._forget_losses("stopped; press the button to begin anew")
+
+    def _on_settings(self, _settings: object) -> None:
+        self._forget_losses("other settings since: press the button to sum up anew")
+
+    def _forget_losses(self, note: str = "") -> None:
+        """Drop a sum that belongs to another team, cohort or setting."""
+        had_one, self._losses = self._losses is not None, None
+        self._stream.stop()
+        self._losses_of = ""
+        self._panel.show_losses(None, note=note if had_one else "")

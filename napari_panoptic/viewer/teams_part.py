@@ -1,0 +1,200 @@
+"""Compares the teams of a region: as a table, beside each other, or in one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from napari_panoptic.evaluation.consensus import InventedPlace
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.viewer.comparison import Comparison, ViewMode, compared
+from napari_panoptic.viewer.consensus_view import (
+    ConsensusView,
+    Count,
+)
+from napari_panoptic.viewer.desk_part import Connections, Surroundings
+from napari_panoptic.viewer.keys import Shortcut
+from napari_panoptic.viewer.part_work import Latest, SeenPart, material
+from napari_panoptic.viewer.team_grid import MAX_TEAMS, TeamGrid
+from napari_panoptic.viewer.widgets.teams_panel import TeamsPanel
+
+
+class TeamsPart(SeenPart):
+    """Compares the teams of the region that is shown."""
+
+    title = "Teams"
+    key = "u"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel = TeamsPanel()
+        self._latest: Latest[Comparison] = Latest(self._show)
+        self._mode = ViewMode.ONE
+        self._comparison: Comparison | None = None
+        self._grid: TeamGrid | None = None
+        self._consensus: ConsensusView | None = None
+        self.watch(self._panel)
+
+    @property
+    def widget(self) -> TeamsPanel:
+        """The panel."""
+        return self._panel
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether teams are being compared."""
+        return self._latest.is_busy or (self._grid is not None and self._grid.is_busy)
+
+    @property
+    def mode(self) -> ViewMode:
+        """What the canvas shows."""
+        return self._mode
+
+    @property
+    def grid(self) -> TeamGrid | None:
+        """The view of several teams."""
+        return self._grid
+
+    @property
+    def consensus_view(self) -> ConsensusView | None:
+        """The view of the consensus."""
+        return self._consensus
+
+    @property
+    def is_in_sight(self) -> bool:
+        """Whether the panel or one of its views is seen."""
+        return self._mode is not ViewMode.ONE or super().is_in_sight
+
+    def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
+        """Give the key that goes from view to view."""
+        meaning = "one team, teams side by side, consensus of the teams"
+        return ((Shortcut("Shift-u", meaning), self._next_mode),)
+
+    def connections(self, around: Surroundings) -> Connections:
+        """Listen to session and panel."""
+        panel = self._panel
+        return [
+            (around.session.region_changed, self.refresh),
+            (around.session.edited, self._on_edit),
+            (around.session.team_changed, self._on_team),
+            (around.session.selection_changed, panel.show_selection),
+            (panel.mode_chosen, self.set_mode),
+            (panel.teams_chosen, self.refresh),
+            (panel.count_chosen, self._on_count),
+            (panel.object_chosen, self._on_object),
+            (panel.place_chosen, self._on_place),
+            (panel.centre_wanted, self.centre_selected),
+        ]
+
+    def attach(self, around: Surroundings) -> None:
+        """Join in with a cohort: its competing teams are compared first."""
+        cohort, scene = around.session.cohort, around.link.scene
+        self._grid = TeamGrid(
+            around.viewer,
+            scene,
+            around.session,
+            redraw_wanted=self.refresh,
+            left=self._left,
+            progress=self._panel.show_progress,
+        )
+        self._consensus = ConsensusView(around.viewer, scene, around.session)
+        teams = list(dict.fromkeys(t.name for t in (*cohort.competing_teams, *cohort.teams)))
+        competing = [team.name for team in cohort.competing_teams] or teams
+        self._panel.offer_teams(teams, competing[:MAX_TEAMS])
+        super().attach(around)
+
+    def detach(self) -> None:
+        """Leave a cohort; the view of one team comes back where there is a window."""
+        self._latest.drop()
+        restore = not self.is_window_gone
+        if self._grid is not None:
+            self._grid.leave(restore=restore, at_once=True)
+        if self._consensus is not None:
+            self._consensus.leave(restore=restore)
+        self._mode = ViewMode.ONE
+        self._comparison = self._grid = self._consensus = None
+        super().detach()
+
+    def set_mode(self, mode: ViewMode) -> None:
+        """Show something else on the canvas."""
+        if mode is ViewMode.ONE:
+            self._left()
+            return
+        self._mode = mode
+        self._panel.show_mode(mode)
+        self.refresh()
+
+    def compute_now(self) -> None:
+        """Compare the teams in a worker."""
+        around = self.around
+        if around is None or self._grid is None:
+            return
+        snapshot = around.session.snapshot
+        if snapshot is not None and snapshot.pending:
+            return  # the others are about to come
+        known = material(around.session, teams=self._panel.chosen_teams())
+        if known is None:
+            self._latest.drop()
+            self._comparison = None
+            self._left()
+            self._panel.show_comparison(None)
+            return
+        mode, grid = self._mode, self._grid
+        if mode is ViewMode.GRID and not grid.is_on:
+            widths = grid.widths_of_a_cell(known.snapshot, len(known.teams))
+        else:
+            widths = grid.wanted_widths()
+        self._latest.start(lambda: compared(known, mode, widths))
+
+    def _show(self, comparison: Comparison) -> None:
+        around = self.around
+        if around is None or self._grid is None or self._consensus is None:
+            return
+        self._comparison = comparison
+        self._panel.show_comparison(comparison)
+        self._panel.show_selection(around.session.selection)
+        snapshot = comparison.snapshot
+        if self._mode is ViewMode.GRID and comparison.cells is not None:
+            self._consensus.leave()
+            colours = around.session.cohort.scheme.colours
+            self._grid.show(snapshot, comparison.evaluations, comparison.cells, colours)
+        elif self._mode is ViewMode.CONSENSUS and comparison.picture is not None:
+            self._grid.leave()
+            self._consensus.show(snapshot, comparison.picture, self._panel.count())
+
+    def _left(self) -> None:
+        """Be back at the view of one team."""
+        self._mode = ViewMode.ONE
+        for view in (self._grid, self._consensus):
+            if view is not None:
+                view.leave()
+        self._panel.show_mode(ViewMode.ONE)
+
+    def _next_mode(self) -> None:
+        modes = list(ViewMode)
+        self.set_mode(modes[(modes.index(self._mode) + 1) % len(modes)])
+
+    def _on_team(self, _name: str) -> None:
+        if self._grid is not None and self._grid.is_on:
+            self._grid.show_team()
+
+    def _on_count(self, count: Count) -> None:
+        if self._consensus is not None:
+            self._consensus.show_count(count)
+
+    def _on_object(self, row: int, team: str | None) -> None:
+        around = self.around
+        if around is None:
+            return
+        if team is not None:
+            around.session.set_team(team)
+        around.session.select_row(Side.REFERENCE, row)
+
+    def _on_place(self, place: InventedPlace, team: str | None) -> None:
+        around = self.around
+        if around is None:
+            return
+        if team not in place.rows:
+            team = around.session.team if around.session.team in place.rows else place.teams[0]
+        if team is not None:
+            around.session.set_team(team)
+            around.session.select_row(Side.PREDICTION, int(place.rows[team][0]))

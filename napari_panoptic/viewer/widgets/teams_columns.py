@@ -1,0 +1,140 @@
+"""The columns of the table of teams, and what is said about its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.evaluation.consensus import Consensus, InventedPlace
+from napari_panoptic.evaluation.vocabulary import STATUSES, Status
+from napari_panoptic.regions import Rgb
+from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.comparison import Comparison
+from napari_panoptic.viewer.consensus_view import (
+    INVENTED_COLOUR,
+)
+from napari_panoptic.viewer.styles import count_text, ratio_text
+from napari_panoptic.viewer.widgets.array_table import Column
+
+SHORT_WORDS: Mapping[Status, str] = {**styles.STATUS_WORDS, Status.MISCLASSIFIED: "mis."}
+"""Statuses in narrow columns; the tooltip has the whole sentence."""
+
+
+def _team_width(team: str) -> int:
+    """Leave room for a name of usual length; longer ones are cut."""
+    return min(max(62, 8 * len(team) + 10), 118)
+
+
+def object_columns(comparison: Comparison, order: NDArray[np.intp]) -> list[Column]:
+    """Give what is shown of the reference objects, in an order."""
+    result = comparison.consensus
+    own, n = result.reference, len(result.teams)
+    names = np.array(result.class_names)
+    columns = [
+        Column("Id", "Id of the annotated object.", own.ids[order], width=44),
+        Column(
+            "Class",
+            "Class in the annotation.",
+            names[own.class_index[order] - 1] if len(names) else own.ids[order].astype(str),
+            width=80,
+            is_text=True,
+        ),
+        Column(
+            "Found",
+            "How many teams found it under its right name (TP), of how many.",
+            result.found[order],
+            text=lambda value: f"{value} / {n}",
+            width=50,
+        ),
+    ]
+    columns += [_team_column(comparison, number, order) for number in range(len(result.teams))]
+    columns.append(
+        Column(
+            "Area",
+            "Its area in px, after the ambiguous policy.",
+            own.area_px[order],
+            text=lambda value: count_text(int(value)),
+        )
+    )
+    return columns
+
+
+def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -> Column:
+    result = comparison.consensus
+    team = result.teams[number]
+    codes = result.status[order, number]
+
+    def tooltip(row: int) -> str:
+        return f"{team}: {styles.STATUS_MEANINGS[STATUSES[codes[row]]]} Click to see this team."
+
+    return Column(
+        f"{team}\n{ratio_text(comparison.evaluations[team].metrics.pq)}",
+        f"What became of the object with {team}, and below its name the team's PQ here.",
+        codes,
+        text=lambda code: SHORT_WORDS[STATUSES[code]],
+        tooltip=tooltip,
+        colour=lambda row: styles.STATUS_COLOURS[STATUSES[codes[row]]],
+        width=_team_width(team),
+        is_text=True,
+    )
+
+
+def place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> list[Column]:
+    """Give what is shown of invented places."""
+    teams = comparison.consensus.teams
+    n = len(teams)
+    numbers = np.array([[len(p.rows.get(t, ())) for t in teams] for p in places], np.int64)
+    numbers = numbers.reshape(len(places), n)
+    columns = [
+        Column("Place", "Number of the place, most teams first.", np.arange(1, len(places) + 1)),
+        Column(
+            "Teams",
+            "How many teams invent something here, of how many.",
+            (numbers > 0).sum(axis=1),
+            text=lambda value: f"{value} / {n}",
+        ),
+    ]
+    columns += [
+        Column(
+            f"{team}\n{ratio_text(comparison.evaluations[team].metrics.pq)}",
+            f"How many FPs {team} has here; below its name the team's PQ.",
+            numbers[:, k],
+            text=lambda value: count_text(int(value)) if value else "",
+            colour=_place_colour(numbers[:, k]),
+            width=_team_width(team),
+            is_text=True,
+        )
+        for k, team in enumerate(teams)
+    ]
+    return columns
+
+
+def _place_colour(numbers: NDArray[np.int64]) -> Callable[[int], Rgb | None]:
+    return lambda row: INVENTED_COLOUR if numbers[row] else None
+
+
+def object_sentence(result: Consensus, row: int) -> str:
+    """Say what became of a reference object with each team."""
+    own = result.reference
+    words: dict[str, list[str]] = {}
+    for team, code in zip(result.teams, result.status[row], strict=True):
+        words.setdefault(_FATES[str(STATUSES[code])], []).append(team)
+    fates = "; ".join(f"{fate} {', '.join(teams)}" for fate, teams in words.items())
+    return f"Reference {own.ids[row]} · {result.class_names[own.class_index[row] - 1]}: {fates}."
+
+
+_FATES = {
+    "TP": "found by",
+    "FN": "missed by",
+    "misclassified": "misnamed by",
+    "ignored": "not judged for",
+    "FP": "invented by",
+}
+
+
+def place_sentence(place: InventedPlace) -> str:
+    """Say who invents something at a place."""
+    y, x = place.centroid_yx_px
+    return f"Nothing is annotated at ({y:.0f}, {x:.0f}) px: invented by {', '.join(place.teams)}."
