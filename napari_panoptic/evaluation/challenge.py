@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from napari_panoptic.evaluation.aggregate import spread
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
+from napari_panoptic.evaluation.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair, class_compacts, region_ids
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.metrics import Counts, unit_metrics
@@ -21,7 +20,7 @@ from napari_panoptic.evaluation.settings import Correction, EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassScore:
     """One class of one region, scored alone.
 
@@ -36,6 +35,19 @@ class ClassScore:
         Predicted objects that match nothing: what it meant to count.
     in_reference, in_prediction
         Whether the class had an object there before the ambiguous area was cut.
+    counts
+        The outcomes of this class alone, with the true false positives.
+    reference_ids, matched_ids
+        Ids in the file of the annotated objects, and of those that match.
+    unmatched
+        Ids of the predicted objects that match nothing.
+    only_as_run
+        Ids of predicted objects that match, and that the challenge counted as
+        false positives all the same: no matched reference object has their id
+        in the file.
+    only_corrected
+        Ids of predicted objects that match nothing, and that the challenge did
+        not count: a matched reference object has their id in the file.
     """
 
     tp: int
@@ -45,6 +57,24 @@ class ClassScore:
     fp: int
     in_reference: bool
     in_prediction: bool
+    counts: Counts
+    reference_ids: tuple[int, ...]
+    matched_ids: tuple[int, ...]
+    unmatched: tuple[int, ...]
+    only_as_run: tuple[int, ...]
+    only_corrected: tuple[int, ...]
+
+    def without_ids(self) -> ClassScore:
+        """Give a copy with the numbers alone, whose size does not grow with the objects."""
+        nothing: tuple[int, ...] = ()
+        return replace(
+            self,
+            reference_ids=nothing,
+            matched_ids=nothing,
+            unmatched=nothing,
+            only_as_run=nothing,
+            only_corrected=nothing,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +93,9 @@ class ChallengeEvaluation:
     scores: Mapping[str, ClassScore]
 
 
-def evaluate_challenge(pair: LabelPair, settings: EvaluationSettings) -> ChallengeEvaluation:
+def evaluate_challenge(
+    pair: LabelPair, settings: EvaluationSettings, earlier: ChallengeEvaluation | None = None
+) -> ChallengeEvaluation:
     """Score every class of a label pair alone, on its own masks.
 
     Parameters
@@ -73,13 +105,15 @@ def evaluate_challenge(pair: LabelPair, settings: EvaluationSettings) -> Challen
         the flattened labels otherwise.
     settings
         The matching rule and ambiguous policy are applied within each class.
+    earlier
+        What came of the same pair under other settings; its overlap and
+        distances are taken over.
     """
-    evaluations: dict[str, Evaluation] = {}
-    scores: dict[str, ClassScore] = {}
-    for name, alone in class_pairs(pair):
-        evaluation = evaluate(alone, settings)
-        evaluations[name] = evaluation
-        scores[name] = _class_score(evaluation)
+    if earlier is None:
+        evaluations = {name: evaluate(alone, settings) for name, alone in class_pairs(pair)}
+    else:
+        evaluations = {n: evaluate_again(e, settings) for n, e in earlier.evaluations.items()}
+    scores = {name: _class_score(evaluation) for name, evaluation in evaluations.items()}
     return ChallengeEvaluation(evaluations, scores)
 
 
@@ -90,18 +124,19 @@ def class_pairs(pair: LabelPair) -> Iterator[tuple[str, LabelPair]]:
         yield name, replace(pair, reference=reference[name], prediction=prediction[name])
 
 
-def challenge_counts(evaluation: ChallengeEvaluation, corrections: frozenset[Correction]) -> Counts:
+def challenge_counts(
+    scores: Mapping[str, ClassScore], corrections: frozenset[Correction]
+) -> Counts:
     """Count one region as the challenge does, with the corrections asked for.
 
     Only the classes that the challenge counts in this region enter. One that
     has nothing left after the ambiguous area is cut counts all the same.
     """
-    class_names = tuple(evaluation.scores)
-    total = Counts.zero(class_names)
-    for number, (name, score) in enumerate(evaluation.scores.items()):
-        if not _is_counted(score, corrections):
+    total = Counts.zero(tuple(scores))
+    for number, score in enumerate(scores.values()):
+        if not is_counted(score, corrections):
             continue
-        counts = evaluation.evaluations[name].counts
+        counts = score.counts
         fp, confusion, present = counts.fp.copy(), counts.confusion.copy(), counts.present.copy()
         fp[number] = confusion[0, number + 1] = false_positives(score, corrections)
         present[number] = 1
@@ -153,7 +188,8 @@ def false_positives(score: ClassScore, corrections: frozenset[Correction]) -> in
     return score.fp if Correction.MATCHING in corrections else score.fp_as_run
 
 
-def _is_counted(score: ClassScore, corrections: frozenset[Correction]) -> bool:
+def is_counted(score: ClassScore, corrections: frozenset[Correction]) -> bool:
+    """Tell whether a class of a region enters the score."""
     if Correction.ABSENT_CLASS_FP in corrections:
         return score.in_reference or score.in_prediction
     return score.in_reference
@@ -196,20 +232,22 @@ def _class_score(evaluation: Evaluation) -> ClassScore:
     reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
     matched = reference.partner != NO_PARTNER
     present = prediction.status != STATUS_CODE[Status.IGNORED]
+    reference_ids = evaluation.pair.reference.original_ids
+    # Prediction ids that are no matched reference id: the challenge's error.
+    unlike = present & ~np.isin(evaluation.pair.prediction.original_ids, reference_ids[matched])
+    unmatched = prediction.status == STATUS_CODE[Status.FP]
     return ClassScore(
         tp=int(matched.sum()),
         fn=reference.count(Status.FN),
         iou_sum=float(reference.iou[matched].sum()),
-        fp_as_run=_unlike(
-            evaluation.pair.prediction.original_ids[present],
-            evaluation.pair.reference.original_ids[matched],
-        ),
-        fp=prediction.count(Status.FP),
+        fp_as_run=int(unlike.sum()),
+        fp=int(unmatched.sum()),
         in_reference=len(reference) > 0,
         in_prediction=len(prediction) > 0,
+        counts=evaluation.counts,
+        reference_ids=tuple(reference_ids.tolist()),
+        matched_ids=tuple(reference_ids[matched].tolist()),
+        unmatched=tuple(prediction.ids[unmatched].tolist()),
+        only_as_run=tuple(prediction.ids[unlike & ~unmatched].tolist()),
+        only_corrected=tuple(prediction.ids[unmatched & ~unlike].tolist()),
     )
-
-
-def _unlike(prediction_ids: NDArray[np.int64], matched_ids: NDArray[np.int64]) -> int:
-    """Count the prediction ids that are no matched reference id: the challenge's error."""
-    return int((~np.isin(prediction_ids, matched_ids)).sum())

@@ -171,24 +171,49 @@ class EvaluationSettings:
 
 
 DEFAULT_PROTOCOL = "disentangled"
+CHALLENGE_PROTOCOL = "monusac-2020-as-run"
+CORRECTED_PROTOCOL = "monusac-2020-corrected"
 
 PROTOCOLS: dict[str, EvaluationSettings] = {
     DEFAULT_PROTOCOL: EvaluationSettings(),
-    "monusac-2020-as-run": EvaluationSettings(scoring=Scoring.CHALLENGE),
+    CHALLENGE_PROTOCOL: EvaluationSettings(scoring=Scoring.CHALLENGE),
+    CORRECTED_PROTOCOL: EvaluationSettings(
+        scoring=Scoring.CHALLENGE, corrections=frozenset(Correction)
+    ),
 }
 """Named settings. ``disentangled``: the re-implementation of Foucart et al.,
 Pattern Recognition 2023. ``monusac-2020-as-run``: the challenge's own scoring,
-errors included, as Foucart et al. 2021 reconstructed it."""
+errors included, as Foucart et al. 2021 reconstructed it. ``monusac-2020-corrected``:
+the same with all three errors corrected."""
 
 
 def protocol(name: str) -> EvaluationSettings:
     """Look up a named protocol.
+
+    Parameters
+    ----------
+    name
+        One of `PROTOCOLS`, or ``monusac-2020-as-run+`` with corrections joined
+        by ``+``, such as ``monusac-2020-as-run+matching+per-patient``.
 
     Raises
     ------
     SettingsError
         For an unknown name.
     """
-    if name not in PROTOCOLS:
-        raise SettingsError(f"unknown protocol '{name}'; known are {english_list(list(PROTOCOLS))}")
-    return PROTOCOLS[name]
+    base, *corrections = name.split("+")
+    if base not in PROTOCOLS or (corrections and base != CHALLENGE_PROTOCOL):
+        raise SettingsError(
+            f"unknown protocol '{name}'; known are {english_list(list(PROTOCOLS))}, and "
+            f"{CHALLENGE_PROTOCOL} with corrections after it, each behind a '+'"
+        )
+    if not corrections:
+        return PROTOCOLS[base]
+    return PROTOCOLS[base].replaced(corrections=frozenset(corrections))
+
+
+def challenge_protocol_name(corrections: frozenset[Correction]) -> str:
+    """Give the name by which `protocol` finds the challenge's scoring with corrections."""
+    if corrections == frozenset(Correction):
+        return CORRECTED_PROTOCOL
+    return "+".join([CHALLENGE_PROTOCOL, *(c.value for c in Correction if c in corrections)])

@@ -113,7 +113,10 @@ def test_scores_and_corrections(seed: int) -> None:
 
     for (_, evaluation), (_, expected) in zip(regions, plain, strict=True):
         for name, score in evaluation.scores.items():
-            assert vars(score) == pytest.approx(expected[name])
+            assert {key: getattr(score, key) for key in expected[name]} == pytest.approx(
+                expected[name]
+            )
+            assert score.fp_as_run == score.fp + len(score.only_as_run) - len(score.only_corrected)
 
     for corrections in EVERY_CHOICE:
         if Correction.PER_PATIENT in corrections:
@@ -121,7 +124,7 @@ def test_scores_and_corrections(seed: int) -> None:
         else:
             units = [[r] for _, r in plain]
         values = [v for v in (plain_unit(unit, corrections) for unit in units) if v is not None]
-        counts = [(p, challenge_counts(e, corrections)) for p, e in regions]
+        counts = [(p, challenge_counts(e.scores, corrections)) for p, e in regions]
         score = team_score(counts, corrections)
         if values:
             assert score == pytest.approx(sum(values) / len(values), rel=1e-12)

@@ -69,5 +69,5 @@ def test_records_are_json() -> None:
 
 
 def test_unknown_protocol() -> None:
-    with pytest.raises(SettingsError, match="known are disentangled and monusac-2020-as-run"):
+    with pytest.raises(SettingsError, match="known are disentangled, monusac-2020-as-run and"):
         protocol("mine")

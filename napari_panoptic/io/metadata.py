@@ -1,0 +1,131 @@
+"""What is known of patients beside the images: an optional ``metadata.csv``."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
+
+METADATA_FILE = "metadata.csv"
+_MAX_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Metadata:
+    """Columns of a table with one row per patient.
+
+    Parameters
+    ----------
+    columns
+        Column -> patient -> what it says; patients with an empty cell are absent.
+    findings
+        Unknown and missing patients.
+    """
+
+    columns: Mapping[str, Mapping[str, str]]
+    findings: tuple[Finding, ...] = ()
+
+    def group_of(self, column: str, patient: str) -> str:
+        """Give what a column says of a patient; empty where it says nothing."""
+        return self.columns.get(column, {}).get(patient, "")
+
+
+def read_metadata(path: Path, patients: Iterable[str]) -> Metadata:
+    """Read a table with a column ``patient`` and any others, such as ``organ``.
+
+    Parameters
+    ----------
+    path
+        CSV in UTF-8, separated by commas or semicolons.
+    patients
+        The patients of the cohort. Rows of others are left out and reported,
+        as are patients without a row.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where the file cannot be read, has no column ``patient``, names a
+        column or a patient twice, or has a row of another length.
+    """
+    header, rows = _rows(path)
+    if "patient" not in header:
+        raise UnreadableFileError(
+            f"expected a column 'patient', found {english_list(header) or 'no columns'}; name the "
+            f"column that holds the patients 'patient'",
+            path=path,
+        )
+    if doubled := sorted({name for name in header if header.count(name) > 1}):
+        raise UnreadableFileError(f"the column {english_list(doubled)} is there twice", path=path)
+    place = header.index("patient")
+    known, seen = set(patients), dict[str, int]()
+    columns: dict[str, dict[str, str]] = {name: {} for name in header if name != "patient"}
+    for line, row in rows:
+        if len(row) != len(header):
+            raise UnreadableFileError(
+                f"expected {len(header)} cells in line {line}, found {len(row)}", path=path
+            )
+        patient = row[place].strip()
+        if patient in seen:
+            raise UnreadableFileError(
+                f"patient '{patient}' is in line {seen[patient]} and again in line {line}; keep "
+                f"one of them",
+                path=path,
+            )
+        seen[patient] = line
+        for name, cell in zip(header, row, strict=True):
+            if name != "patient" and cell.strip() and patient in known:
+                columns[name][patient] = cell.strip()
+    return Metadata(columns, _strangers(path, known, set(seen)))
+
+
+def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    try:
+        size = path.stat().st_size
+        if size > _MAX_BYTES:
+            raise UnreadableFileError(
+                f"expected a table below {_MAX_BYTES >> 20} MiB, found {size >> 20} MiB",
+                path=path,
+            )
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UnreadableFileError(f"cannot be read: {error.strerror}", path=path) from error
+    except UnicodeDecodeError as error:
+        raise UnreadableFileError("expected text in UTF-8; save it as such", path=path) from error
+    first = text.split("\n", 1)[0]
+    separator = ";" if first.count(";") > first.count(",") else ","
+    try:
+        lines = csv.reader(text.splitlines(), delimiter=separator, strict=True)
+        rows = [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise UnreadableFileError(f"expected a CSV table, found: {error}", path=path) from error
+    if not rows:
+        return [], []
+    return [cell.strip() for cell in rows[0][1]], rows[1:]
+
+
+def _strangers(path: Path, known: set[str], listed: set[str]) -> tuple[Finding, ...]:
+    found = []
+    if unknown := sorted(listed - known):
+        found.append(
+            Finding(
+                FindingKind.EXTRA,
+                f"{len(unknown)} patient(s) of the table are not in the cohort: "
+                f"{english_list(unknown[:5])}",
+                path=path,
+                count=len(unknown),
+            )
+        )
+    if missing := sorted(known - listed):
+        found.append(
+            Finding(
+                FindingKind.MISSING,
+                f"{len(missing)} patient(s) of the cohort are not in the table: "
+                f"{english_list(missing[:5])}; they belong to no group",
+                path=path,
+                count=len(missing),
+            )
+        )
+    return tuple(found)
