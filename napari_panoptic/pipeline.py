@@ -10,16 +10,18 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pandas as pd
 
 from napari_panoptic.errors import Finding, FindingKind, PanopticError, UnreadableFileError
 from napari_panoptic.evaluation.challenge import (
+    ChallengeEvaluation,
     ClassScore,
     challenge_counts,
     evaluate_challenge,
 )
-from napari_panoptic.evaluation.evaluate import evaluate
+from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
@@ -104,7 +106,7 @@ def load_reference(cohort: Cohort, region: Region, settings: EvaluationSettings)
                 region=region.name,
             )
             findings += masks.findings
-        except PanopticError as error:
+        except (PanopticError, OSError) as error:
             findings += (unreadable(error, region=region.name),)
     mpp = info.mpp if info is not None else None
     return ReferenceMasks(shape=shape, mpp=mpp, masks=masks, findings=findings)
@@ -121,10 +123,22 @@ def load_prediction(
     """Read one team's objects of one region; None with a finding where that fails."""
     files = choose_files(cohort.predictions.get((team, region.name), {}), source)
     if files is None:
-        form = f" in the form '{source}'" if source is not None else ""
-        message = f"team '{team}' has no prediction{form} for region {region.name}: not evaluated"
-        missing = Finding(FindingKind.MISSING, message, region=region.name, team=team)
-        return None, (missing,)
+        return None, (no_prediction(region, team, source),)
+    masks, findings = read_prediction(cohort, region, team, files, shape, settings)
+    if masks is None:
+        return None, findings
+    return masks, (*findings, *unusual_form(cohort, region, team, files, source))
+
+
+def read_prediction(
+    cohort: Cohort,
+    region: Region,
+    team: str,
+    files: MaskFiles,
+    shape: tuple[int, int],
+    settings: EvaluationSettings,
+) -> tuple[LoadedMasks | None, tuple[Finding, ...]]:
+    """Read one team's objects from the files of one form; None with a finding where that fails."""
     try:
         masks = load_masks(
             files,
@@ -135,12 +149,19 @@ def load_prediction(
             region=region.name,
             team=team,
         )
-    except PanopticError as error:
+    except (PanopticError, OSError) as error:
         return None, (unreadable(error, region=region.name, team=team),)
-    return masks, (*masks.findings, *_unusual_form(cohort, region, team, files, source))
+    return masks, masks.findings
 
 
-def _unusual_form(
+def no_prediction(region: Region, team: str, source: Source | None) -> Finding:
+    """Say that a team has nothing there in the form that is asked for."""
+    form = f" in the form '{source}'" if source is not None else ""
+    message = f"team '{team}' has no prediction{form} for region {region.name}: not evaluated"
+    return Finding(FindingKind.MISSING, message, region=region.name, team=team)
+
+
+def unusual_form(
     cohort: Cohort, region: Region, team: str, files: MaskFiles, source: Source | None
 ) -> tuple[Finding, ...]:
     """Say so where a team's figures would mix two forms of its predictions."""
@@ -176,15 +197,26 @@ def _probe(region: Region) -> tuple[ImageInfo | None, tuple[Finding, ...]]:
         return None, ()
     try:
         info = probe_image(region.image)
-    except UnreadableFileError as error:
+    except (UnreadableFileError, OSError) as error:
         return None, (unreadable(error, region=region.name),)
     return info, tuple(replace(finding, region=region.name) for finding in info.findings)
 
 
 def unreadable(
-    error: PanopticError, *, region: str | None = None, team: str | None = None
+    error: PanopticError | OSError, *, region: str | None = None, team: str | None = None
 ) -> Finding:
-    """Make a finding of an error that stood in the way of one region or team."""
+    """Make a finding of an error that stood in the way of one region or team.
+
+    An ``OSError`` comes from a file that changes while it is being read.
+    """
+    if isinstance(error, OSError):
+        path = None if error.filename is None else Path(os.fsdecode(error.filename))
+        reason = error.strerror or str(error)
+        error = UnreadableFileError(
+            f"the file was there and cannot be read any more ({reason}); put it back and "
+            f"evaluate again",
+            path=path,
+        )
     return Finding(FindingKind.UNREADABLE, str(error), path=error.path, region=region, team=team)
 
 
@@ -214,6 +246,13 @@ class RegionResult:
     counts: Counts | None
     scores: Mapping[str, ClassScore] | None = None
     findings: tuple[Finding, ...] = ()
+
+    def without_objects(self) -> RegionResult:
+        """Give a copy that keeps sums and findings, and nothing that grows with the objects."""
+        scores = self.scores
+        if scores is not None:
+            scores = {name: score.without_ids() for name, score in scores.items()}
+        return replace(self, objects=None, scores=scores)
 
 
 def evaluate_cohort(
@@ -263,14 +302,21 @@ def evaluate_region(
     """Evaluate several teams on one region; what cannot be read becomes a finding."""
     try:
         reference = load_reference(cohort, region, settings)
-    except PanopticError as error:
-        finding = unreadable(error, region=region.name)
-        return [
-            RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
-            for team in team_names
-        ]
+    except (PanopticError, OSError) as error:
+        return unreadable_region(region, team_names, error)
     return [
         _evaluate_team(cohort, region, reference, team, settings, source) for team in team_names
+    ]
+
+
+def unreadable_region(
+    region: Region, team_names: Sequence[str], error: PanopticError | OSError
+) -> list[RegionResult]:
+    """Give the results of teams on a region of which not even the size can be found out."""
+    finding = unreadable(error, region=region.name)
+    return [
+        RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
+        for team in team_names
     ]
 
 
@@ -290,17 +336,45 @@ def _evaluate_team(
         return result
     pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
     if settings.scoring is Scoring.CHALLENGE:
-        challenge = evaluate_challenge(pair, settings)
-        frames = [evaluation.objects for evaluation in challenge.evaluations.values()]
-        objects = pd.concat(frames, ignore_index=True)
-        return replace(
-            result,
-            objects=objects.sort_values(["side", "id"], ascending=[False, True]),
-            counts=challenge_counts(challenge, settings.corrections),
-            scores=challenge.scores,
-        )
-    evaluation = evaluate(pair, settings)
-    return replace(result, objects=evaluation.objects, counts=evaluation.counts)
+        return with_figures(result, evaluate_challenge(pair, settings), settings)
+    return with_figures(result, evaluate(pair, settings), settings)
+
+
+def with_figures(
+    result: RegionResult,
+    evaluation: Evaluation | ChallengeEvaluation,
+    settings: EvaluationSettings,
+    *,
+    with_objects: bool = True,
+) -> RegionResult:
+    """Put what came of a label pair into a result that has names and findings only.
+
+    Parameters
+    ----------
+    result
+        Not changed.
+    evaluation
+        Of that team and region, under ``settings``.
+    settings
+        The corrections among them decide how a challenge evaluation is summed.
+    with_objects
+        Whether the rows of the objects are wanted; they take longer than the sums.
+    """
+    if isinstance(evaluation, Evaluation):
+        objects = evaluation.objects if with_objects else None
+        return replace(result, objects=objects, counts=evaluation.counts)
+    return replace(
+        result,
+        objects=_challenge_objects(evaluation) if with_objects else None,
+        counts=challenge_counts(evaluation.scores, settings.corrections),
+        scores=evaluation.scores,
+    )
+
+
+def _challenge_objects(challenge: ChallengeEvaluation) -> pd.DataFrame:
+    frames = [evaluation.objects for evaluation in challenge.evaluations.values()]
+    objects = pd.concat(frames, ignore_index=True)
+    return objects.sort_values(["side", "id"], ascending=[False, True], ignore_index=True)
 
 
 def evaluate_cohort_summary(
@@ -324,7 +398,7 @@ def evaluate_cohort_summary(
     for region in cohort.regions:
         try:
             reference = load_reference(cohort, region, quick)
-        except PanopticError as error:
+        except (PanopticError, OSError) as error:
             finding = unreadable(error, region=region.name)
             for team in teams:
                 yield RegionSummary(region.name, team, None, None, (finding,))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 import pandas as pd
 
 from napari_panoptic.errors import Finding, FindingKind
 from napari_panoptic.evaluation.aggregate import TeamSummary, summarise_team, summed
+from napari_panoptic.evaluation.bootstrap import RESAMPLES, SEED
 from napari_panoptic.evaluation.challenge import team_score, uncounted
 from napari_panoptic.evaluation.metrics import (
     METRIC_NAMES,
@@ -29,14 +25,20 @@ from napari_panoptic.evaluation.metrics import (
 )
 from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
 from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
-from napari_panoptic.evaluation.statistics import TeamComparison, compare_teams
+from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.pipeline import RegionResult
 from napari_panoptic.regions import Cohort
+from napari_panoptic.report.team_statistics import (
+    TeamStatistics,
+    bootstrap_record,
+    statistics_record,
+    team_statistics,
+)
+from napari_panoptic.report.writing import write_record, write_table
 
+_PLACE_COLUMNS = ("team", "patient", "region")
 _REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 _LOWER_IS_BETTER = ("mean_hausdorff_px",)
-_WHOLE_FILE_BYTES = 64 * 2**20
-_END_BYTES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +100,46 @@ class CohortEvaluation:
         ]
 
 
-def write_tables(evaluation: CohortEvaluation, folder: Path) -> list[Path]:
+class ObjectsFile:
+    """The table ``objects.csv``, written result by result: it may be larger than the memory.
+
+    Until all of it is there it has another name; as a context manager it is
+    removed where that never comes to be.
+
+    Parameters
+    ----------
+    folder
+        Where to write it; must exist.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "objects.csv"
+        self._temporary = folder / ".objects.csv.part"
+        # Closed by finish, or by leaving the context.
+        self._file = self._temporary.open("w", encoding="utf-8", newline="")
+        self._file.write(",".join([*_PLACE_COLUMNS, *OBJECT_COLUMNS]) + "\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._temporary.unlink(missing_ok=True)
+
+    def add(self, result: RegionResult) -> None:
+        """Write the objects of a team in a region, if it has any."""
+        if (frame := _placed_objects(result)) is not None:
+            frame.to_csv(self._file, index=False, header=False, lineterminator="\n")
+
+    def finish(self) -> Path:
+        """Put the table in place of an older one, and give its path."""
+        self._file.close()
+        return self._temporary.replace(self._path)
+
+
+def write_tables(
+    evaluation: CohortEvaluation, folder: Path, objects: ObjectsFile | None = None
+) -> list[Path]:
     """Write all tables into a folder, which is made where it is not there.
 
     Parameters
@@ -107,6 +148,9 @@ def write_tables(evaluation: CohortEvaluation, folder: Path) -> list[Path]:
         What to write.
     folder
         Where to; files of the same names are replaced, each at once and whole.
+    objects
+        The table of the objects in the same folder, where it is written
+        already; the results then need not have them any more.
 
     Returns
     -------
@@ -114,8 +158,12 @@ def write_tables(evaluation: CohortEvaluation, folder: Path) -> list[Path]:
         The files written.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    if objects is None:
+        with ObjectsFile(folder) as objects:
+            for result in evaluation.results:
+                objects.add(result)
+            return write_tables(evaluation, folder, objects)
     tables = {
-        "objects.csv": objects_table(evaluation),
         "regions.csv": regions_table(evaluation),
         "patients.csv": patients_table(evaluation),
         "patients_by_class.csv": patients_by_class_table(evaluation),
@@ -124,25 +172,27 @@ def write_tables(evaluation: CohortEvaluation, folder: Path) -> list[Path]:
     }
     written = []
     for name, table in tables.items():
-        written.append(_replace(folder / name, table.to_csv(index=False, lineterminator="\n")))
-    record = json.dumps(_plain(record_of(evaluation)), indent=1, ensure_ascii=False)
-    written.append(_replace(folder / "evaluation.json", record + "\n"))
-    return written
+        written.append(write_table(folder / name, table))
+    written.append(write_record(folder / "evaluation.json", record_of(evaluation)))
+    return [objects.finish(), *written]
 
 
 def objects_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     """Give one row per object of every team and region."""
-    place = ["team", "patient", "region"]
-    frames = []
-    for result in evaluation.evaluated:
-        if result.objects is None or result.objects.empty:
-            continue
-        frame = result.objects.copy()
-        for position, name in enumerate(place):
-            frame.insert(position, name, getattr(result, name))
-        frames.append(frame)
-    columns = [*place, *OBJECT_COLUMNS]
+    placed = [_placed_objects(result) for result in evaluation.evaluated]
+    frames = [frame for frame in placed if frame is not None]
+    columns = [*_PLACE_COLUMNS, *OBJECT_COLUMNS]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def _placed_objects(result: RegionResult) -> pd.DataFrame | None:
+    """Give the objects of a result, each with the names of where it is."""
+    if result.objects is None or result.objects.empty:
+        return None
+    frame = result.objects.copy()
+    for position, name in enumerate(_PLACE_COLUMNS):
+        frame.insert(position, name, getattr(result, name))
+    return frame
 
 
 def regions_table(evaluation: CohortEvaluation) -> pd.DataFrame:
@@ -248,9 +298,12 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
             team: {name: vars(spread) for name, spread in summary.averaged.items()}
             for team, summary in evaluation.summaries.items()
         },
-        "statistics": _statistics(evaluation),
+        "bootstrap": bootstrap_record(RESAMPLES, SEED),
+        "statistics": {
+            name: statistics_record(found) for name, found in statistics_of(evaluation).items()
+        },
         "warnings": warnings,
-        "versions": _versions(),
+        "versions": versions(),
         "inputs": input_fingerprints(evaluation.cohort, evaluation.team_names),
     }
     if evaluation.settings.scoring is Scoring.CHALLENGE:
@@ -271,33 +324,19 @@ def input_fingerprints(cohort: Cohort, team_names: Sequence[str]) -> dict[str, s
     for (team, _), forms in cohort.predictions.items():
         if team in team_names:
             paths.update(path for files in forms.values() for path in files.all_paths)
-    return {_relative(path, cohort.root): _fingerprint(path) for path in sorted(paths)}
+    return file_fingerprints(paths, cohort.root)
 
 
-def _fingerprint(path: Path) -> str:
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            if size <= _WHOLE_FILE_BYTES:
-                return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-            digest = hashlib.sha256(str(size).encode())
-            digest.update(file.read(_END_BYTES))
-            file.seek(-_END_BYTES, os.SEEK_END)
-            digest.update(file.read())
-            return f"sha256-of-size-and-ends:{digest.hexdigest()}"
-    except OSError as error:
-        return f"unreadable: {error.strerror}"
+def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:
+    """Compare the competing teams by every metric over the same patients; empty for fewer than two.
 
-
-def _relative(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
-
-
-def _statistics(evaluation: CohortEvaluation) -> dict[str, Any]:
-    """Compare the competing teams by every metric over the same patients."""
+    A patient in whom a team was not evaluated has no figure of that team.
+    """
     competing = {team.name for team in evaluation.cohort.competing_teams}
     teams = [team for team in evaluation.team_names if team in competing]
-    compared: dict[str, Any] = {}
+    if len(teams) < 2:
+        return {}
+    compared = {}
     for name in METRIC_NAMES:
         figures = {
             team: [
@@ -308,29 +347,10 @@ def _statistics(evaluation: CohortEvaluation) -> dict[str, Any]:
             ]
             for team in teams
         }
-        if len(teams) > 1:
-            better_high = name not in _LOWER_IS_BETTER
-            compared[name] = _comparison_record(
-                compare_teams(figures, higher_is_better=better_high)
-            )
+        compared[name] = team_statistics(
+            figures, evaluation.cohort.patients, higher_is_better=name not in _LOWER_IS_BETTER
+        )
     return compared
-
-
-def _comparison_record(comparison: TeamComparison) -> dict[str, Any]:
-    teams = comparison.teams
-    record: dict[str, Any] = {
-        "patients": comparison.n_patients,
-        "friedman_p": comparison.friedman_p,
-        "mean_ranks": dict(zip(teams, comparison.mean_ranks.tolist(), strict=True)),
-        "ranks": dict(zip(teams, comparison.ranks, strict=True)),
-        "nemenyi_p": None,
-    }
-    if comparison.nemenyi_p is not None:
-        record["nemenyi_p"] = {
-            team: dict(zip(teams, row, strict=True))
-            for team, row in zip(teams, comparison.nemenyi_p.tolist(), strict=True)
-        }
-    return record
 
 
 def _absent_classes(evaluation: CohortEvaluation) -> dict[str, dict[str, int]]:
@@ -346,32 +366,9 @@ def _absent_classes(evaluation: CohortEvaluation) -> dict[str, dict[str, int]]:
     return record
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Give the versions of Python and of the packages that figures depend on."""
     packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "numba", "pandas")
     readers = ("tifffile", "openslide-python", "openslide-bin")
     found = {name: version(name) for name in (*packages, *readers)}
     return {"python": platform.python_version(), **found}
-
-
-def _plain(value: Any) -> Any:
-    """Make JSON's own values of everything: undefined numbers become null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def _replace(path: Path, text: str) -> Path:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path

@@ -13,13 +13,14 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.errors import Finding, FindingKind
-from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.settings import PROTOCOLS, EvaluationSettings
+from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.pipeline import RegionResult, evaluate_cohort
 from napari_panoptic.regions import Cohort
-from napari_panoptic.report import tables
 from napari_panoptic.report.tables import (
     CohortEvaluation,
+    ObjectsFile,
     input_fingerprints,
     objects_table,
     patients_by_class_table,
@@ -138,6 +139,38 @@ def test_findings_are_listed_once_by_kind(evaluation: CohortEvaluation) -> None:
     assert len([w for w in warnings["degenerate"] if w["region"] == FIRST.name]) == 1
 
 
+@pytest.mark.parametrize("protocol", ["disentangled", "monusac-2020-as-run"])
+def test_objects_written_one_by_one_make_the_same_tables(
+    cohort: Cohort, tmp_path: Path, protocol: str
+) -> None:
+    settings = PROTOCOLS[protocol]
+    results = [r for region in evaluate_cohort(cohort, settings) for r in region]
+    whole = CohortEvaluation(cohort, settings, protocol, results)
+    write_tables(whole, tmp_path / "whole")
+    table = objects_table(whole).to_csv(index=False, lineterminator="\n")
+    assert (tmp_path / "whole" / "objects.csv").read_bytes() == table.encode()
+    (tmp_path / "streamed").mkdir()
+    with ObjectsFile(tmp_path / "streamed") as objects:
+        for result in results:
+            objects.add(result)
+        small = [result.without_objects() for result in results]
+        assert all(result.objects is None for result in small)
+        write_tables(replace(whole, results=small), tmp_path / "streamed", objects)
+    for path in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "streamed" / path.name).read_bytes() == path.read_bytes(), path.name
+    assert len(list((tmp_path / "streamed").iterdir())) == 7
+
+
+def test_an_unfinished_table_of_objects_leaves_the_older_one(
+    evaluation: CohortEvaluation, tmp_path: Path
+) -> None:
+    (tmp_path / "objects.csv").write_text("the old one", encoding="utf-8")
+    with ObjectsFile(tmp_path) as objects:
+        objects.add(evaluation.results[0])
+        assert (tmp_path / "objects.csv").read_bytes() == b"the old one"
+    assert [path.name for path in tmp_path.iterdir()] == ["objects.csv"]
+
+
 def test_fingerprints_are_those_of_the_files(cohort: Cohort) -> None:
     found = input_fingerprints(cohort, ["alpha"])
     assert not any("/beta/" in name or "RGB_mask" in name for name in found)
@@ -149,8 +182,8 @@ def test_fingerprints_are_those_of_the_files(cohort: Cohort) -> None:
 def test_fingerprints_of_large_and_of_missing_files(
     cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_WHOLE_FILE_BYTES", 1000)
-    monkeypatch.setattr(tables, "_END_BYTES", 100)
+    monkeypatch.setattr(fingerprints, "_WHOLE_FILE_BYTES", 1000)
+    monkeypatch.setattr(fingerprints, "_END_BYTES", 100)
     path = cohort.root / ANNOTATIONS / FIRST.patient / f"{FIRST.name}.svs"
     name = path.relative_to(cohort.root).as_posix()
     data = path.read_bytes()
@@ -167,12 +200,12 @@ def test_a_table_is_written_whole_or_not_at_all(
 ) -> None:
     (tmp_path / "objects.csv").write_text("the old one", encoding="utf-8")
 
-    def full(self: Path, text: str, **_: Any) -> int:
-        with self.open("w", encoding="utf-8") as file:
-            file.write(text[:10])
+    def full(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
         write_tables(evaluation, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["objects.csv"]
