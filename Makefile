@@ -14,7 +14,8 @@ environment:
 demo: environment
 	@sh scripts/demo.sh
 
-test: environment
+test:
+	@sh scripts/setup.sh test
 	@sh scripts/test.sh
 
 bench:

@@ -1,8 +1,9 @@
-"""The command ``napari-panoptic``: view, evaluate, sample, demo."""
+"""The command ``napari-panoptic``: view, evaluate, report, dump, sample, demo."""
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import math
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from napari_panoptic.errors import (
     SettingsError,
     english_list,
 )
+from napari_panoptic.evaluation.bootstrap import SEED
 from napari_panoptic.evaluation.settings import (
     DEFAULT_PROTOCOL,
     PROTOCOLS,
@@ -33,13 +35,24 @@ from napari_panoptic.evaluation.settings import (
     Scoring,
     protocol,
 )
+from napari_panoptic.evaluation.statistics import MissingRule
+from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.io.metadata import METADATA_FILE, read_metadata
 from napari_panoptic.io.sample import write_sample_cohort
-from napari_panoptic.pipeline import RegionResult, evaluate_cohort
+from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
+from napari_panoptic.parts import PartStore
+from napari_panoptic.pipeline import RegionResult
 from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.report.tables import CohortEvaluation, write_tables
+from napari_panoptic.report.cohort_report import ReportRequest, cohort_report, n_passes
+from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
+from napari_panoptic.report.dump_text import dump_text
+from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_tables
+from napari_panoptic.report.writing import check_writable
 
 _SHOWN_FINDINGS = 20
+_STORE = ".parts"
 _IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE)
 
 
@@ -91,6 +104,26 @@ def _parser() -> argparse.ArgumentParser:
             "objects.csv, regions.csv, patients.csv, patients_by_class.csv, teams.csv, "
             "confusion.csv and evaluation.json. What cannot be read is listed, and the rest is "
             "evaluated. Exit status: 0 done, 1 nothing could be evaluated, 2 wrong arguments.",
+        )
+    )
+    _add_report(
+        commands.add_parser(
+            "report",
+            help="write everything about a whole cohort as one HTML file",
+            description="Evaluate a cohort under every version of the challenge's scoring, ways "
+            "to average, restorations, rules, radii, thresholds and shifts, and write all tables, "
+            "plots and pictures of the worst failures into one HTML file that needs nothing "
+            "beside it. Exit status: 0 done, 1 nothing could be evaluated or written, 2 wrong "
+            "arguments.",
+        )
+    )
+    _add_dump(
+        commands.add_parser(
+            "dump",
+            help="score the organisers' own output of PQ per mask",
+            description="Read the PQ per team, region and class that the organisers of MoNuSAC "
+            "2020 published as their notebook printed them, and show the leaderboard, the figures "
+            "by organ and class, and whether teams differ over patients.",
         )
     )
     sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
@@ -146,10 +179,10 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--protocol",
-        choices=list(PROTOCOLS),
+        metavar="NAME",
         default=DEFAULT_PROTOCOL,
-        help="named settings to start from; options given beside it override it "
-        "(default: %(default)s)",
+        help=f"named settings to start from: {english_list(list(PROTOCOLS))}; options given "
+        "beside it override it (default: %(default)s)",
     )
     parser.add_argument(
         "--correct",
@@ -182,7 +215,23 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=_positive,
         metavar="N",
-        help="regions evaluated at a time (default: one per processor)",
+        help="regions evaluated at a time (default: one per processor; on a cluster, two per "
+        "thread in work or waiting)",
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        default=AUTO,
+        help="run on the Dask cluster with its scheduler there, such as tcp://10.0.0.5:8786; or "
+        f"{THREADS} or {PROCESSES} of this machine (default: threads, and processes where the "
+        "rest takes long enough)",
+    )
+    parser.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="take over what an interrupted run has left in the output folder, as far as neither "
+        "files nor settings have changed (default: yes)",
     )
     parser.add_argument(
         "--no-distances",
@@ -190,6 +239,67 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="leave the Hausdorff distances out (faster)",
     )
     parser.set_defaults(run=_evaluate)
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    _add_cohort(parser)
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE.html", help="the file to write"
+    )
+    parser.add_argument(
+        "--teams",
+        metavar="A,B",
+        help="names of teams, separated by commas (default: all that compete)",
+    )
+    parser.add_argument(
+        "--protocol",
+        metavar="NAME",
+        default=DEFAULT_PROTOCOL,
+        help=f"by which settings: {english_list(list(PROTOCOLS))} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--metadata",
+        type=Path,
+        metavar="FILE",
+        help="a table with a column patient and others, such as organ, by which patients are "
+        f"grouped (default: {METADATA_FILE} in the cohort's folder, where it is there)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_positive,
+        metavar="N",
+        help="regions evaluated at a time (default: one per processor)",
+    )
+    parser.add_argument(
+        "--date",
+        action="store_true",
+        help="write today's date into the report; without it the same files give the same report",
+    )
+    parser.set_defaults(run=_report)
+
+
+def _report(options: argparse.Namespace) -> int:
+    settings = protocol(options.protocol)
+    check_writable(options.output)  # before the work, not after it
+    # matplotlib takes long to import: only the report needs it.
+    from napari_panoptic.report.html import write_report
+
+    cohort = open_cohort(options.cohort)
+    names = tuple(_team_names(cohort, options.teams))
+    beside = cohort.root / METADATA_FILE
+    table = options.metadata or (beside if beside.is_file() else None)
+    metadata = None if table is None else read_metadata(table, cohort.patients)
+    request = ReportRequest(cohort, settings, options.protocol, names, metadata=metadata)
+    # disable=None: a bar for people at a terminal, silence for log files.
+    with tqdm(total=n_passes() * len(cohort.regions), unit="region", disable=None) as bar:
+        found = cohort_report(request, jobs=options.jobs, on_region=bar.update)
+    if found is None:
+        return 1
+    date = datetime.date.today().isoformat() if options.date else ""
+    _report_findings(found.findings, "the report")
+    write_report(found, options.output, date=date)
+    print(f"report written to {options.output}")
+    return 0
 
 
 def _choice(
@@ -210,6 +320,63 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, found {number}")
     return number
+
+
+def _add_dump(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="the organisers' output")
+    parser.add_argument(
+        "--metadata",
+        type=Path,
+        metavar="CSV",
+        help="a table with the columns patient and organ "
+        "(default: the organs of the MoNuSAC 2020 test set)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="write leaderboard.csv, by_organ.csv, patients.csv, pairs.csv and statistics.json "
+        "there",
+    )
+    parser.add_argument(
+        "--missing",
+        choices=[rule.value for rule in MissingRule],
+        default=MissingRule.COMPLETE_CASES.value,
+        help="what becomes of a figure that a team does not have: its patient is left out, or it "
+        "counts as 0 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=_seed,
+        default=SEED,
+        metavar="N",
+        help="of the random numbers behind the intervals (default: %(default)s)",
+    )
+    parser.set_defaults(run=_dump)
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0, found '{text}'")
+    return int(text)
+
+
+def _dump(options: argparse.Namespace) -> int:
+    dump = read_dump(options.file)
+    organs = MONUSAC_2020_TEST_ORGANS
+    if options.metadata is not None:
+        organs = read_organs(options.metadata, dump)
+    evaluation = DumpEvaluation(dump, organs, MissingRule(options.missing), seed=options.seed)
+    if options.output is not None:
+        _make_folder(options.output)
+        try:
+            write_dump_tables(evaluation, options.output)
+        except OSError as error:
+            raise _not_writable(options.output, error) from error
+    print(dump_text(evaluation))
+    if options.output is not None:
+        print(f"tables written to {options.output}")
+    return 0
 
 
 def settings_from(options: argparse.Namespace) -> EvaluationSettings:
@@ -247,28 +414,83 @@ def _evaluate(options: argparse.Namespace) -> int:
     source = None if options.source is None else Source(options.source)
     is_new = not options.output.exists()
     _make_folder(options.output)  # before the work, not after it
-    results: list[RegionResult] = []
-    regions = evaluate_cohort(cohort, settings, team_names=names, source=source, jobs=options.jobs)
-    # disable=None: a bar for people at a terminal, silence for log files.
-    for region in tqdm(regions, total=len(cohort.regions), unit="region", disable=None):
-        results.extend(region)
-    evaluation = CohortEvaluation(cohort, settings, options.protocol, results)
-    _report_findings(evaluation.findings)
+    work = Experiment(tuple(names), (Condition(options.protocol, settings, source),))
+    store = PartStore(options.output / _STORE)
+    if not options.resume:
+        store.remove()
+    try:
+        with ObjectsFile(options.output) as objects:
+            results = _results(cohort, work, store, objects, options)
+            evaluation = CohortEvaluation(cohort, settings, options.protocol, results)
+            _report_findings(evaluation.findings)
+            if evaluation.evaluated:
+                write_tables(evaluation, options.output, objects)
+    except OSError as error:
+        raise _not_writable(options.output, error) from error
+    except KeyboardInterrupt:
+        print("napari-panoptic: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    finally:
+        if is_new:
+            _remove_if_empty(options.output)
+    store.remove()
     if not evaluation.evaluated:
         if is_new:
-            options.output.rmdir()
+            _remove_if_empty(options.output)
         print(
             f"napari-panoptic: nothing could be evaluated in {cohort.root}: "
             f"{_why_nothing(cohort, names)}",
             file=sys.stderr,
         )
         return 1
-    try:
-        write_tables(evaluation, options.output)
-    except OSError as error:
-        raise _not_writable(options.output, error) from error
     _print_scores(evaluation, options.output)
     return 0
+
+
+def _results(
+    cohort: Cohort,
+    work: Experiment,
+    store: PartStore,
+    objects: ObjectsFile,
+    options: argparse.Namespace,
+) -> list[RegionResult]:
+    """Evaluate all regions; objects go to their file at once, only sums are kept."""
+    results: list[RegionResult] = []
+    taken_over: list[str] = []
+
+    # disable=None: a bar for people at a terminal, silence for log files.
+    with tqdm(total=len(cohort.regions), unit="region", disable=None) as bar:
+
+        def on_result(done: RegionDone) -> None:
+            bar.update()
+            if done.is_taken_over:
+                taken_over.append(done.region)
+            if done.remark:
+                bar.write(f"napari-panoptic: {done.remark}", file=sys.stderr)
+
+        for (found,) in run_regions(
+            cohort,
+            work,
+            jobs=options.jobs,
+            scheduler=options.scheduler,
+            store=store.folder,
+            on_result=on_result,
+        ):
+            for result in found:
+                objects.add(result)
+                results.append(result.without_objects())
+    if taken_over:
+        print(
+            f"napari-panoptic: {len(taken_over)} of {len(cohort.regions)} regions were done by an "
+            f"interrupted run and have not changed since",
+            file=sys.stderr,
+        )
+    return results
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _make_folder(folder: Path) -> None:
@@ -308,7 +530,7 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     return "no region has both a readable annotation and a readable prediction"
 
 
-def _report_findings(findings: Sequence[Finding]) -> None:
+def _report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.json") -> None:
     """Tell what stood in the way in full, and of all else how often it was met."""
     in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
     for finding in in_the_way[:_SHOWN_FINDINGS]:
@@ -325,7 +547,7 @@ def _report_findings(findings: Sequence[Finding]) -> None:
             file=sys.stderr,
         )
     if findings:
-        print("napari-panoptic: all of them are listed in evaluation.json", file=sys.stderr)
+        print(f"napari-panoptic: all of them are listed in {listed_in}", file=sys.stderr)
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:

@@ -22,6 +22,7 @@ from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.viewer.comparison import ViewMode
+from napari_panoptic.viewer.ranking_part import RankingPart
 from napari_panoptic.viewer.teams_part import TeamsPart
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
@@ -29,7 +30,7 @@ from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WINDOW_PX = (1600, 1000)
 PICTURE_PX = (1200, 750)
-QUALITY = 70
+QUALITY = 60
 PATIENCE_S = 60.0
 
 
@@ -67,6 +68,8 @@ def take(desk: Desk, viewer: napari.Viewer) -> None:
         elif isinstance(part, EditsPart) and desk.session is not None:
             y, x = np.mgrid[120:190, 60:190]  # rubs some nuclei out
             desk.session.edit(Side.PREDICTION, y.ravel(), x.ravel(), 0)
+        elif isinstance(part, RankingPart):
+            part.evaluate()
         settle(desk, at_least_s=2.0)
         save(viewer, f"desk-{part.title.lower()}")
         if isinstance(part, TeamsPart):

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Make an environment. Does nothing where all is there already.
 #
-#   setup.sh         for `make demo` and `make test`: .venv with the package and its
-#                    test tools, and the system libraries that Qt and OpenGL need
+#   setup.sh         for `make demo`: .venv with the package and its test tools, and the
+#                    system libraries that Qt and OpenGL need
+#   setup.sh test    for `make test`: the same, and a browser to open reports in
 #   setup.sh bench   for `make bench`: .venv-bench with the package and its peers
 #
 # PYTHON=/path/to/python chooses the interpreter (3.11 or newer).
@@ -10,10 +11,11 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # venv: where it goes. made_from: the files that say what belongs in it.
-case ${1:-work} in
-    work) venv=.venv made_from=pyproject.toml ;;
+purpose=${1:-work}
+case $purpose in
+    work | test) venv=.venv made_from=pyproject.toml ;;
     bench) venv=.venv-bench made_from="pyproject.toml benchmarks/requirements.txt" ;;
-    *) echo "unknown environment '$1': give none, or bench" >&2; exit 2 ;;
+    *) echo "unknown environment '$1': give none, test or bench" >&2; exit 2 ;;
 esac
 # The environment remembers what it was made from. Scripts in it hold its
 # absolute path, so that one that was moved or copied is of no use.
@@ -151,12 +153,19 @@ missing_virtual_display() {
     fi
 }
 
+# Prints the Debian package of the browser in which tests open the report. Where it
+# cannot be had they are skipped: Ubuntu has it as a snap only, which containers lack.
+missing_browser() {
+    [ "$purpose" = test ] && grep -qs '^ID=debian' /etc/os-release && may_be_root || return 0
+    command -v chromium >/dev/null 2>&1 || say chromium
+}
+
 # All at once, so that whoever has to ask an administrator asks once.
 install_system_packages() {
     [ "$(uname -s)" = Linux ] || return 0
     missing=$(missing_venv)
     if [ "$venv" = .venv ]; then
-        missing="$missing $(missing_libraries) $(missing_virtual_display)"
+        missing="$missing $(missing_libraries) $(missing_virtual_display) $(missing_browser)"
     fi
     # Split into words on purpose: package names have no spaces.
     # shellcheck disable=SC2086

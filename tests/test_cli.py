@@ -254,7 +254,7 @@ def test_no_command_shows_what_there_is(run: Run) -> None:
 OPTIONS = {
     "evaluate": (
         "COHORT --output --teams --restoration --radius --source --matching --iou-threshold "
-        "--ambiguous --outlines --protocol --correct --jobs --no-distances"
+        "--ambiguous --outlines --protocol --correct --jobs --scheduler --resume --no-distances"
     ),
     "view": "COHORT --region --screenshot",
     "sample": "FOLDER",
@@ -267,7 +267,7 @@ def test_help_explains_every_option(run: Run, command: str) -> None:
     outcome = run(command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
     for option in OPTIONS[command].split():
-        line = rf"^  {option}( [A-Z{{][^ ]*)?(  +|\n {{20,}})[a-z]"
+        line = rf"^  {option}( [A-Z{{][^ ]*|, --no-[a-z]+)?(  +|\n {{20,}})[a-z]"
         assert re.search(line, outcome.out, re.MULTILINE), f"{option} is not explained"
 
 

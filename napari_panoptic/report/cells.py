@@ -1,0 +1,77 @@
+"""Cells and words that all parts of the report share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from napari_panoptic.palette import team_styles
+from napari_panoptic.report.cohort_report import CohortReport
+from napari_panoptic.report.markup import (
+    SHORT_NAME,
+    Cell,
+    Child,
+    Html,
+    element,
+    fragment,
+    named,
+)
+from napari_panoptic.report.text import (
+    UNDEFINED,
+    ratio,
+)
+
+
+def all_teams(report: CohortReport) -> list[str]:
+    """List all teams of the cohort, in its order: that decides their colours."""
+    return [team.name for team in report.cohort.teams]
+
+
+def team_html(report: CohortReport, name: str) -> Html:
+    """Write a team's name beside its colour."""
+    colour = team_styles(all_teams(report))[name].colour
+    dot = element("span", class_="dot", style=f"background:{colour}", aria_hidden="true")
+    kind = "team short" if len(name) <= SHORT_NAME else "team"
+    return element("span", dot, named(name), class_=kind)
+
+
+def team_cell(report: CohortReport, name: str) -> Cell:
+    """Give a cell with a team's name beside its colour."""
+    return Cell(team_html(report, name))
+
+
+def number(value: float, write: Callable[[float], str] = ratio) -> Cell:
+    """Give a cell with a number, NaN for undefined."""
+    return Cell(write(float(value)), float(value))
+
+
+def one_place(value: float) -> str:
+    """Write a number with one decimal; an en dash where undefined."""
+    return ratio(value, 1)
+
+
+def writer(figure: str) -> Callable[[float], str]:
+    """Give how a figure is written: distances are no ratios."""
+    return one_place if figure.endswith("_px") else ratio
+
+
+def ranked(score: float, rank: int) -> Cell:
+    """Write a figure and its rank; the best stands out."""
+    if math.isnan(score):
+        return Cell(UNDEFINED, float("nan"))
+    kind = "best" if rank == 1 else None
+    place = element("span", f" ({rank})", class_="rank")
+    return Cell(fragment(element("span", ratio(score), class_=kind), place), score)
+
+
+def note(*text: Child) -> Html:
+    """Make a paragraph of lesser weight."""
+    return element("p", *text, class_="note")
+
+
+def team_list(report: CohortReport, teams: Iterable[str]) -> Html:
+    """List teams, each beside its colour."""
+    parts: list[Child] = []
+    for team in teams:
+        parts += [", " if parts else "", team_html(report, team)]
+    return fragment(*parts)

@@ -1,0 +1,252 @@
+"""Pictures of the worst failures of each team, by cause."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from PIL import Image
+
+from napari_panoptic.crops import ROOM, CropSource, bounded_field_px, cut
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.evaluate import evaluate
+from napari_panoptic.evaluation.labels import LabelPair
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.vocabulary import CAUSES, Cause, Side, Status
+from napari_panoptic.io.slides import SlideImage, read_image
+from napari_panoptic.pipeline import (
+    ReferenceMasks,
+    RegionResult,
+    load_prediction,
+    load_reference,
+)
+from napari_panoptic.regions import Cohort, Region, Source
+
+PER_CAUSE = 3
+SIZE_PX = 220
+_QUALITY = 82
+_FAILED = {Side.REFERENCE: str(Status.FN), Side.PREDICTION: str(Status.FP)}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failed object.
+
+    Parameters
+    ----------
+    team, patient, region
+        Where.
+    side, id
+        Which object.
+    class_name, partner_class
+        Its class, and that of its partner; the latter is empty without one.
+    status, cause
+        What became of it, and why; a misclassified object has no cause.
+    iou
+        With the partner, or its best with any object.
+    area_px
+        Its area.
+    """
+
+    team: str
+    patient: str
+    region: str
+    side: Side
+    id: int
+    class_name: str
+    partner_class: str
+    status: Status
+    cause: Cause
+    iou: float
+    area_px: int
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A failure and its surroundings.
+
+    Parameters
+    ----------
+    failure
+        Of what.
+    jpeg
+        The file, `SIZE_PX` wide and high.
+    field_px
+        Width of what is shown, in pixels of the region.
+    mpp
+        Micrometres per pixel, or None.
+    """
+
+    failure: Failure
+    jpeg: bytes
+    field_px: int
+    mpp: float | None
+
+
+def worst_failures(
+    results: Sequence[RegionResult], *, per_cause: int = PER_CAUSE
+) -> tuple[Failure, ...]:
+    """Choose the largest failures of each team and cause, misclassified nuclei among them.
+
+    Large ones, because they cost as much as small ones and are harder to
+    excuse. Equal ones come in the order of regions and ids.
+
+    Parameters
+    ----------
+    results
+        Every team in every region, with its objects.
+    per_cause
+        How many of each at most.
+
+    Returns
+    -------
+    tuple of Failure
+        By team, side and cause; the largest first.
+    """
+    chosen: list[Failure] = []
+    for team in dict.fromkeys(result.team for result in results):
+        frames = [
+            _failed(result.objects).assign(patient=result.patient, region=result.region)
+            for result in results
+            if result.team == team and result.objects is not None
+        ]
+        table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        for side, cause in _kinds():
+            if table.empty:
+                continue
+            of_kind = table[(table["side"] == str(side)) & (table["cause"] == str(cause))]
+            worst = of_kind.sort_values("area_px", ascending=False, kind="stable")
+            chosen += [_failure(team, row) for row in worst.head(per_cause).to_dict("records")]
+    return tuple(chosen)
+
+
+def _kinds() -> Iterator[tuple[Side, Cause]]:
+    for side in Side:
+        for cause in CAUSES:
+            if cause is not Cause.NONE:
+                yield side, cause
+    yield Side.REFERENCE, Cause.NONE  # misclassified: once per pair
+
+
+def _failed(objects: pd.DataFrame) -> pd.DataFrame:
+    status, side = objects["status"], objects["side"]
+    is_failed = (status == str(Status.MISCLASSIFIED)) & (side == str(Side.REFERENCE))
+    for which, word in _FAILED.items():
+        is_failed |= (status == word) & (side == str(which))
+    return objects[is_failed]
+
+
+def _failure(team: str, row: Mapping[Any, Any]) -> Failure:
+    partner = row["partner_class"]
+    return Failure(
+        team=team,
+        patient=str(row["patient"]),
+        region=str(row["region"]),
+        side=Side(row["side"]),
+        id=int(row["id"]),
+        class_name=str(row["class"]),
+        partner_class=partner if isinstance(partner, str) else "",
+        status=Status(row["status"]),
+        cause=Cause(row["cause"]),
+        iou=float(row["iou"]),
+        area_px=int(row["area_px"]),
+    )
+
+
+def pictures(
+    cohort: Cohort,
+    failures: Sequence[Failure],
+    settings: EvaluationSettings,
+    source: Source | None,
+    *,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> Iterator[Picture]:
+    """Draw failures; those whose files cannot be read any more are left out.
+
+    Parameters
+    ----------
+    cohort, settings, source
+        What they were found in, and how.
+    failures
+        What to draw.
+    is_wanted
+        Asked before each region; where it says no, nothing more comes.
+
+    Yields
+    ------
+    Picture
+        Region by region, in the order of the cohort.
+    """
+    quick = settings.replaced(distances=False)
+    for region in cohort.regions:
+        own = [failure for failure in failures if failure.region == region.name]
+        if not own:
+            continue
+        if not is_wanted():
+            return
+        try:
+            reference = load_reference(cohort, region, quick)
+        except (PanopticError, OSError):
+            continue
+        image = _image(region)
+        try:
+            for team in dict.fromkeys(failure.team for failure in own):
+                crops = _source_of(cohort, region, reference, team, image, quick, source)
+                if crops is not None:
+                    of_team = [failure for failure in own if failure.team == team]
+                    yield from _drawn(crops, of_team, reference.mpp)
+        finally:
+            if image is not None:
+                image.close()
+
+
+def _image(region: Region) -> SlideImage | None:
+    try:
+        return None if region.image is None else read_image(region.image)
+    except (PanopticError, OSError):
+        return None  # the outlines on grey still tell something
+
+
+def _source_of(
+    cohort: Cohort,
+    region: Region,
+    reference: ReferenceMasks,
+    team: str,
+    image: SlideImage | None,
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> CropSource | None:
+    masks, _ = load_prediction(cohort, region, team, reference.shape, settings, source)
+    if masks is None or reference.masks is None:
+        return None
+    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
+    outcomes = evaluate(pair, settings).outcomes
+    return CropSource(image, pair.reference, pair.prediction, outcomes)
+
+
+def _drawn(source: CropSource, failures: Sequence[Failure], mpp: float | None) -> Iterator[Picture]:
+    usual = source.usual_field_px()
+    for failure in failures:
+        side = source.outcomes.side(failure.side)
+        row = side.row_of(failure.id)
+        if row is None:
+            continue
+        y0, x0, y1, x1 = (int(value) for value in side.bbox[row])
+        # As wide as usual, so that sizes compare, and wider for what would not fit.
+        field = max(usual, bounded_field_px(ROOM * max(y1 - y0, x1 - x0)))
+        crop = cut(source, failure.side, row, field_px=field, size_px=SIZE_PX)
+        yield Picture(failure, _jpeg(crop.tissue, crop.outlines), field, mpp)
+
+
+def _jpeg(tissue: NDArray[np.uint8], outlines: NDArray[np.uint8]) -> bytes:
+    picture = Image.fromarray(tissue).resize((SIZE_PX, SIZE_PX), Image.Resampling.BILINEAR)
+    drawn = Image.alpha_composite(picture.convert("RGBA"), Image.fromarray(outlines))
+    target = io.BytesIO()
+    # No subsampling of colours: outlines are thin.
+    drawn.convert("RGB").save(target, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)
+    return target.getvalue()

@@ -1,0 +1,502 @@
+"""Parts of the report: what decides a ranking, and how sure it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pandas as pd
+
+from napari_panoptic.errors import english_list
+from napari_panoptic.evaluation.aggregation import UNDEFINED_RULES, ClassMean, Unit
+from napari_panoptic.evaluation.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.evaluation.pairs import PairComparison
+from napari_panoptic.evaluation.settings import Correction, Scoring, protocol
+from napari_panoptic.evaluation.statistics import PairedFigures
+from napari_panoptic.experiment import SHIFTS
+from napari_panoptic.report import plots
+from napari_panoptic.report.cells import (
+    all_teams,
+    note,
+    number,
+    ranked,
+    team_cell,
+    team_html,
+    writer,
+)
+from napari_panoptic.report.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
+from napari_panoptic.report.markup import (
+    Cell,
+    Child,
+    Html,
+    Table,
+    bullets,
+    element,
+    folded,
+    fragment,
+    named,
+    paragraph,
+    plot_figure,
+    table,
+)
+from napari_panoptic.report.plots import FIGURE_NAMES
+from napari_panoptic.report.team_statistics import TeamStatistics
+from napari_panoptic.report.text import (
+    count,
+    interval,
+    p_value,
+    ratio,
+    signed,
+)
+
+_UNIT_WORDS: Mapping[Unit, str] = {
+    Unit.REGION: "every region by itself",
+    Unit.PATIENT: "regions of a patient together",
+    Unit.GROUP: "regions of a group together",
+    Unit.POOLED: "everything together",
+}
+_MEAN_WORDS: Mapping[ClassMean, str] = {
+    ClassMean.PRESENT: "classes present",
+    ClassMean.ALL: "all classes",
+    ClassMean.WEIGHTED: "by number of nuclei",
+}
+
+
+def protocols_section(report: CohortReport) -> list[Child]:
+    """Show scores and ranks under every version of the challenge's scoring."""
+    found = report.protocols
+    rows, records = [], []
+    for k, name in enumerate(found.protocols):
+        units = sorted(set(found.n_units[:, k].tolist()))
+        settings = protocol(name)
+        is_by_patient = (
+            settings.scoring is Scoring.DISENTANGLED
+            or Correction.PER_PATIENT in settings.corrections
+        )
+        per = "patients" if is_by_patient else "regions"
+        span = count(units[0]) if len(units) == 1 else f"{units[0]} to {units[-1]}"
+        rows.append(
+            [
+                Cell(name),
+                *(
+                    ranked(float(found.scores[row, k]), int(found.ranks[row, k]))
+                    for row in range(len(found.teams))
+                ),
+                Cell(f"{span} {per}"),
+            ]
+        )
+        records += [
+            {
+                "protocol": name,
+                "team": team,
+                "score": found.scores[row, k],
+                "rank": int(found.ranks[row, k]) or None,
+                "units": int(found.n_units[row, k]),
+            }
+            for row, team in enumerate(found.teams)
+        ]
+    header: list[Child] = [
+        "protocol",
+        *(team_html(report, team) for team in found.teams),
+        "mean over",
+    ]
+    caption = (
+        "Score (rank) as the challenge computed it, with each of its errors corrected alone, "
+        "together, and by the disentangled evaluation; settings other than those of the protocols "
+        "are not applied here."
+    )
+    return [
+        table(Table("protocols", caption, header, rows, pd.DataFrame(records))),
+        plot_figure(
+            plots.rank_lines(found, all_teams(report)),
+            "protocol-ranks",
+            "Rank of each team under every protocol; equal ranks are drawn beside each other.",
+        ),
+    ]
+
+
+def aggregation_section(report: CohortReport) -> list[Child]:
+    """Show what the way to average does to the ranking."""
+    found = report.aggregation
+    rows, records = [], []
+    for unit, mean in found.ways:
+        cells = [Cell(f"{_UNIT_WORDS[unit]}, {_MEAN_WORDS[mean]}")]
+        for team in found.teams:
+            own = found.aggregates[team, unit, mean]
+            cells.append(ranked(own.spread.mean, found.ranks[team, unit, mean]))
+            records.append(
+                {
+                    "unit": str(unit),
+                    "class_mean": str(mean),
+                    "team": team,
+                    "pq": own.spread.mean,
+                    "sd": own.spread.sd,
+                    "rank": found.ranks[team, unit, mean] or None,
+                    "units": own.n_units,
+                    "defined": own.spread.n,
+                    "undefined": own.undefined_rule,
+                }
+            )
+        counts = [found.aggregates[team, unit, mean].spread.n for team in found.teams]
+        span = {count(n) for n in counts}
+        cells.append(Cell(english_list(sorted(span))))
+        rows.append(cells)
+    header: list[Child] = [
+        "summed over, and mean of classes",
+        *(team_html(report, team) for team in found.teams),
+        "units",
+    ]
+    caption = "PQ (rank) of the same counts, averaged in every way."
+    orders = {tuple(found.ranks[team, *way] for team in found.teams) for way in found.ways}
+    said = (
+        "All ways rank the teams alike."
+        if len(orders) == 1
+        else f"They give {len(orders)} different rankings."
+    )
+    parts: list[Child] = [
+        note(said if len(found.teams) > 1 else "There is one team: nothing to rank."),
+        table(Table("aggregation", caption, header, rows, pd.DataFrame(records))),
+        bullets([f"{_MEAN_WORDS[mean]}: {rule}" for mean, rule in UNDEFINED_RULES.items()]),
+    ]
+    if any(unit is Unit.GROUP for unit, _ in found.ways):
+        parts.append(_groups(report))
+    return parts
+
+
+def _groups(report: CohortReport) -> Html:
+    found = report.aggregation
+    by_team = {t: found.aggregates[t, Unit.GROUP, ClassMean.PRESENT].values for t in found.teams}
+    groups = sorted({group for values in by_team.values() for group in values})
+    rows = [
+        [
+            Cell(named(group) if group else "no group"),
+            *(number(by_team[team].get(group, math.nan)) for team in found.teams),
+        ]
+        for group in groups
+    ]
+    frame = pd.DataFrame(
+        [
+            {"group": group, "team": team, "pq": by_team[team].get(group, math.nan)}
+            for group in groups
+            for team in found.teams
+        ]
+    )
+    header: list[Child] = [
+        report.request.group_column,
+        *(team_html(report, team) for team in found.teams),
+    ]
+    caption = "PQ of the counts summed over each group, mean over the classes present."
+    return table(Table("groups", caption, header, rows, frame))
+
+
+def statistics_section(report: CohortReport) -> list[Child]:
+    """Show whether teams differ, by how much, and over whom."""
+    found = report.statistics
+    if not found:
+        competing = {team.name for team in report.cohort.competing_teams}
+        n_competing = len(competing.intersection(report.evaluation.team_names))
+        return [
+            paragraph(
+                f"Undefined: comparing teams needs at least two competing teams, found "
+                f"{n_competing}."
+            )
+        ]
+    pq = found["pq"]
+    parts: list[Child] = [
+        note(
+            f"Over patients with figures of all teams. Intervals: {LEVEL:.0%} bootstrap, "
+            f"{count(RESAMPLES)} resamples of the patients, seed {SEED}; BCa unless another "
+            f"method is named."
+        ),
+        _friedman_table(report, found),
+        _left_out(report, pq.comparison.figures),
+        plot_figure(
+            plots.critical_difference_diagram(pq.critical, all_teams(report)),
+            "critical-difference",
+            "Mean ranks by PQ; teams under one bar do not differ significantly (Nemenyi).",
+        ),
+        _nemenyi_table(report, pq),
+        _means_table(report, found),
+        _pairs_table(report, found),
+    ]
+    return parts
+
+
+def _friedman_table(report: CohortReport, found: Mapping[str, TeamStatistics]) -> Html:
+    rows, records = [], []
+    for name, own in found.items():
+        comparison = own.comparison
+        omitted = comparison.figures.omitted
+        rows.append(
+            [
+                Cell(FIGURE_NAMES[name]),
+                number(comparison.n_patients, count),
+                number(len(omitted), count),
+                number(comparison.friedman_chi2, lambda v: ratio(v, 2)),
+                number(comparison.friedman_p, p_value),
+                number(comparison.kendall_w),
+                number(own.critical.difference, lambda v: ratio(v, 2)),
+                Cell(comparison.why_undefined),
+            ]
+        )
+        records.append(
+            {
+                "metric": name,
+                "patients": comparison.n_patients,
+                "left_out": " ".join(o.patient for o in omitted),
+                "friedman_chi2": comparison.friedman_chi2,
+                "friedman_p": comparison.friedman_p,
+                "kendall_w": comparison.kendall_w,
+                "critical_difference": own.critical.difference,
+                "why_undefined": comparison.why_undefined,
+            }
+        )
+    header = [
+        "figure",
+        "n",
+        "left out",
+        "Friedman χ²",
+        "p",
+        "Kendall's W",
+        "critical difference",
+        "why undefined",
+    ]
+    caption = (
+        f"Whether the {len(report.statistics['pq'].comparison.teams)} competing teams differ, by "
+        "every figure. n: patients that compare."
+    )
+    return table(Table("friedman", caption, header, rows, pd.DataFrame(records)))
+
+
+def _left_out(report: CohortReport, figures: PairedFigures) -> Html:
+    if not figures.omitted:
+        return note(f"PQ: all {len(report.cohort.patients)} patients are compared.")
+    reasons: list[Child] = [named(omission.reason) for omission in figures.omitted]
+    return fragment(
+        note(
+            f"PQ: {len(figures.omitted)} of {len(report.cohort.patients)} patients are left out "
+            f"({figures.missing}):"
+        ),
+        bullets(reasons),
+    )
+
+
+def _nemenyi_table(report: CohortReport, found: TeamStatistics) -> Html:
+    comparison = found.comparison
+    if comparison.nemenyi_p is None:
+        why = comparison.why_undefined or "the Friedman test finds no difference"
+        return note(f"No Nemenyi test of PQ: {why}.")
+    rows = [
+        [
+            team_cell(report, team),
+            *(
+                Cell("") if row == column else number(float(p), p_value)
+                for column, p in enumerate(comparison.nemenyi_p[row])
+            ),
+        ]
+        for row, team in enumerate(comparison.teams)
+    ]
+    frame = pd.DataFrame(comparison.nemenyi_p, columns=list(comparison.teams))
+    frame.insert(0, "team", list(comparison.teams), allow_duplicates=True)
+    header: list[Child] = ["PQ", *(team_html(report, team) for team in comparison.teams)]
+    caption = "p-values of the Nemenyi test of every two teams by PQ."
+    return table(Table("nemenyi", caption, header, rows, frame))
+
+
+def _means_table(report: CohortReport, found: Mapping[str, TeamStatistics]) -> Html:
+    rows, records = [], []
+    for name, own in found.items():
+        places = 1 if name.endswith("_px") else 3
+        for team, mean in own.means.items():
+            rows.append(
+                [
+                    Cell(FIGURE_NAMES[name]),
+                    team_cell(report, team),
+                    number(mean.n, count),
+                    number(mean.mean, writer(name)),
+                    Cell(interval(mean.low, mean.high, places), mean.low),
+                    Cell(mean.why if mean.why else ""),
+                ]
+            )
+            records.append(
+                {
+                    "metric": name,
+                    "team": team,
+                    "patients": mean.n,
+                    "mean": mean.mean,
+                    "low": mean.low,
+                    "high": mean.high,
+                    "method": str(mean.method),
+                    "why": mean.why,
+                }
+            )
+    header = ["figure", "team", "n", "mean", f"{LEVEL:.0%} interval", "if not BCa, why"]
+    shown = Table("means", "Means over patients.", header, rows, pd.DataFrame(records))
+    return folded(f"Means with intervals ({count(len(rows))} rows)", table(shown))
+
+
+def _pairs_table(report: CohortReport, found: Mapping[str, TeamStatistics]) -> Html:
+    header: list[Child] = [
+        "first",
+        "second",
+        "n",
+        "difference",
+        f"{LEVEL:.0%} interval",
+        "rank-biserial",
+        "Wilcoxon p",
+        "Holm p",
+        "why undefined",
+    ]
+    caption = (
+        "Every two teams by PQ over the patients with figures of both: mean of first minus "
+        "second, effect size from -1 to 1, two-sided p-values before and after Holm's correction."
+    )
+    rows = [_pair_row(report, pair, 3) for pair in found["pq"].pairs]
+    first = Table("pairs", caption, header, rows, _pairs_frame({"pq": found["pq"]}))
+    all_rows = [
+        [Cell(FIGURE_NAMES[name]), *_pair_row(report, pair, 1 if name.endswith("_px") else 3)]
+        for name, own in found.items()
+        for pair in own.pairs
+    ]
+    every = Table(
+        "pairs_all", "By every figure.", ["figure", *header], all_rows, _pairs_frame(found)
+    )
+    return fragment(
+        table(first), folded(f"By every figure ({count(len(all_rows))} rows)", table(every))
+    )
+
+
+def _pair_row(report: CohortReport, pair: PairComparison, places: int) -> list[Cell]:
+    difference = pair.difference
+    return [
+        team_cell(report, pair.first),
+        team_cell(report, pair.second),
+        number(pair.n_patients, count),
+        number(difference.mean, lambda v: signed(v, places)),
+        Cell(interval(difference.low, difference.high, places), difference.low),
+        number(pair.rank_biserial, lambda v: signed(v, 2)),
+        number(pair.wilcoxon_p, p_value),
+        number(pair.holm_p, p_value),
+        Cell(pair.why_undefined or difference.why),
+    ]
+
+
+def _pairs_frame(found: Mapping[str, TeamStatistics]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "metric": name,
+                "first": pair.first,
+                "second": pair.second,
+                "patients": pair.n_patients,
+                "left_out": " ".join(o.patient for o in pair.figures.omitted),
+                "difference": pair.difference.mean,
+                "low": pair.difference.low,
+                "high": pair.difference.high,
+                "method": str(pair.difference.method),
+                "rank_biserial": pair.rank_biserial,
+                "wilcoxon_p": pair.wilcoxon_p,
+                "holm_p": pair.holm_p,
+                "why_undefined": pair.why_undefined,
+            }
+            for name, own in found.items()
+            for pair in own.pairs
+        ]
+    )
+
+
+def robustness_section(report: CohortReport) -> list[Child]:
+    """Show what restoration, rule, radius, threshold and shift do to figures and ranks."""
+    teams = all_teams(report)
+    settings = report.request.detailed
+    is_dilated = settings.dilation_radius if settings.dilation_radius in RADII else None
+    return [
+        element("h3", "Restoration and matching rule"),
+        _varied_table(report, report.two_by_two, "two-by-two", "PQ (rank) under each."),
+        _rank_changes(report, report.two_by_two),
+        element("h3", "Radius"),
+        plot_figure(
+            plots.robustness_curves(
+                report.radii.found,
+                RADII,
+                teams,
+                x_label="radius (px)",
+                usual=None if is_dilated is None else float(is_dilated),
+            ),
+            "radius",
+            "Figures against the radius by which restored objects grow or shrink; dashed: this "
+            "evaluation; rings: a rank by PQ that differs from that of the point before. Forms "
+            "that are not restored do not change.",
+        ),
+        _folded_curve(report, report.radii, "radius"),
+        element("h3", "IoU threshold"),
+        plot_figure(
+            plots.robustness_curves(
+                report.thresholds.found,
+                THRESHOLDS,
+                teams,
+                x_label="IoU above which a pair matches",
+                usual=settings.iou_threshold,
+            ),
+            "threshold",
+            "Figures against the threshold of the strict-iou rule; dashed: the threshold of this "
+            "evaluation.",
+        ),
+        _folded_curve(report, report.thresholds, "threshold"),
+        element("h3", "Shift by one pixel"),
+        plot_figure(
+            plots.shift_maps(report.shifts.found, SHIFTS, teams),
+            "shifts",
+            "Change of PQ when all predictions are moved by a pixel; in the middle: PQ unmoved.",
+        ),
+        _rank_changes(report, report.shifts),
+        _folded_curve(report, report.shifts, "shifts"),
+    ]
+
+
+def _folded_curve(report: CohortReport, varied: Varied, slug: str) -> Html:
+    return folded("The same as a table", _varied_table(report, varied, slug, "PQ (rank)."))
+
+
+def _varied_table(report: CohortReport, varied: Varied, slug: str, caption: str) -> Html:
+    found = varied.found
+    rows, records = [], []
+    for k, condition in enumerate(found.conditions):
+        rows.append(
+            [
+                Cell(condition),
+                *(
+                    ranked(float(found.pq[row, k]), int(found.ranks[row, k]))
+                    for row in range(len(found.teams))
+                ),
+            ]
+        )
+        records += [
+            {
+                "condition": condition,
+                "team": team,
+                "pq": found.pq[row, k],
+                "sq": found.sq[row, k],
+                "dq": found.dq[row, k],
+                "patients": int(found.n_patients[row, k]),
+                "rank": int(found.ranks[row, k]) or None,
+            }
+            for row, team in enumerate(found.teams)
+        ]
+    header: list[Child] = ["condition", *(team_html(report, team) for team in found.teams)]
+    return table(Table(slug, caption, header, rows, pd.DataFrame(records)))
+
+
+def _rank_changes(report: CohortReport, varied: Varied) -> Html:
+    changes = varied.found.changes
+    if not changes:
+        return note("No rank changes.")
+    return bullets(
+        [
+            fragment(
+                team_html(report, c.team),
+                f": rank {c.ranks[0]} with {c.conditions[0]}, {c.ranks[1]} with {c.conditions[1]}",
+            )
+            for c in changes
+        ]
+    )

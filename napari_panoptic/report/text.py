@@ -1,0 +1,63 @@
+"""How names and numbers are written in plots and reports."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+UNDEFINED = "\N{EN DASH}"
+_THIN_SPACE = "\N{THIN SPACE}"
+_UNSHOWABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_LEAST_P = 0.001
+
+
+def visible(text: str) -> str:
+    """Give a name in which control and direction characters and lone surrogates are marks.
+
+    What is left can stand in XML, be encoded as UTF-8, and keeps to its line.
+    """
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(letter) in _UNSHOWABLE else letter
+        for letter in text
+    )
+
+
+def shortened(text: str, length: int) -> str:
+    """Give at most so many characters of a name, its middle left out where it is longer."""
+    if len(text) <= length:
+        return text
+    head = (length - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
+
+
+def ratio(value: float, places: int = 3) -> str:
+    """Write a ratio; an en dash where undefined."""
+    if math.isnan(value):
+        return UNDEFINED
+    sign = "\N{MINUS SIGN}" if round(value, places) < 0 else ""
+    return f"{sign}{abs(value):.{places}f}"
+
+
+def signed(value: float, places: int = 3) -> str:
+    """Write a difference with its sign; an en dash where undefined."""
+    text = ratio(value, places)
+    return f"+{text}" if round(value, places) > 0 else text
+
+
+def count(value: float) -> str:
+    """Write a whole number, thousands set apart; an en dash where undefined."""
+    return UNDEFINED if math.isnan(value) else f"{int(value):,d}".replace(",", _THIN_SPACE)
+
+
+def p_value(value: float) -> str:
+    """Write a p-value; an en dash where undefined."""
+    if math.isnan(value):
+        return UNDEFINED
+    return f"< {_LEAST_P}" if value < _LEAST_P else f"{value:.3f}"
+
+
+def interval(low: float, high: float, places: int = 3) -> str:
+    """Write the ends of an interval; an en dash where undefined."""
+    if math.isnan(low) or math.isnan(high):
+        return UNDEFINED
+    return f"{ratio(low, places)} to {ratio(high, places)}"

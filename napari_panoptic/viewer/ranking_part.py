@@ -1,0 +1,358 @@
+"""How teams rank over the cohort, as part of the desk: every figure leads to its objects."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from napari.utils.notifications import show_error, show_info
+from qtpy.QtWidgets import QFileDialog
+from superqt.utils import create_worker
+
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.evaluation.protocols import Difference, differences
+from napari_panoptic.evaluation.settings import (
+    CHALLENGE_PROTOCOL,
+    PROTOCOLS,
+    EvaluationSettings,
+    protocol,
+)
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.metadata import METADATA_FILE, Metadata, read_metadata
+from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.report.cohort_report import CohortReport, ReportRequest
+from napari_panoptic.session import Selection
+from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer.cohort_work import CohortWork
+from napari_panoptic.viewer.desk_part import Connections, Surroundings
+from napari_panoptic.viewer.part_work import Latest, SeenPart
+from napari_panoptic.viewer.widgets.ranking_panel import (
+    HINT,
+    OF_OTHERS,
+    OF_REGION,
+    RankingPanel,
+    View,
+)
+
+if TYPE_CHECKING:
+    from napari_panoptic.report.plots import Plot, Point
+
+# matplotlib takes long to import: what draws is imported when something is drawn.
+
+
+class RankingPart(SeenPart):
+    """Protocols, averages, statistics and plots of the whole cohort, and a report of them."""
+
+    title = "Ranking"
+    key = "Alt-r"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel = RankingPanel()
+        self._work = CohortWork()
+        self._work.progressed.connect(lambda done, total: self._panel.show_progress((done, total)))
+        self._work.finished.connect(self._on_finished)
+        self._work.failed.connect(self._on_failed)
+        self._region: Latest[Plot] = Latest(self._panel.show_plot)
+        self._writers: set[Any] = set()
+        self._found: CohortReport | None = None
+        self._is_outdated = False
+        self._wanted: tuple[str, str, int] | None = None
+        self._team_of_differences = ""
+        self._drawn: tuple[View, CohortReport | None, bool] | None = None
+        self.watch(self._panel)
+
+    @property
+    def widget(self) -> RankingPanel:
+        """The panel."""
+        return self._panel
+
+    @property
+    def found(self) -> CohortReport | None:
+        """What is known of the cohort."""
+        return self._found
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being computed or written."""
+        return self._work.is_busy or self._region.is_busy or bool(self._writers)
+
+    def connections(self, around: Surroundings) -> Connections:
+        """Listen to session and panel."""
+        panel = self._panel
+        return [
+            *super().connections(around),
+            (around.session.region_changed, self._on_region),
+            (around.session.settings_changed, self._on_settings),
+            (panel.cohort_wanted, self.evaluate),
+            (panel.stop_wanted, self._on_stop),
+            (panel.report_wanted, self._on_report),
+            (panel.view_chosen, self._on_view),
+            (panel.cell_chosen, self._on_cell),
+            (panel.difference_chosen, self._on_difference),
+            (panel.point_chosen, self._on_point),
+        ]
+
+    def attach(self, around: Surroundings) -> None:
+        """Join in with a cohort."""
+        self._found, self._wanted, self._is_outdated = None, None, False
+        self._drawn = None
+        super().attach(around)
+
+    def detach(self) -> None:
+        """Leave a cohort: stop all work."""
+        self._work.stop()
+        self._region.drop()
+        super().detach()
+
+    def evaluate(self) -> None:
+        """Evaluate the whole cohort in a worker."""
+        if self.around is None:
+            return
+        session = self.around.session
+        cohort, settings = session.cohort, session.settings
+        metadata, problem = _metadata(cohort)
+        if problem is not None:
+            show_error(str(problem))
+        names = tuple(team.name for team in cohort.competing_teams)
+        self._is_outdated = False
+        self._work.start(
+            ReportRequest(
+                cohort=cohort,
+                settings=settings,
+                protocol=_name_of(settings),
+                team_names=names,
+                source=session.source,
+                metadata=metadata,
+            )
+        )
+
+    def compute_now(self) -> None:
+        """Show the view that is asked for."""
+        view = self._panel.chosen_view()
+        if view in OF_REGION:
+            self._drawn = None
+            self._show_region(view)
+            return
+        self._region.drop()
+        if self._drawn == (view, self._found, self._is_outdated):
+            return  # nothing in it depends on the region that is shown
+        self._drawn = (view, self._found, self._is_outdated)
+        if not self._work.is_busy:
+            self._panel.show_progress(None, is_there=self._found is not None)
+        if self._found is None:
+            self._panel.show_hint(OF_OTHERS if self._is_outdated else HINT)
+            return
+        self._show(view, self._found)
+
+    # What was evaluated.
+
+    def _on_finished(self, found: CohortReport) -> None:
+        self._found = found
+        self._panel.show_progress(None, is_there=True)
+        self.refresh()
+
+    def _on_failed(self, error: PanopticError) -> None:
+        self._panel.show_progress(None)
+        show_error(str(error))
+
+    def _on_stop(self) -> None:
+        self._work.stop()
+        self._panel.show_progress(None, is_there=self._found is not None)
+
+    def _on_settings(self, _settings: EvaluationSettings) -> None:
+        """Forget figures of other settings: none is shown beside those of the present ones."""
+        had_some = self._found is not None or self._work.is_busy
+        self._work.stop()
+        self._found = None
+        self._is_outdated = self._is_outdated or had_some
+        self.refresh()
+
+    def _on_view(self, _view: View) -> None:
+        self.refresh()
+
+    def _show(self, view: View, found: CohortReport) -> None:
+        panel = self._panel
+        if view is View.PROTOCOLS:
+            panel.show_protocols(found.protocols)
+        elif view is View.AVERAGES:
+            panel.show_averages(found.aggregation)
+        elif view is View.STATISTICS:
+            from napari_panoptic.report.plots import FIGURE_NAMES
+
+            panel.show_statistics(FIGURE_NAMES, found.statistics)
+        else:
+            note = (
+                "Click a point to open its region."
+                if view in (View.PATIENTS, View.QUALITY, View.DETECTION)
+                else ""
+            )
+            from napari_panoptic.viewer.ranking_plots import cohort_plot
+
+            panel.show_plot(cohort_plot(view, found), note)
+
+    # What a figure leads to.
+
+    def _on_cell(self, team: str, protocol_name: str) -> None:
+        if self._found is None:
+            return
+        corrected = protocol(protocol_name).corrections
+        as_run = protocol(CHALLENGE_PROTOCOL).corrections
+        found = differences(self._found.scored.get(team, ()), as_run, corrected)
+        said = (
+            f"{team}, {protocol_name} against {CHALLENGE_PROTOCOL}: choose a row to go there."
+            if found
+            else f"{team}: nothing differs between {protocol_name} and {CHALLENGE_PROTOCOL}."
+        )
+        self._panel.show_differences(said, found)
+        self._team_of_differences = team
+
+    def _on_difference(self, found: Difference) -> None:
+        if self.around is None:
+            return
+        session = self.around.session
+        session.set_team(self._team_of_differences)
+        self._go_to(found.region, self._team_of_differences, found.ids[0] if found.ids else 0)
+
+    def _on_point(self, point: Point) -> None:
+        if self.around is None:
+            return
+        session = self.around.session
+        regions = session.cohort.regions
+        name = point.region or next((r.name for r in regions if r.patient == point.patient), "")
+        if not name:
+            return
+        if point.team in {team.name for team in session.cohort.teams}:
+            session.set_team(point.team)
+        self._go_to(name, point.team, 0)
+
+    def _go_to(self, region: str, team: str, id_: int) -> None:
+        """Show a region, and in it a predicted object once it is there."""
+        if self.around is None:
+            return
+        self._wanted = (region, team, id_) if id_ else None
+        snapshot = self.around.session.snapshot
+        if snapshot is None or snapshot.region.name != region:
+            self.around.link.panels.navigator.region_chosen.emit(region)
+        else:
+            self._select_wanted(snapshot)
+
+    def _on_region(self, snapshot: RegionSnapshot) -> None:
+        self._select_wanted(snapshot)
+
+    def _select_wanted(self, snapshot: RegionSnapshot) -> None:
+        if self.around is None or self._wanted is None:
+            return
+        region, team, id_ = self._wanted
+        evaluation = snapshot.evaluations.get(team)
+        if snapshot.region.name != region or evaluation is None:
+            return
+        self._wanted = None
+        row = evaluation.outcomes.prediction.row_of(id_)
+        if row is not None:
+            chosen = Selection(team, Side.PREDICTION, row, id_)
+            self.around.session.select(chosen)
+            self.around.link.scene.centre(chosen, only_if_hidden=True)
+
+    # The region that is shown.
+
+    def _show_region(self, view: View) -> None:
+        session = None if self.around is None else self.around.session
+        if session is None or session.snapshot is None or session.team is None:
+            self._panel.show_hint("Open a region first.")
+            return
+        if view is View.ALIGNMENT:
+            # As in the files: what is edited changes under a worker's hands.
+            loaded = session.loaded
+            evaluation = None if loaded is None else loaded.evaluations.get(session.team)
+            if evaluation is None:
+                self._panel.show_hint("This team has nothing evaluated here.")
+                return
+            self._panel.show_hint("Numbering the same masks in other ways …")
+            self._region.start(lambda: _alignment_plot(evaluation))
+            return
+        self._panel.show_hint("Evaluating this region under other radii and thresholds …")
+        self._region.start(
+            partial(
+                _region_curve,
+                session.cohort,
+                session.snapshot.region.name,
+                session.settings,
+                session.source,
+                view,
+            )
+        )
+
+    # The report.
+
+    def _on_report(self) -> None:
+        if self.around is None or self._found is None:
+            return
+        usual = self.around.session.cohort.root / "report.html"
+        chosen, _ = QFileDialog.getSaveFileName(
+            self._panel, "Save the report", str(usual), "HTML (*.html)"
+        )
+        if chosen:
+            self.save_report(Path(chosen))
+
+    def save_report(self, path: Path) -> None:
+        """Write the report in a worker, and say when it is there."""
+        if self._found is None:
+            return
+        worker = create_worker(_written, self._found, path, _start_thread=False)
+        self._writers.add(worker)
+
+        def done(error: PanopticError | None) -> None:
+            self._writers.discard(worker)
+            if error is None:
+                show_info(f"The report is in {path}")
+            else:
+                show_error(str(error))
+
+        worker.returned.connect(lambda answer: done(answer[0]))
+        worker.start()
+
+
+def _written(found: CohortReport, path: Path) -> tuple[PanopticError | None]:
+    from napari_panoptic.report.html import write_report
+
+    try:
+        write_report(found, path, date=date.today().isoformat())
+    except PanopticError as error:
+        return (error,)
+    return (None,)
+
+
+def _name_of(settings: EvaluationSettings) -> str:
+    return next((name for name, known in PROTOCOLS.items() if known == settings), "own settings")
+
+
+def _metadata(cohort: Cohort) -> tuple[Metadata | None, PanopticError | None]:
+    path = cohort.root / METADATA_FILE
+    if not path.exists():
+        return None, None
+    try:
+        return read_metadata(path, [region.patient for region in cohort.regions]), None
+    except PanopticError as error:
+        return None, error
+
+
+def _alignment_plot(evaluation: Evaluation) -> Plot:
+    from napari_panoptic.viewer.ranking_plots import alignment_plot
+
+    return alignment_plot(evaluation)
+
+
+def _region_curve(
+    cohort: Cohort,
+    region_name: str,
+    settings: EvaluationSettings,
+    source: Source | None,
+    view: View,
+) -> Plot:
+    from napari_panoptic.viewer.ranking_plots import region_curve
+
+    return region_curve(cohort, region_name, settings, source, view)

@@ -1,0 +1,97 @@
+"""The plots of the ranking panel; importing this imports matplotlib, which takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from napari_panoptic.evaluation.challenge import evaluate_challenge
+from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.evaluation.protocols import alignments
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.experiment import (
+    Experiment,
+    cohort_robustness,
+    radius_conditions,
+    threshold_conditions,
+)
+from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.report import plots
+from napari_panoptic.report.cohort_report import CohortReport, Varied
+from napari_panoptic.report.plots import Plot
+from napari_panoptic.report.region_plots import alignment_curves
+from napari_panoptic.report.tables import confusion_table, patients_table
+from napari_panoptic.viewer.widgets.ranking_panel import View
+
+
+def alignment_plot(evaluation: Evaluation) -> Plot:
+    """Draw how the challenge scores the same predictions numbered in other ways."""
+    scores = evaluate_challenge(evaluation.pair, evaluation.settings).scores
+    return alignment_curves({name: alignments(score) for name, score in scores.items()})
+
+
+def region_curve(
+    cohort: Cohort,
+    region_name: str,
+    settings: EvaluationSettings,
+    source: Source | None,
+    view: View,
+) -> Plot:
+    """Evaluate one region under many radii or thresholds, all competing teams."""
+    teams = tuple(team.name for team in cohort.competing_teams)
+    base = settings.replaced(distances=False)
+    make = radius_conditions if view is View.REGION_RADIUS else threshold_conditions
+    conditions = make(base=base, source=source)
+    work = Experiment(teams, conditions, with_objects=False)
+    results = work.evaluate(cohort, cohort.region(region_name))
+    varied = Varied(conditions, cohort_robustness([results], work, cohort.scheme.names))
+    return _curve(view is View.REGION_RADIUS, varied, teams, settings)
+
+
+def _curve(
+    is_radius: bool,
+    varied: Varied,
+    teams: Sequence[str],
+    settings: EvaluationSettings,
+) -> Plot:
+    chosen = [condition.settings for condition in varied.conditions]
+    if is_radius:
+        positions = [float(own.radius) for own in chosen]
+        usual, label = float(settings.dilation_radius), "radius (px)"
+    else:
+        positions = [own.iou_threshold for own in chosen]
+        usual, label = settings.iou_threshold, "IoU threshold"
+    return plots.robustness_curves(varied.found, positions, teams, x_label=label, usual=usual)
+
+
+def cohort_plot(view: View, found: CohortReport) -> Plot:
+    """Draw a view of the cohort."""
+    evaluation, settings = found.evaluation, found.request.detailed
+    teams = [team.name for team in found.cohort.teams]
+    if view in (View.PATIENTS, View.QUALITY, View.DETECTION):
+        draw = {
+            View.PATIENTS: plots.patient_boxes,
+            View.QUALITY: plots.quality_scatter,
+            View.DETECTION: plots.detection_scatter,
+        }[view]
+        return draw({"": patients_table(evaluation)}, teams)
+    if view in (View.CONFUSION, View.SHARES):
+        classes = found.cohort.scheme.names
+        return plots.confusion_matrices(
+            confusion_table(evaluation), classes, teams, normalised=view is View.SHARES
+        )
+    if view in (View.RADIUS, View.THRESHOLD):
+        is_radius = view is View.RADIUS
+        return _curve(is_radius, found.radii if is_radius else found.thresholds, teams, settings)
+    if view is View.SHIFTS:
+        return plots.shift_maps(
+            found.shifts.found, [c.shift for c in found.shifts.conditions], teams
+        )
+    if view is View.RANK_LINES:
+        return plots.rank_lines(found.protocols, teams)
+    if view is View.CAUSES:
+        return plots.cause_dots(found.causes, teams)
+    if view is View.SIZES and found.sizes is not None:
+        return plots.size_lines(found.sizes, teams)
+    if view is View.MEAN_RANKS and "pq" in found.statistics:
+        return plots.critical_difference_diagram(found.statistics["pq"].critical, teams)
+    return alignment_curves({})
