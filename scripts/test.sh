@@ -12,9 +12,23 @@ step() {
     "$@"
 }
 
+# The tests of the window and all others, side by side, each on a display of its
+# own where there is none. Shows both; fails where either does.
+run_tests() {
+    log=$(mktemp "${TMPDIR:-/tmp}/napari-panoptic-tests.XXXXXX")
+    with_display .venv/bin/python -m pytest --ignore=tests/viewer >"$log" 2>&1 &
+    others=$!
+    status=0
+    with_display .venv/bin/python -m pytest tests/viewer || status=$?
+    wait "$others" || status=$?
+    cat "$log"
+    rm -f "$log"
+    return "$status"
+}
+
 step "formatting" .venv/bin/ruff format --check .
 step "lint" .venv/bin/ruff check .
 step "types" .venv/bin/mypy
 step "import rules" .venv/bin/lint-imports
-step "tests" with_display .venv/bin/python -m pytest
+step "tests" run_tests
 printf '\nAll checks passed.\n'
