@@ -32,7 +32,6 @@ from napari_panoptic.experiment import (
 )
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.jobs import PROCESSES, THREADS, run_regions
-from napari_panoptic.pipeline import evaluate_cohort
 from napari_panoptic.regions import Cohort
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases" / "monusac"
@@ -85,7 +84,7 @@ def experiment(cohort: Cohort, jobs: int) -> None:
 
     def one_by_one() -> None:
         for condition in lessons.conditions:
-            for _ in evaluate_cohort(cohort, condition.settings, team_names=teams, jobs=jobs):
+            for _ in run_regions(cohort, Experiment(teams, (condition,)), jobs=jobs):
                 pass
 
     measured("the same conditions one by one", one_by_one)

@@ -10,6 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Self
 
 from tqdm import tqdm
 
@@ -45,7 +46,12 @@ from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regio
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import RegionResult
 from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.report.cohort_report import ReportRequest, cohort_report, n_passes
+from napari_panoptic.report.cohort_report import (
+    ReportRequest,
+    cohort_report,
+    n_passes,
+    remove_kept,
+)
 from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump_text import dump_text
 from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_tables
@@ -171,36 +177,13 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
     )
-    parser.add_argument(
-        "--teams",
-        metavar="A,B",
-        help="names of teams, separated by commas (default: all; the annotation's own "
-        "colour-coded version only if it is named)",
-    )
-    parser.add_argument(
-        "--protocol",
-        metavar="NAME",
-        default=DEFAULT_PROTOCOL,
-        help=f"named settings to start from: {english_list(list(PROTOCOLS))}; options given "
-        "beside it override it (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--correct",
-        metavar="LIST",
-        help="with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
-        f"correct, separated by commas: {english_list([c.value for c in Correction])}",
-    )
+    _add_what(parser)
     _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
     parser.add_argument(
         "--radius",
         type=int,
         metavar="N",
         help="pixels by which border-dilated grows objects; negative shrinks (default: 1)",
-    )
-    parser.add_argument(
-        "--source",
-        choices=[Source.COLOUR_CODED.value, Source.SUBMISSION.value, Source.LABELS.value],
-        help="which form of the predictions to read (default: colour-coded where present)",
     )
     _choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
     parser.add_argument(
@@ -211,6 +194,46 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     _choice(parser, "--ambiguous", AmbiguousPolicy, "what becomes of ambiguous areas")
     _choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
+    _add_run(parser)
+    parser.add_argument(
+        "--no-distances",
+        action="store_true",
+        help="leave the Hausdorff distances out (faster)",
+    )
+    parser.set_defaults(run=_evaluate)
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    """Add which teams, by which protocol, and in which form."""
+    parser.add_argument(
+        "--teams",
+        metavar="A,B",
+        help="names of teams, separated by commas (default: all; the annotation's own "
+        "colour-coded version only if it is named)",
+    )
+    parser.add_argument(
+        "--protocol",
+        metavar="NAME",
+        default=DEFAULT_PROTOCOL,
+        help=f"named settings to start from: {english_list(list(PROTOCOLS))}, or "
+        "monusac-2020-as-run with corrections after it, each behind a '+'; options given "
+        "beside it override it (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--correct",
+        metavar="LIST",
+        help="with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
+        f"correct, separated by commas: {english_list([c.value for c in Correction])}",
+    )
+    parser.add_argument(
+        "--source",
+        choices=[Source.COLOUR_CODED.value, Source.SUBMISSION.value, Source.LABELS.value],
+        help="which form of the predictions to read (default: colour-coded where present)",
+    )
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    """Add how all regions are gone over."""
     parser.add_argument(
         "--jobs",
         type=_positive,
@@ -230,15 +253,9 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         "--resume",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="take over what an interrupted run has left in the output folder, as far as neither "
+        help="take over what an interrupted run with the same output has left, as far as neither "
         "files nor settings have changed (default: yes)",
     )
-    parser.add_argument(
-        "--no-distances",
-        action="store_true",
-        help="leave the Hausdorff distances out (faster)",
-    )
-    parser.set_defaults(run=_evaluate)
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
@@ -246,17 +263,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE.html", help="the file to write"
     )
-    parser.add_argument(
-        "--teams",
-        metavar="A,B",
-        help="names of teams, separated by commas (default: all that compete)",
-    )
-    parser.add_argument(
-        "--protocol",
-        metavar="NAME",
-        default=DEFAULT_PROTOCOL,
-        help=f"by which settings: {english_list(list(PROTOCOLS))} (default: %(default)s)",
-    )
+    _add_what(parser)
     parser.add_argument(
         "--metadata",
         type=Path,
@@ -264,12 +271,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         help="a table with a column patient and others, such as organ, by which patients are "
         f"grouped (default: {METADATA_FILE} in the cohort's folder, where it is there)",
     )
-    parser.add_argument(
-        "--jobs",
-        type=_positive,
-        metavar="N",
-        help="regions evaluated at a time (default: one per processor)",
-    )
+    _add_run(parser)
     parser.add_argument(
         "--date",
         action="store_true",
@@ -279,7 +281,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    settings = protocol(options.protocol)
+    settings = _protocol_from(options)
     check_writable(options.output)  # before the work, not after it
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.html import write_report
@@ -289,15 +291,29 @@ def _report(options: argparse.Namespace) -> int:
     beside = cohort.root / METADATA_FILE
     table = options.metadata or (beside if beside.is_file() else None)
     metadata = None if table is None else read_metadata(table, cohort.patients)
-    request = ReportRequest(cohort, settings, options.protocol, names, metadata=metadata)
-    # disable=None: a bar for people at a terminal, silence for log files.
-    with tqdm(total=n_passes() * len(cohort.regions), unit="region", disable=None) as bar:
-        found = cohort_report(request, jobs=options.jobs, on_region=bar.update)
-    if found is None:
-        return 1
-    date = datetime.date.today().isoformat() if options.date else ""
-    _report_findings(found.findings, "the report")
-    write_report(found, options.output, date=date)
+    request = ReportRequest(
+        cohort, settings, options.protocol, names, _source_from(options), metadata
+    )
+    store = options.output.with_name(f".{options.output.name}{_STORE}")
+    if not options.resume:
+        remove_kept(store)
+    try:
+        with _Progress(cohort, n_passes()) as progress:
+            found = cohort_report(
+                request,
+                jobs=options.jobs,
+                scheduler=options.scheduler,
+                store=store,
+                on_result=progress.on_result,
+            )
+        if found is None:
+            return 1
+        date = datetime.date.today().isoformat() if options.date else ""
+        _report_findings(found.findings, "the report")
+        write_report(found, options.output, date=date)
+    except KeyboardInterrupt:
+        return _stopped()
+    remove_kept(store)
     print(f"report written to {options.output}")
     return 0
 
@@ -387,8 +403,8 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
     SettingsError
         For a value that is not allowed, or options that do not go together.
     """
-    settings = protocol(options.protocol)
-    given = {
+    settings = _protocol_from(options)
+    given: dict[str, Any] = {
         name: value
         for name in ("restoration", "radius", "matching", "iou_threshold", "ambiguous", "outlines")
         if (value := getattr(options, name)) is not None
@@ -397,24 +413,32 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
         given["restoration"] = Restoration.BORDER_DILATED
     if options.no_distances:
         given["distances"] = False
-    if options.correct is not None:
-        if settings.scoring is not Scoring.CHALLENGE:
-            raise SettingsError(
-                "--correct corrects errors of the challenge's scoring: "
-                "give --protocol monusac-2020-as-run with it"
-            )
-        given["corrections"] = frozenset(_words(options.correct))
     return settings.replaced(**given)
+
+
+def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
+    settings = protocol(options.protocol)
+    if options.correct is None:
+        return settings
+    if settings.scoring is not Scoring.CHALLENGE:
+        raise SettingsError(
+            "--correct corrects errors of the challenge's scoring: "
+            "give --protocol monusac-2020-as-run with it"
+        )
+    return settings.replaced(corrections=frozenset(_words(options.correct)))
+
+
+def _source_from(options: argparse.Namespace) -> Source | None:
+    return None if options.source is None else Source(options.source)
 
 
 def _evaluate(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = open_cohort(options.cohort)
     names = _team_names(cohort, options.teams)
-    source = None if options.source is None else Source(options.source)
     is_new = not options.output.exists()
     _make_folder(options.output)  # before the work, not after it
-    work = Experiment(tuple(names), (Condition(options.protocol, settings, source),))
+    work = Experiment(tuple(names), (Condition(options.protocol, settings, _source_from(options)),))
     store = PartStore(options.output / _STORE)
     if not options.resume:
         store.remove()
@@ -428,8 +452,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     except OSError as error:
         raise _not_writable(options.output, error) from error
     except KeyboardInterrupt:
-        print("napari-panoptic: stopped; the same command goes on from here", file=sys.stderr)
-        return 130
+        return _stopped()
     finally:
         if is_new:
             _remove_if_empty(options.output)
@@ -456,36 +479,55 @@ def _results(
 ) -> list[RegionResult]:
     """Evaluate all regions; objects go to their file at once, only sums are kept."""
     results: list[RegionResult] = []
-    taken_over: list[str] = []
-
-    # disable=None: a bar for people at a terminal, silence for log files.
-    with tqdm(total=len(cohort.regions), unit="region", disable=None) as bar:
-
-        def on_result(done: RegionDone) -> None:
-            bar.update()
-            if done.is_taken_over:
-                taken_over.append(done.region)
-            if done.remark:
-                bar.write(f"napari-panoptic: {done.remark}", file=sys.stderr)
-
+    with _Progress(cohort) as progress:
         for (found,) in run_regions(
             cohort,
             work,
             jobs=options.jobs,
             scheduler=options.scheduler,
             store=store.folder,
-            on_result=on_result,
+            on_result=progress.on_result,
         ):
             for result in found:
                 objects.add(result)
                 results.append(result.without_objects())
-    if taken_over:
+    return results
+
+
+class _Progress:
+    """A bar for people at a terminal, and what is to be said of an interrupted run."""
+
+    def __init__(self, cohort: Cohort, n_passes: int = 1) -> None:
+        self._n_regions, self._n_passes = len(cohort.regions), n_passes
+        self._taken_over = 0
+        # disable=None: a bar for people at a terminal, silence for log files.
+        self._bar = tqdm(total=n_passes * self._n_regions, unit="region", disable=None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self._bar.close()
+        if error is not None or not self._taken_over:
+            return
+        passes = "" if self._n_passes == 1 else f", each gone over {self._n_passes} times,"
         print(
-            f"napari-panoptic: {len(taken_over)} of {len(cohort.regions)} regions were done by an "
-            f"interrupted run and have not changed since",
+            f"napari-panoptic: {self._taken_over} of {self._n_passes * self._n_regions} regions"
+            f"{passes} were done by an interrupted run and have not changed since",
             file=sys.stderr,
         )
-    return results
+
+    def on_result(self, done: RegionDone) -> None:
+        """Count a region that is done."""
+        self._bar.update()
+        self._taken_over += done.is_taken_over
+        if done.remark:
+            self._bar.write(f"napari-panoptic: {done.remark}", file=sys.stderr)
+
+
+def _stopped() -> int:
+    print("napari-panoptic: stopped; the same command goes on from here", file=sys.stderr)
+    return 130
 
 
 def _remove_if_empty(folder: Path) -> None:

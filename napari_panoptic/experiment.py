@@ -33,18 +33,19 @@ from napari_panoptic.io.registry import LoadedMasks
 from napari_panoptic.pipeline import (
     ReferenceMasks,
     RegionResult,
+    Way,
     choose_files,
     load_reference,
     no_prediction,
     read_prediction,
     unreadable_region,
     unusual_form,
+    way_of,
     with_figures,
 )
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
 
 Shift = tuple[int, int]
-Way = tuple[Restoration, int]
 NO_SHIFT: Shift = (0, 0)
 SHIFTS: tuple[Shift, ...] = (
     NO_SHIFT,
@@ -252,11 +253,6 @@ def evaluate_conditions(
     return [[results[number] for results in by_team] for number in range(len(conditions))]
 
 
-def way_of(settings: EvaluationSettings) -> Way:
-    """Give what decides how masks are restored: restoration and applied radius in px."""
-    return settings.restoration, settings.dilation_radius
-
-
 def shifted(labels: LabelImage, shift: Shift) -> LabelImage:
     """Move all objects by whole pixels; not in place.
 
@@ -320,21 +316,17 @@ class _Annotation:
 
     @property
     def is_restorable(self) -> bool:
-        return self._read.masks is not None and self._read.masks.restored is not None
+        return self._read.is_restorable
 
     @property
     def shape(self) -> tuple[int, int]:
         return self._read.shape
 
     def restored(self, way: Way) -> ReferenceMasks:
-        masks = self._read.masks
-        if masks is None or masks.restored is None:
+        if not self.is_restorable:
             return self._read
         if way not in self._known:
-            restored = masks.restored(*way)
-            others = tuple(f for f in self._read.findings if f not in masks.findings)
-            findings = (*others, *restored.findings)
-            self._known[way] = replace(self._read, masks=restored, findings=findings)
+            self._known[way] = self._read.restored(way)
         return self._known[way]
 
 

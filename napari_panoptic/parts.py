@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -72,8 +73,8 @@ class PartStore:
         header = {"format": _FORMAT, "region": region, "fingerprint": fingerprint}
         first_line = json.dumps(header | {"sha256": _sha256(body)})
         path = self._path(region)
-        # Its own name for every process, should two write the same region.
-        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        # Its own name for every process and thread, should two write the same region.
+        temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             temporary.write_text(f"{first_line}\n{body}\n", encoding="utf-8", newline="")
@@ -110,6 +111,10 @@ class PartStore:
         if found is None:
             return None
         return [[_result(record) for record in records] for records in json.loads(found[1])]
+
+    def n_regions(self) -> int:
+        """Count the regions that are kept, whatever their fingerprints."""
+        return sum(1 for _ in self.folder.glob(f"*{_ENDING}"))
 
     def remove(self) -> None:
         """Remove the files of all regions, and the folder where nothing else is in it.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from napari_panoptic.evaluation.challenge import (
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.metrics import Counts, Metrics, unit_metrics
-from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
+from napari_panoptic.evaluation.settings import EvaluationSettings, Restoration, Scoring
 from napari_panoptic.io.loading import LoadedMasks, load_masks, reference_shape
 from napari_panoptic.io.slides import ImageInfo, probe_image
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
@@ -51,6 +50,15 @@ class RegionSummary:
     counts: Counts | None
     metrics: Metrics | None
     findings: tuple[Finding, ...] = ()
+
+
+Way = tuple[Restoration, int]
+"""What decides how masks are restored: restoration and applied radius in px."""
+
+
+def way_of(settings: EvaluationSettings) -> Way:
+    """Give the way in which settings restore masks."""
+    return settings.restoration, settings.dilation_radius
 
 
 SOURCE_ORDER = (Source.COLOUR_CODED, Source.LABELS, Source.SUBMISSION, Source.IMAGESCOPE)
@@ -82,6 +90,20 @@ class ReferenceMasks:
     mpp: float | None
     masks: LoadedMasks | None
     findings: tuple[Finding, ...]
+
+    @property
+    def is_restorable(self) -> bool:
+        """Whether the form of the annotation needs restoration."""
+        return self.masks is not None and self.masks.restored is not None
+
+    def restored(self, way: Way) -> ReferenceMasks:
+        """Recover the objects anew, without reading; the same where there is nothing to restore."""
+        masks = self.masks
+        if masks is None or masks.restored is None:
+            return self
+        restored = masks.restored(*way)
+        others = tuple(f for f in self.findings if f not in masks.findings)
+        return replace(self, masks=restored, findings=(*others, *restored.findings))
 
 
 def load_reference(cohort: Cohort, region: Region, settings: EvaluationSettings) -> ReferenceMasks:
@@ -255,43 +277,6 @@ class RegionResult:
         return replace(self, objects=None, scores=scores)
 
 
-def evaluate_cohort(
-    cohort: Cohort,
-    settings: EvaluationSettings,
-    *,
-    team_names: Sequence[str] | None = None,
-    source: Source | None = None,
-    jobs: int | None = None,
-) -> Iterator[list[RegionResult]]:
-    """Evaluate all regions of a cohort, several at a time.
-
-    Parameters
-    ----------
-    cohort, settings
-        What to evaluate, and how.
-    team_names
-        Which teams; those that compete where None.
-    source
-        Which form of the predictions; None for the usual one.
-    jobs
-        Regions at a time; as many as there are processors where None.
-
-    Yields
-    ------
-    list of RegionResult
-        The teams of one region; regions in the cohort's order.
-    """
-    if team_names is None:
-        team_names = [team.name for team in cohort.competing_teams]
-    workers = jobs or os.cpu_count() or 1
-
-    def one(region: Region) -> list[RegionResult]:
-        return evaluate_region(cohort, region, team_names, settings, source)
-
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        yield from pool.map(one, cohort.regions)
-
-
 def evaluate_region(
     cohort: Cohort,
     region: Region,
@@ -388,8 +373,10 @@ def evaluate_cohort_summary(
 
     Parameters
     ----------
-    cohort, settings, source
-        As in :func:`evaluate_cohort`.
+    cohort, settings
+        What to evaluate, and how.
+    source
+        Which form of the predictions; None for the usual one.
     team_names
         Which teams; all where None.
     """

@@ -16,11 +16,18 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import Finding, UnreadableFileError
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.settings import EvaluationSettings, Restoration
+from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import LoadedMasks
 from napari_panoptic.io.slides import SlideImage, read_image
-from napari_panoptic.pipeline import ReferenceMasks, load_prediction, load_reference, unreadable
+from napari_panoptic.pipeline import (
+    ReferenceMasks,
+    Way,
+    load_prediction,
+    load_reference,
+    unreadable,
+    way_of,
+)
 from napari_panoptic.regions import Cohort, Region, Source
 
 AT_A_TIME = 2
@@ -45,7 +52,7 @@ class KnownTeam:
 
     masks: LoadedMasks | None
     findings: tuple[Finding, ...]
-    way: tuple[Restoration, int]
+    way: Way
     evaluation: Evaluation | None = None
 
 
@@ -276,7 +283,7 @@ def _with_teams(
 def _team(cohort: Cohort, start: RegionSnapshot, name: str) -> KnownTeam:
     """Read, restore and evaluate one team, as far as that is not known."""
     settings = start.settings
-    way = (settings.restoration, settings.dilation_radius)
+    way = way_of(settings)
     known = start.known_teams.get(name)
     if known is None:
         masks, findings = load_prediction(
@@ -313,15 +320,8 @@ def _reference(
     """Read the annotation, or take it over; one that is colour-coded is restored anew."""
     if kept is None or kept.read_reference is None:
         return load_reference(cohort, region, settings)
-    known, masks = kept.read_reference, kept.read_reference.masks
-    way = (settings.restoration, settings.dilation_radius)
-    if masks is None or masks.restored is None:
-        return known
-    if way == (kept.settings.restoration, kept.settings.dilation_radius):
-        return known
-    restored = masks.restored(*way)
-    others = tuple(f for f in known.findings if f not in masks.findings)
-    return replace(known, masks=restored, findings=(*others, *restored.findings))
+    known, way = kept.read_reference, way_of(settings)
+    return known if way == way_of(kept.settings) else known.restored(way)
 
 
 def _read_pixels(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:

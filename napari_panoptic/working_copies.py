@@ -265,15 +265,27 @@ class WorkingCopies:
         return copies.reference_at_rest or copies.originals.reference
 
     def _refresh(self, copies: _RegionCopies, originals: Originals) -> None:
-        """Take over predictions that were restored in another way since; not edited ones."""
+        """Take over what was restored in another way since; what was edited stays."""
         before, copies.originals = copies.originals, originals
+        is_other_reference = (
+            not copies.is_reference_edited and before.reference is not originals.reference
+        )
         changed = [
             team
             for team in copies.live
             if team not in copies.edited_teams
-            and before.predictions.get(team) is not originals.predictions.get(team)
+            and (
+                is_other_reference
+                or before.predictions.get(team) is not originals.predictions.get(team)
+            )
         ]
         if changed and copies.is_reference_edited:
             copies.reference_at_rest = self._reference(copies)
         for team in changed:
             del copies.live[team]
+        if is_other_reference:
+            ambiguous = self.ambiguous(originals)
+            for team, live in list(copies.live.items()):
+                prediction = live.labels(Side.PREDICTION)
+                pair = LabelPair(originals.reference, prediction, ambiguous, originals.mpp)
+                copies.live[team] = LiveEvaluation(pair)

@@ -239,6 +239,38 @@ def test_wrong_options(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--teams", "alpha,gamma"], "there is no team 'gamma'"),
+        (["--source", "polygons"], "submission"),
+        (["--protocol", "monusac"], "monusac-2020-as-run"),
+        (["--correct", "matching"], "--protocol monusac-2020-as-run"),
+        (["--protocol", "monusac-2020-as-run", "--correct", "match"], "absent-class-fp"),
+        (["--jobs", "0"], "must be at least 1, found 0"),
+        (["--radius", "2"], "--radius"),
+    ],
+)
+def test_wrong_options_of_a_report(
+    run: Run, intact: Path, tmp_path: Path, options: list[str], said: str
+) -> None:
+    outcome = run("report", intact, "-o", tmp_path / "report.html", *options)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert not list(tmp_path.glob("*.html*"))
+    assert not list(tmp_path.glob(".report*"))
+
+
+def test_a_scheduler_that_does_not_answer_leaves_no_report(
+    run: Run, intact: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "report.html"
+    outcome = run("report", intact, "-o", output, "--scheduler", "nowhere")
+    assert outcome.code == 1
+    assert "no Dask scheduler answers at 'nowhere'" in outcome.err
+    assert not output.exists()
+
+
 @pytest.mark.parametrize("arguments", [["evaluate"], ["evaluate", "somewhere"], ["evaluated"]])
 def test_arguments_that_lack(run: Run, arguments: list[str]) -> None:
     assert run(*arguments).code == 2
@@ -255,6 +287,9 @@ OPTIONS = {
     "evaluate": (
         "COHORT --output --teams --restoration --radius --source --matching --iou-threshold "
         "--ambiguous --outlines --protocol --correct --jobs --scheduler --resume --no-distances"
+    ),
+    "report": (
+        "COHORT --teams --protocol --correct --source --metadata --jobs --scheduler --resume --date"
     ),
     "view": "COHORT --region --screenshot",
     "sample": "FOLDER",

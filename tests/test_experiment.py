@@ -46,7 +46,7 @@ from napari_panoptic.experiment import (
 )
 from napari_panoptic.io import colour_coded
 from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.pipeline import RegionResult, evaluate_cohort, evaluate_region
+from napari_panoptic.pipeline import RegionResult, evaluate_region
 from napari_panoptic.regions import MONUSAC_CLASSES, Cohort, Source
 from tests.paths import SHARED_CASES, needs_shared_cases
 from tests.small_cohort import REGIONS, TEAMS, mask_path, submission_folder, write_cohort
@@ -402,7 +402,11 @@ def test_all_corrections_follow_from_the_class_scores(cohort: Cohort) -> None:
     for column, corrections in enumerate(challenge_versions()):
         assert table.protocols[column] == challenge_protocol_name(corrections)
         settings = QUICK.replaced(scoring="challenge", corrections=corrections)
-        found = [r for region in evaluate_cohort(cohort, settings) for r in region]
+        found = [
+            result
+            for region in cohort.regions
+            for result in evaluate_region(cohort, region, TEAMS, settings, None)
+        ]
         for row, team in enumerate(table.teams):
             own = [(r.patient, r.counts) for r in found if r.team == team and r.counts is not None]
             score = challenge.team_score(own, corrections)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic import pipeline
 from napari_panoptic.errors import FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.pipeline import (
     RegionResult,
     choose_files,
-    evaluate_cohort,
     evaluate_cohort_summary,
     evaluate_region,
     load_prediction,
@@ -53,8 +51,10 @@ def svs_path(folder: Path) -> Path:
     return folder / ANNOTATIONS / FIRST.patient / f"{FIRST.name}.svs"
 
 
-def results(cohort: Cohort, **options: object) -> dict[tuple[str, str], RegionResult]:
-    found = evaluate_cohort(cohort, QUICK, **options)  # type: ignore[arg-type]
+def results(
+    cohort: Cohort, *, teams: Sequence[str] = TEAMS, source: Source | None = None
+) -> dict[tuple[str, str], RegionResult]:
+    found = (evaluate_region(cohort, region, teams, QUICK, source) for region in cohort.regions)
     return {(result.team, result.region): result for region in found for result in region}
 
 
@@ -102,7 +102,7 @@ def test_another_form_fills_a_gap_and_says_so(folder: Path) -> None:
 
 def test_a_team_with_one_form_only_mixes_nothing(folder: Path) -> None:
     shutil.rmtree(folder / "Teams" / "alpha")
-    found = results(open_cohort(folder), team_names=["alpha"])
+    found = results(open_cohort(folder), teams=["alpha"])
     kinds = {finding.kind for result in found.values() for finding in result.findings}
     assert FindingKind.FALLBACK not in kinds
     assert all(result.counts is not None for result in found.values())
@@ -192,33 +192,15 @@ def test_a_region_of_unknown_size_fails_alone(folder: Path) -> None:
 # --- the whole cohort --------------------------------------------------------------------------
 
 
-def test_regions_come_in_the_cohorts_order_whichever_is_ready_first(
-    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    last_is_done = threading.Event()
-
-    def slow_first(cohort: Cohort, region: object, *rest: object) -> list[RegionResult]:
-        if region is cohort.regions[0]:
-            assert last_is_done.wait(20)
-        found = evaluate_region(cohort, region, *rest)  # type: ignore[arg-type]
-        if region is cohort.regions[-1]:
-            last_is_done.set()
-        return found
-
-    monkeypatch.setattr(pipeline, "evaluate_region", slow_first)
-    order = [region[0].region for region in evaluate_cohort(cohort, QUICK, jobs=2)]
-    assert order == [region.name for region in cohort.regions]
-
-
 def test_teams_are_those_asked_for(cohort: Cohort) -> None:
     assert {team for team, _ in results(cohort)} == set(TEAMS)
-    assert {team for team, _ in results(cohort, team_names=["beta"])} == {"beta"}
-    assert results(cohort, team_names=[]) == {}
+    assert {team for team, _ in results(cohort, teams=["beta"])} == {"beta"}
+    assert results(cohort, teams=[]) == {}
 
 
 def test_the_summary_tells_the_same_as_the_evaluation(cohort: Cohort) -> None:
     everybody = [team.name for team in cohort.teams]
-    found = results(cohort, team_names=everybody)
+    found = results(cohort, teams=everybody)
     summaries = list(evaluate_cohort_summary(cohort, EvaluationSettings()))
     assert [(s.team, s.region) for s in summaries] == list(found)
     for summary in summaries:

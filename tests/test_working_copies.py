@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 from napari_panoptic.errors import LabelError, PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.session import Selection, Session
 from napari_panoptic.snapshots import load_region
+from napari_panoptic.working_copies import Originals, WorkingCopies
 from tests.small_cohort import write_cohort
 
 
@@ -110,6 +113,29 @@ def test_edits_outlive_changed_settings_regions_and_restoration(session: Session
     for team in session.cohort.competing_teams:
         session.set_team(team.name)
         assert evaluation_of(session).objects.equals(from_scratch(session).objects)
+
+
+def test_a_copy_follows_an_annotation_that_is_restored_in_another_way() -> None:
+    settings = EvaluationSettings(distances=False)
+    small, large = square(5), square(7)
+    before = Originals("r", small, None, {"edited": small, "seen": small}, None)
+    copies = WorkingCopies()
+    place = np.array([11])
+    copies.edit(before, "edited", Side.PREDICTION, place, place, 5, {5: "Epithelial"})
+    copies.evaluate(before, "seen", settings)
+    after = replace(before, reference=large)
+    for team, drawn in (("edited", 1), ("seen", 0)):
+        found = copies.evaluate(after, team, settings)
+        assert found is not None
+        assert found.pair.reference.index.sum() == large.index.sum()
+        np.testing.assert_array_equal(found.outcomes.reference.iou, [25 / 49])
+        assert len(found.outcomes.prediction.ids) == 1 + drawn
+
+
+def square(size: int) -> LabelImage:
+    image = np.zeros((12, 12), np.int32)
+    image[2 : 2 + size, 2 : 2 + size] = 1
+    return LabelImage.from_array(image, {1: "Epithelial"}, ("Epithelial",))
 
 
 def test_discarding_restores_the_files(session: Session) -> None:

@@ -158,7 +158,10 @@ def aggregate(
 
 
 def unit_figure(counts: Counts, figure: str, class_mean: ClassMean) -> float:
-    """Compute PQ, SQ or DQ of a unit, the classes averaged in one way; NaN where undefined."""
+    """Compute PQ, SQ or DQ of a unit, the classes averaged in one way; NaN where undefined.
+
+    Over all classes, and by weight, the SQ of a class without a TP counts 0.
+    """
     if class_mean is ClassMean.PRESENT:
         return unit_metrics(counts)[figure]
     by_class = class_quality(counts)[figure]

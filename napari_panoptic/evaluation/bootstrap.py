@@ -64,8 +64,8 @@ def mean_interval(
     Patients are drawn with replacement, as many as there are. The interval is
     BCa (Efron, JASA 1987; Efron and Tibshirani 1993, chapter 14): with z0 the
     normal quantile of the share of resampled means below the mean (those equal
-    to it count half), and a = sum(d^3) / (6 sum(d^2)^(3/2)) of the deviations d
-    of the jackknife means from their mean, its ends are the quantiles
+    to it count half), and a = sum(d^3) / (6 sum(d^2)^(3/2)), d being the mean of
+    the jackknife means minus each of them, its ends are the quantiles
     Phi(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled means, z being the
     normal quantiles of the level. Where that is undefined, the quantiles of the
     level are taken as they are.

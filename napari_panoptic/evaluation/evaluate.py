@@ -32,7 +32,10 @@ from napari_panoptic.regions import MONUSAC_CLASSES
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What came of evaluating one label pair. Nothing in it is ever changed.
+    """What came of evaluating one label pair.
+
+    Nothing in it is ever changed, but the images of a pair under edit: see
+    `napari_panoptic.evaluation.live.LiveEvaluation.pair`.
 
     Parameters
     ----------

@@ -232,14 +232,16 @@ def _of_weights(
     """Compare a region's weight among regions with that of its objects among the patient's."""
     counts = [challenge_counts(region.scores, corrections) for region in regions]
     weights = np.array([_weight(own) for own in counts])
-    defined = weights > 0
+    # A region whose classes have nothing left is a unit all the same, with a PQ of 0.
+    defined = np.array([own.present.any() for own in counts], bool)
     patients = [region.patient for region in regions]
     n_regions = int(defined.sum())
     n_patients = len({p for p, known in zip(patients, defined, strict=True) if known})
     found = []
     for place in np.flatnonzero(defined).tolist():
         same = np.array([patient == patients[place] for patient in patients]) & defined
-        by_objects = float(weights[place] / weights[same].sum() / n_patients)
+        total = weights[same].sum()
+        within = weights[place] / total if total else 1 / same.sum()
         found.append(
             Difference(
                 Correction.PER_PATIENT,
@@ -247,7 +249,7 @@ def _of_weights(
                 regions[place].region,
                 "",
                 (),
-                (1.0 / n_regions, by_objects),
+                (1.0 / n_regions, float(within / n_patients)),
             )
         )
     return sorted(found, key=lambda d: -abs(d.share[0] - d.share[1]))

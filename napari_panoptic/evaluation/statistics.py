@@ -97,7 +97,7 @@ class TeamComparison:
         float64 (T, T) of pairwise p-values, or None where the Friedman test
         finds no difference.
     ranks
-        Final ranks; teams without a significant difference share one.
+        Final ranks: 1 + the number of teams that are significantly better.
     why_undefined
         Why there is no Friedman test, in words; empty where there is one.
     """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,9 @@ class ColourCodedMask:
     class_image: NDArray[np.uint8]
     path: Path
     findings: tuple[Finding, ...] = ()
+    _kept: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = field(
+        default_factory=list, init=False, repr=False
+    )
 
     def numbered(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Give the components as `counted_components` does; not to be changed.
@@ -63,11 +65,11 @@ class ColourCodedMask:
         """
         if self.class_image.size > KEPT_UP_TO_PX:
             return counted_components(self.class_image)
-        return self._components
-
-    @cached_property
-    def _components(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        return counted_components(self.class_image)
+        if not self._kept:
+            # Not a cached_property: in Python 3.11 its lock is one for all masks, and
+            # threads that restore different ones would wait for each other.
+            self._kept.append(counted_components(self.class_image))
+        return self._kept[0]
 
 
 def read_colour_coded(

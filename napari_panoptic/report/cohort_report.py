@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, pairwise
+from pathlib import Path
 
 import pandas as pd
 
@@ -21,15 +22,20 @@ from napari_panoptic.evaluation.breakdown import (
     by_size,
     quartile_classes,
 )
+from napari_panoptic.evaluation.metrics import Counts
 from napari_panoptic.evaluation.protocols import ProtocolTable, ScoredRegion, protocol_table
-from napari_panoptic.evaluation.robustness import LESSONS_NEIGHBOURS, Robustness, star
+from napari_panoptic.evaluation.robustness import (
+    LESSONS_NEIGHBOURS,
+    Robustness,
+    robustness,
+    star,
+)
 from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.experiment import (
     SHIFTS,
     Condition,
     Experiment,
-    cohort_robustness,
     lessons_conditions,
     protocol_conditions,
     radius_conditions,
@@ -38,7 +44,8 @@ from napari_panoptic.experiment import (
     threshold_conditions,
 )
 from napari_panoptic.io.metadata import Metadata
-from napari_panoptic.jobs import run_regions
+from napari_panoptic.jobs import THREADS, RegionDone, run_regions
+from napari_panoptic.parts import PartStore, RegionResults
 from napari_panoptic.pipeline import RegionResult
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.tables import CohortEvaluation, statistics_of
@@ -49,7 +56,8 @@ THRESHOLDS = tuple(k / 100 for k in range(5, 100, 5))
 OWN_GROUP = "organ"
 """The column of the metadata that patients are grouped by, where there is one of the name."""
 
-OnRegion = Callable[[], object]
+_PASSES = ("objects", "sums")
+"""Of the two passes, the folders of what is done."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,8 @@ class CohortReport:
         By the same settings under disentangled scoring, with the objects; the
         same as `evaluation` where that is what was asked for.
     lessons
-        Restoration and rule -> the evaluation under them.
+        Restoration and rule -> the evaluation under them, without findings,
+        which are those of `evaluation`.
     two_by_two, radii, thresholds, shifts
         How figures change with restoration and rule, radius, threshold, and
         place of the predictions.
@@ -198,14 +207,48 @@ class CohortReport:
 
 def n_passes() -> int:
     """Tell how often `cohort_report` goes over all regions."""
-    return 2
+    return len(_PASSES)
+
+
+def n_kept(store: Path) -> int:
+    """Count what `cohort_report` left in a store: at most `n_passes` times the regions.
+
+    Whether it still holds is told only when it is taken over.
+    """
+    return sum(part.n_regions() for part in _parts(store))
+
+
+def remove_kept(store: Path) -> None:
+    """Remove what `cohort_report` left in a store, and the folder where nothing else is in it.
+
+    Raises
+    ------
+    PanopticError
+        Where that is not allowed.
+    """
+    for part in _parts(store):
+        part.remove()
+    try:
+        if store.is_dir() and not any(store.iterdir()):
+            store.rmdir()
+    except OSError as error:
+        raise PanopticError(
+            f"the folder of an earlier run cannot be removed: {error.strerror}; remove it by hand",
+            path=store,
+        ) from error
+
+
+def _parts(store: Path) -> list[PartStore]:
+    return [PartStore(store / name) for name in _PASSES]
 
 
 def cohort_report(
     request: ReportRequest,
     *,
     jobs: int | None = None,
-    on_region: OnRegion = lambda: None,
+    scheduler: str = THREADS,
+    store: Path | None = None,
+    on_result: Callable[[RegionDone], None] | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> CohortReport | None:
     """Evaluate a cohort in every way that a report shows.
@@ -214,35 +257,66 @@ def cohort_report(
     ----------
     request
         What to report on.
-    jobs
-        Regions at a time; as many as there are processors where None.
-    on_region
-        Called `n_passes` times per region.
+    jobs, scheduler
+        Regions at a time, and where they are done; see
+        `napari_panoptic.jobs.run_regions`.
+    store
+        A folder for the regions that are done; what an earlier run has left
+        there is taken over. It stays until :func:`remove_kept` is called, but
+        for a cohort of which nothing could be evaluated. None to keep nothing.
+    on_result
+        Called `n_passes` times per region, from the thread that computes.
     is_wanted
         Asked again and again; where it says no, None comes back.
 
     Raises
     ------
     PanopticError
-        Where nothing could be evaluated.
+        Where nothing could be evaluated, the store cannot be written, or
+        workers cannot be reached or die again and again.
     """
+    run = _Run(request.cohort, jobs, scheduler, store, on_result, is_wanted)
     own, detailed = _own_conditions(request)
-    first = _run(request, own, with_objects=True, jobs=jobs, on_region=on_region, wanted=is_wanted)
-    if first is None:
+    first: list[RegionResults] = []
+    if not run.go(0, Experiment(request.team_names, own), first.append):
         return None
     evaluation = _evaluation(request, own[0], [results for results, *_ in first])
     if not evaluation.evaluated:
+        if store is not None:
+            remove_kept(store)
         raise PanopticError(_why_nothing(request), path=request.cohort.root)
     place = own.index(detailed)
     in_detail = _evaluation(request, detailed, [results[place] for results in first])
-    families = _families(request)
-    varied = tuple(condition for family in families for condition in family)
-    second = _run(
-        request, varied, with_objects=False, jobs=jobs, on_region=on_region, wanted=is_wanted
-    )
-    if second is None:
+    second = _Second(request)
+    if not run.go(1, second.work, second.add):
         return None
-    return _gathered(request, evaluation, in_detail, families, second)
+    return second.gathered(evaluation, in_detail)
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """How all regions are gone over."""
+
+    cohort: Cohort
+    jobs: int | None
+    scheduler: str
+    store: Path | None
+    on_result: Callable[[RegionDone], None] | None
+    is_wanted: Callable[[], bool]
+
+    def go(self, number: int, work: Experiment, add: Callable[[RegionResults], None]) -> bool:
+        """Go over all regions, and tell whether the whole of it was wanted."""
+        for region in run_regions(
+            self.cohort,
+            work,
+            jobs=self.jobs,
+            scheduler=self.scheduler,
+            store=None if self.store is None else self.store / _PASSES[number],
+            on_result=self.on_result,
+            is_wanted=self.is_wanted,
+        ):
+            add(region)
+        return self.is_wanted()
 
 
 def _own_conditions(request: ReportRequest) -> tuple[tuple[Condition, ...], Condition]:
@@ -268,27 +342,6 @@ def _families(request: ReportRequest) -> tuple[tuple[Condition, ...], ...]:
     )
 
 
-Results = list[list[list[RegionResult]]]
-"""Per region, per condition, the teams."""
-
-
-def _run(
-    request: ReportRequest,
-    conditions: tuple[Condition, ...],
-    *,
-    with_objects: bool,
-    jobs: int | None,
-    on_region: OnRegion,
-    wanted: Callable[[], bool],
-) -> Results | None:
-    work = Experiment(request.team_names, conditions, with_objects=with_objects)
-    found = []
-    for region in run_regions(request.cohort, work, jobs=jobs, is_wanted=wanted):
-        on_region()
-        found.append([list(results) for results in region])
-    return found if wanted() else None
-
-
 def _evaluation(
     request: ReportRequest, condition: Condition, regions: Sequence[Sequence[RegionResult]]
 ) -> CohortEvaluation:
@@ -296,52 +349,108 @@ def _evaluation(
     return CohortEvaluation(request.cohort, condition.settings, condition.name, results)
 
 
-def _gathered(
-    request: ReportRequest,
-    evaluation: CohortEvaluation,
-    detailed: CohortEvaluation,
-    families: tuple[tuple[Condition, ...], ...],
-    regions: Results,
-) -> CohortReport:
-    """Share the results of the second pass out to the families of conditions."""
-    per_family: list[Results] = [[] for _ in families]
-    for region in regions:
-        rest = iter(region)
-        for own, family in zip(per_family, families, strict=True):
-            own.append(list(islice(rest, len(family))))
-    protocols, lessons, radii, thresholds, shifts = families
-    by_protocol, by_lesson, by_radius, by_threshold, by_shift = per_family
-    names = request.cohort.scheme.names
+class PatientSums:
+    """Counts under many conditions, of which only the sums over patients are kept.
 
-    def varied(
-        family: tuple[Condition, ...],
-        results: Results,
-        neighbours: Sequence[tuple[int, int]] | None = None,
-    ) -> Varied:
-        work = Experiment(request.team_names, family, with_objects=False)
-        return Varied(family, cohort_robustness(results, work, names, neighbours=neighbours))
+    They are summed in the order in which regions come, so that figures are the
+    same, bit by bit, as those of `napari_panoptic.experiment.cohort_robustness`.
 
-    disentangled = _evaluation(request, protocols[0], [region[0] for region in by_protocol])
-    means = {
-        team: (summary.averaged["pq"].mean, summary.averaged["pq"].n)
-        for team, summary in disentangled.summaries.items()
-    }
-    challenge = scored_regions(result for region in by_protocol for result in region[1])
-    return CohortReport(
-        request=request,
-        evaluation=evaluation,
-        detailed=detailed,
-        lessons={
-            condition.name: _evaluation(request, condition, [region[place] for region in by_lesson])
-            for place, condition in enumerate(lessons)
-        },
-        two_by_two=varied(lessons, by_lesson, LESSONS_NEIGHBOURS),
-        radii=varied(radii, by_radius),
-        thresholds=varied(thresholds, by_threshold),
-        shifts=varied(shifts, by_shift, star(len(shifts))),
-        protocols=protocol_table(challenge, means),
-        scored=challenge,
-    )
+    Parameters
+    ----------
+    team_names, conditions
+        Which teams were evaluated, and how.
+    class_names
+        The scored classes.
+    """
+
+    def __init__(
+        self,
+        team_names: Sequence[str],
+        conditions: tuple[Condition, ...],
+        class_names: tuple[str, ...],
+    ) -> None:
+        self._conditions, self._class_names = conditions, class_names
+        self._zero = Counts.zero(class_names)
+        self._sums: dict[str, list[dict[str, Counts]]] = {
+            team: [{} for _ in conditions] for team in team_names
+        }
+
+    def add(self, region: Sequence[Sequence[RegionResult]]) -> None:
+        """Add the results of a region: per condition, the teams."""
+        for number, results in enumerate(region):
+            for result in results:
+                if result.counts is not None:
+                    sums = self._sums[result.team][number]
+                    known = sums.get(result.patient, self._zero)
+                    sums[result.patient] = known + result.counts
+
+    def varied(self, neighbours: Sequence[tuple[int, int]] | None = None) -> Varied:
+        """Give figures and ranks under each condition, and where ranks change between neighbours.
+
+        Parameters
+        ----------
+        neighbours
+            As in `napari_panoptic.evaluation.robustness.robustness`.
+        """
+        counts = {
+            team: [list(sums.items()) for sums in by_condition]
+            for team, by_condition in self._sums.items()
+        }
+        names = tuple(condition.name for condition in self._conditions)
+        found = robustness(counts, names, self._class_names, neighbours=neighbours)
+        return Varied(self._conditions, found)
+
+
+class _Second:
+    """Gathers the second pass: sums of patients, and of regions no more than is shown of them."""
+
+    def __init__(self, request: ReportRequest) -> None:
+        self._request = request
+        families = _families(request)
+        self._lessons = families[1]
+        all_conditions = tuple(condition for family in families for condition in family)
+        self.work = Experiment(request.team_names, all_conditions, with_objects=False)
+        ends = accumulate((len(family) for family in families), initial=0)
+        self._places = [slice(*bounds) for bounds in pairwise(ends)]
+        names = request.cohort.scheme.names
+        self._sums = [PatientSums(request.team_names, family, names) for family in families]
+        self._by_lesson: list[RegionResults] = []
+        self._challenge: list[RegionResult] = []
+
+    def add(self, region: RegionResults) -> None:
+        """Take what is needed of a region's results."""
+        for sums, place in zip(self._sums, self._places, strict=True):
+            sums.add(region[place])
+        (_, challenge), lessons, *_ = (region[place] for place in self._places)
+        self._challenge += [replace(result, findings=()) for result in challenge]
+        self._by_lesson.append([[replace(r, findings=()) for r in found] for found in lessons])
+
+    def gathered(self, evaluation: CohortEvaluation, detailed: CohortEvaluation) -> CohortReport:
+        """Give the report, once all regions are there."""
+        protocols, two_by_two, radii, thresholds, shifts = self._sums
+        scored = scored_regions(self._challenge)
+        disentangled = protocols.varied().found
+        means = {
+            team: (float(disentangled.pq[row, 0]), int(disentangled.n_patients[row, 0]))
+            for row, team in enumerate(disentangled.teams)
+        }
+        return CohortReport(
+            request=self._request,
+            evaluation=evaluation,
+            detailed=detailed,
+            lessons={
+                condition.name: _evaluation(
+                    self._request, condition, [region[number] for region in self._by_lesson]
+                )
+                for number, condition in enumerate(self._lessons)
+            },
+            two_by_two=two_by_two.varied(LESSONS_NEIGHBOURS),
+            radii=radii.varied(),
+            thresholds=thresholds.varied(),
+            shifts=shifts.varied(star(len(SHIFTS))),
+            protocols=protocol_table(scored, means),
+            scored=scored,
+        )
 
 
 def _why_nothing(request: ReportRequest) -> str:

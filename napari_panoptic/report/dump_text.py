@@ -44,7 +44,7 @@ def _leaderboard(evaluation: DumpEvaluation) -> str:
     ]
     notes = [
         "score: mean over regions of the mean PQ over their classes; ranks are over patients, "
-        "and teams that do not differ share one",
+        "1 + the number of teams that are significantly better",
         f"intervals: {LEVEL:.0%}, BCa where nothing else is said, {evaluation.resamples} resamples "
         f"of the patients, seed {evaluation.seed}",
         *_not_submitted(evaluation),

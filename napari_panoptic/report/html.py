@@ -207,8 +207,8 @@ def _summary(report: CohortReport) -> list[Child]:
         "patients",
     ]
     caption = (
-        "The score is the protocol's one number. Teams without a significant difference share a "
-        "rank."
+        "The score is the protocol's one number. The rank is 1 + the number of teams that are "
+        "significantly better."
     )
     shown = Table("summary", caption, header, rows, pd.DataFrame(records))
     return [table(shown), bullets(_said(report, statistics))]

@@ -182,8 +182,9 @@ def _statistics(citations: Citations) -> str:
     return (
         f"Teams were compared over patients with figures of all of them. The Friedman test, with "
         f"Kendall's W as effect size, asked for any difference; only where it found one "
-        f"(p < {SIGNIFICANCE:g}) the Nemenyi test said between which teams {ranks}. Teams without "
-        f"a significant difference share a rank. Pairs of teams were compared by the two-sided "
+        f"(p < {SIGNIFICANCE:g}) the Nemenyi test said between which teams {ranks}. A team's "
+        f"rank is 1 + the number of teams that are significantly better. Pairs of teams were "
+        f"compared by the two-sided "
         f"Wilcoxon signed-rank test, with the matched-pairs rank-biserial correlation as effect "
         f"size {citations.cite('kerby')} and p-values corrected for their number "
         f"{citations.cite('holm')}. Intervals are {LEVEL:.0%} bootstrap intervals, bias-corrected "

@@ -1,24 +1,39 @@
-"""The evaluation of a whole cohort in a worker, with progress, and to be stopped at any time."""
+"""The evaluation of a whole cohort in a worker, with progress, and to be stopped at any time.
+
+What is done is kept in the user's cache folder until all of it is done, so that
+an evaluation that was stopped, or whose window was closed, goes on from there.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
 from typing import Any
 
+from platformdirs import user_cache_path
 from psygnal import Signal
 from qtpy.QtCore import QTimer
 from superqt.utils import create_worker
 
+from napari_panoptic import __version__
 from napari_panoptic.errors import PanopticError
+from napari_panoptic.jobs import RegionDone
 from napari_panoptic.report.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,
+    n_kept,
     n_passes,
 )
 
 LOOK_EVERY_MS = 100
+KEPT_COHORTS = 4
+"""Of so many cohorts is kept what was done before their evaluation was stopped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +46,19 @@ class _Counter:
     """How many regions are done; counted by the worker, read by the window."""
 
     def __init__(self) -> None:
-        self.done = 0
+        self._done = self._kept = 0
         self.stopped = Event()
 
-    def count(self) -> None:
-        self.done += 1
+    @property
+    def done(self) -> int:
+        """Regions that are done, at least those that an earlier evaluation has left."""
+        return max(self._done, self._kept)
+
+    def begin(self, kept: int) -> None:
+        self._done, self._kept = 0, kept
+
+    def count(self, _: RegionDone) -> None:
+        self._done += 1
 
     def is_wanted(self) -> bool:
         return not self.stopped.is_set()
@@ -94,9 +117,68 @@ class CohortWork:
 
 
 def _evaluated(request: ReportRequest, counter: _Counter) -> _Answer:
+    store = store_of(request)
+    answer = _evaluated_with(request, counter, store if _make_room(store) else None)
+    if answer is None:  # the cache cannot be written any more
+        answer = _evaluated_with(request, counter, None)
+    if answer is not None and (answer.value is not None or answer.error is not None):
+        shutil.rmtree(store.parent, ignore_errors=True)
+    return answer or _Answer()
+
+
+def _evaluated_with(
+    request: ReportRequest, counter: _Counter, store: Path | None
+) -> _Answer | None:
+    """Evaluate a cohort; None where it is the store that stands in the way."""
+    counter.begin(0 if store is None else n_kept(store))
     try:
         # One region at a time: the window keeps a processor to itself.
-        found = cohort_report(request, jobs=1, on_region=counter.count, is_wanted=counter.is_wanted)
+        found = cohort_report(
+            request,
+            jobs=1,
+            store=store,
+            on_result=counter.count,
+            is_wanted=counter.is_wanted,
+        )
     except PanopticError as error:
-        return _Answer(error=error)
+        if store is None or error.path is None or not error.path.is_relative_to(store):
+            return _Answer(error=error)
+        return None
     return _Answer(found)
+
+
+def store_of(request: ReportRequest) -> Path:
+    """Give the folder for what is done of an evaluation: in one of its cohort's, in the cache."""
+    record = {
+        "version": __version__,
+        "protocol": request.protocol,
+        "settings": request.settings.as_record(),
+        "source": request.source,
+        "teams": request.team_names,
+    }
+    cohort = _digest(os.fsencode(request.cohort.root.resolve()))
+    asked = _digest(json.dumps(record, sort_keys=True).encode())
+    return user_cache_path("napari-panoptic") / "cohorts" / cohort / asked
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _make_room(store: Path) -> bool:
+    """Make a store's folder, and remove what other settings and the oldest cohorts have left.
+
+    Where the cache cannot be written to, nothing is kept, which is no error.
+    """
+    own = store.parent
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        os.utime(own)
+        by_age = sorted(own.parent.iterdir(), key=lambda path: path.stat().st_mtime)
+        others = [path for path in by_age if path != own]
+        left = [path for path in own.iterdir() if path != store]
+    except OSError:
+        return False
+    for path in [*others[: -(KEPT_COHORTS - 1)], *left]:
+        shutil.rmtree(path, ignore_errors=True)
+    return True

@@ -159,6 +159,7 @@ class Link:
         self._viewer.scene.camera.events.zoom.disconnect(self._on_zoom)
         self.loader.close()
         self.summary.stop()
+        self.summary.hold(False)  # it may wait for the loader, which tells nothing any more
         for callbacks, callback in (
             (self._viewer.mouse_drag_callbacks, self._on_press),
             (self._viewer.mouse_move_callbacks, self._on_move),
@@ -270,7 +271,8 @@ class Link:
         panels.notes.show_findings(snapshot.region.name, snapshot.findings)
         self._show_figures()
         self._show_selection(session.selection)
-        if any(too_many_objects(labels) for labels in snapshot.predictions.values()):
+        is_whole = not snapshot.pending
+        if is_whole and any(too_many_objects(at) for at in snapshot.predictions.values()):
             show_warning(
                 f"{snapshot.region.name} has more objects than can have a colour each "
                 f"({count_text(MAX_OBJECTS)}); colours of the others are not right, "

@@ -431,7 +431,9 @@ class TeamPart(SeenPart, Generic[T]):
             return
         session, team = around.session, around.session.team
         if session.snapshot is not None and team in session.snapshot.pending:
-            return  # it is about to come
+            self._latest.drop()  # of what was shown before; this team is about to come
+            self._asked = None
+            return
         known = None if team is None else material(session, teams=(team,))
         if known is None or team is None:
             self._latest.drop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,7 @@ class RankingPart(SeenPart):
         self._wanted: tuple[str, str, int] | None = None
         self._team_of_differences = ""
         self._drawn: tuple[View, CohortReport | None, bool] | None = None
+        self._asked: tuple[object, ...] | None = None
         self.watch(self._panel)
 
     @property
@@ -99,7 +101,7 @@ class RankingPart(SeenPart):
     def attach(self, around: Surroundings) -> None:
         """Join in with a cohort."""
         self._found, self._wanted, self._is_outdated = None, None, False
-        self._drawn = None
+        self._drawn = self._asked = None
         super().attach(around)
 
     def detach(self) -> None:
@@ -137,7 +139,7 @@ class RankingPart(SeenPart):
             self._drawn = None
             self._show_region(view)
             return
-        self._region.drop()
+        self._forget_region()
         if self._drawn == (view, self._found, self._is_outdated):
             return  # nothing in it depends on the region that is shown
         self._drawn = (view, self._found, self._is_outdated)
@@ -262,6 +264,7 @@ class RankingPart(SeenPart):
     def _show_region(self, view: View) -> None:
         session = None if self.around is None else self.around.session
         if session is None or session.snapshot is None or session.team is None:
+            self._forget_region()
             self._panel.show_hint("Open a region first.")
             return
         if view is View.ALIGNMENT:
@@ -269,22 +272,28 @@ class RankingPart(SeenPart):
             loaded = session.loaded
             evaluation = None if loaded is None else loaded.evaluations.get(session.team)
             if evaluation is None:
+                self._forget_region()
                 self._panel.show_hint("This team has nothing evaluated here.")
                 return
-            self._panel.show_hint("Numbering the same masks in other ways …")
-            self._region.start(lambda: _alignment_plot(evaluation))
+            hint = "Numbering the same masks in other ways …"
+            self._ask((view, evaluation), hint, partial(_alignment_plot, evaluation))
             return
-        self._panel.show_hint("Evaluating this region under other radii and thresholds …")
-        self._region.start(
-            partial(
-                _region_curve,
-                session.cohort,
-                session.snapshot.region.name,
-                session.settings,
-                session.source,
-                view,
-            )
-        )
+        name = session.snapshot.region.name
+        wanted = (name, session.settings, session.source, view)
+        hint = "Evaluating this region under other radii and thresholds …"
+        self._ask(wanted, hint, partial(_region_curve, session.cohort, *wanted))
+
+    def _ask(self, wanted: tuple[object, ...], hint: str, compute: Callable[[], Plot]) -> None:
+        """Compute a plot of the region, unless it is the one that was asked for last."""
+        if wanted != self._asked:
+            self._asked = wanted
+            self._panel.show_hint(hint)
+            self._region.start(compute)
+
+    def _forget_region(self) -> None:
+        """Want no plot of a region any more."""
+        self._asked = None
+        self._region.drop()
 
     # The report.
 

@@ -25,7 +25,8 @@ from napari_panoptic.viewer.widgets.ranking_panel import View
 
 def alignment_plot(evaluation: Evaluation) -> Plot:
     """Draw how the challenge scores the same predictions numbered in other ways."""
-    scores = evaluate_challenge(evaluation.pair, evaluation.settings).scores
+    settings = evaluation.settings.replaced(distances=False)
+    scores = evaluate_challenge(evaluation.pair, settings).scores
     return alignment_curves({name: alignments(score) for name, score in scores.items()})
 
 

@@ -130,7 +130,8 @@ class TeamsPart(SeenPart):
             return
         snapshot = around.session.snapshot
         if snapshot is not None and snapshot.pending:
-            return  # the others are about to come
+            self._latest.drop()  # of what was shown before; the other teams are about to come
+            return
         known = material(around.session, teams=self._panel.chosen_teams())
         if known is None:
             self._latest.drop()

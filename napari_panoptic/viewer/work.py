@@ -87,7 +87,7 @@ class RegionLoader:
             session.cohort,
             request,
             session.loaded,
-            lambda: session.is_current(request),
+            lambda: not self._is_closed and session.is_current(request),
             _start_thread=False,
         )
         worker.yielded.connect(lambda answer: self._deliver(request, answer))

@@ -115,6 +115,24 @@ def test_weights_are_shares_of_the_whole() -> None:
     assert (np.diff(shift) <= 0).all()
 
 
+def test_a_region_with_nothing_left_has_its_share() -> None:
+    shape = (6, 6)
+    mask = np.zeros(shape, np.int32)
+    mask[1:4, 1:4] = 1
+    labels = LabelImage.from_class_masks({CLASSES[0]: mask}, CLASSES, shape)
+    whole, cut = (
+        evaluate_challenge(LabelPair(labels, labels, area), SETTINGS).scores
+        for area in (None, np.ones(shape, bool))
+    )
+    regions = [ScoredRegion("a", "whole", whole), ScoredRegion("a", "cut", cut)]
+    regions.append(ScoredRegion("b", "alone", cut))
+    found = differences(regions, AS_RUN, frozenset({Correction.PER_PATIENT}))
+    shares = {d.region: d.share for d in found}
+    assert shares == {"whole": (1 / 3, 0.5), "cut": (1 / 3, 0.0), "alone": (1 / 3, 0.5)}
+    table = protocol_table({"x": regions}, versions=[AS_RUN, frozenset({Correction.PER_PATIENT})])
+    np.testing.assert_array_equal(table.n_units, [[3, 2]])
+
+
 def test_the_published_table_of_label_alignments() -> None:
     """Table 1 of Foucart et al. (2021): which nuclei matched follows from its rows."""
     # Three of five nuclei match, with a summed IoU of 5 x 0.501.

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from skimage.morphology import dilation, disk, erosion
 from napari_panoptic.errors import FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.settings import Restoration
+from napari_panoptic.io import colour_coded
 from napari_panoptic.io.colour_coded import ColourCodedMask, read_colour_coded, restore
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
 from tests.io.builders import BORDER, colour_mask, write_tiff
@@ -222,3 +225,20 @@ def test_border_and_background_colours_of_other_schemes(tmp_path: Path) -> None:
     rgb = np.array([[(1, 1, 1), (2, 2, 2), BORDER, (9, 9, 9), (255, 255, 255)]], np.uint8)
     mask = read_colour_coded(write_tiff(tmp_path / "a.tif", rgb), scheme)
     assert (mask.class_image.tolist(), mask.findings) == ([[1, 0, 0, 0, 0]], ())
+
+
+def test_threads_number_different_masks_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Barrier(2)
+    count = colour_coded.counted_components
+
+    def counted(class_image: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        both.wait(20)
+        return count(class_image)
+
+    monkeypatch.setattr(colour_coded, "counted_components", counted)
+    masks = [mask_of(random_classes(seed)) for seed in (1, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(ColourCodedMask.numbered, masks))
+    for mask, numbered in zip(masks, found, strict=True):
+        assert mask.numbered() is numbered  # kept, not counted again
+        np.testing.assert_array_equal(numbered[0], count(mask.class_image)[0])

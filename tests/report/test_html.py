@@ -361,7 +361,7 @@ def test_nothing_to_report_is_an_error(cohort: Cohort) -> None:
 def test_the_work_can_be_stopped_and_tells_how_far_it_is(cohort: Cohort) -> None:
     request = ReportRequest(cohort, EvaluationSettings(), "disentangled", ("alpha",))
     steps: list[int] = []
-    assert cohort_report(request, jobs=1, on_region=lambda: steps.append(1)) is not None
+    assert cohort_report(request, jobs=1, on_result=lambda _: steps.append(1)) is not None
     assert len(steps) == n_passes() * len(cohort.regions)
     assert cohort_report(request, jobs=1, is_wanted=lambda: False) is None
 

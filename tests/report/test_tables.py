@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from napari_panoptic.errors import Finding, FindingKind
 from napari_panoptic.evaluation.settings import PROTOCOLS, EvaluationSettings
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.pipeline import RegionResult, evaluate_cohort
+from napari_panoptic.pipeline import RegionResult, evaluate_region
 from napari_panoptic.regions import Cohort
 from napari_panoptic.report.tables import (
     CohortEvaluation,
@@ -41,13 +42,17 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
     return open_cohort(write_cohort(tmp_path_factory.mktemp("report") / "cohort"))
 
 
+def evaluated(
+    cohort: Cohort, settings: EvaluationSettings, teams: Sequence[str]
+) -> list[RegionResult]:
+    regions = (evaluate_region(cohort, r, teams, settings, None) for r in cohort.regions)
+    return [result for found in regions for result in found]
+
+
 @pytest.fixture(scope="module")
 def evaluation(cohort: Cohort) -> CohortEvaluation:
     names = [team.name for team in cohort.teams]
-    regions = evaluate_cohort(cohort, SETTINGS, team_names=names)
-    return CohortEvaluation(
-        cohort, SETTINGS, "disentangled", [r for found in regions for r in found]
-    )
+    return CohortEvaluation(cohort, SETTINGS, "disentangled", evaluated(cohort, SETTINGS, names))
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +149,7 @@ def test_objects_written_one_by_one_make_the_same_tables(
     cohort: Cohort, tmp_path: Path, protocol: str
 ) -> None:
     settings = PROTOCOLS[protocol]
-    results = [r for region in evaluate_cohort(cohort, settings) for r in region]
+    results = evaluated(cohort, settings, TEAMS)
     whole = CohortEvaluation(cohort, settings, protocol, results)
     write_tables(whole, tmp_path / "whole")
     table = objects_table(whole).to_csv(index=False, lineterminator="\n")

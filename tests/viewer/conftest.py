@@ -16,6 +16,7 @@ from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
+from napari_panoptic.viewer import cohort_work
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.preferences import PREFERENCES, Preferences
 from napari_panoptic.viewer.widgets.desk import desk_of
@@ -39,6 +40,14 @@ def preferences(monkeypatch):
     monkeypatch.setattr(Preferences, "_settings", lambda _self: None)
     PREFERENCES._kept_here.clear()
     return PREFERENCES
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """Keep what is cached apart from the cache of whoever runs the tests, and from other tests."""
+    folder = tmp_path / "cache"
+    monkeypatch.setattr(cohort_work, "user_cache_path", lambda _name: folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

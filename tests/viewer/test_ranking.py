@@ -12,7 +12,7 @@ from napari_panoptic.evaluation.protocols import Reason, differences, protocol_t
 from napari_panoptic.evaluation.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.experiment import Experiment, protocol_conditions, scored_regions
-from napari_panoptic.viewer import ranking_part
+from napari_panoptic.viewer import cohort_work, ranking_part
 from napari_panoptic.viewer.styles import ratio_text
 from napari_panoptic.viewer.widgets.parts import is_in_sight
 from napari_panoptic.viewer.widgets.ranking_panel import HINT, OF_OTHERS, OF_REGION, View
@@ -91,6 +91,24 @@ class TestFigures:
             assert part.widget.plot.plot.figure.axes
         assert part.found is None
 
+    def test_a_curve_of_the_region_is_computed_once(self, part, open_desk, wait_until, monkeypatch):
+        computed = []
+        real = ranking_part._region_curve
+
+        def curve(*asked):
+            computed.append(asked[1])
+            return real(*asked)
+
+        monkeypatch.setattr(ranking_part, "_region_curve", curve)
+        choose(part, View.REGION_RADIUS, open_desk, wait_until)
+        first, second = (region.name for region in open_desk.session.cohort.regions[:2])
+        part.refresh()  # as an edit or another team does
+        wait_until(lambda: open_desk.is_settled)
+        assert computed == [first]
+        open_desk.link._request(region=second)  # comes in two steps
+        wait_until(lambda: open_desk.is_settled)
+        assert computed == [first, second]
+
     def test_other_settings_leave_no_figure_of_the_old_ones(self, evaluated, open_desk, wait_until):
         open_desk.panels.settings.threshold.setValue(0.6)
         wait_until(lambda: open_desk.is_settled)
@@ -104,6 +122,29 @@ class TestFigures:
         wait_until(lambda: open_desk.is_settled)
         assert part.found is None
         assert part.widget.compute.isVisible()
+
+    def test_stopped_it_goes_on_from_there(self, part, open_desk, wait_until, monkeypatch, cache):
+        taken_over = []
+        count = cohort_work._Counter.count
+
+        def noted(self, done):
+            taken_over.append(done.is_taken_over)
+            count(self, done)
+
+        monkeypatch.setattr(cohort_work._Counter, "count", noted)
+        QTest.mouseClick(part.widget.compute, LEFT)
+        wait_until(lambda: len(taken_over) >= 3)
+        QTest.mouseClick(part.widget.stop, LEFT)
+        wait_until(lambda: open_desk.is_settled)
+        assert part.found is None
+        n_done = len(list(cache.rglob("*.part.json")))
+        assert n_done >= 3
+        taken_over.clear()
+        QTest.mouseClick(part.widget.compute, LEFT)
+        wait_until(lambda: open_desk.is_settled)
+        assert part.found is not None
+        assert sum(taken_over) >= n_done
+        assert not list(cache.rglob("*.part.json"))
 
 
 class TestWhatIsBehind:

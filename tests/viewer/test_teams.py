@@ -594,6 +594,8 @@ class TestWhenToCompute:
         known = {"careful": snapshot.evaluations["careful"]}
         others = frozenset(snapshot.evaluations) - set(known)
         partial = replace(snapshot, pending=others, evaluations=known)
+        teams.refresh()
+        assert teams.is_busy  # with what is of no use any more when others are asked for
         with monkeypatch.context() as patch:
             patch.setattr(desk.session._state, "snapshot", partial)
             teams.refresh()

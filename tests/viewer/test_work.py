@@ -1,5 +1,7 @@
 """Work in other threads, without a window."""
 
+from threading import Event
+
 import pytest
 
 from napari_panoptic.errors import PanopticError
@@ -47,6 +49,26 @@ class TestRegionLoader:
         loader.close()
         wait_until(lambda: not loader.is_busy)
         assert shown == []
+
+    def test_after_closing_no_other_team_is_evaluated(self, session, wait_until, monkeypatch):
+        asked, may_ask = [], Event()
+
+        def steps(*_args, is_wanted, **_kwargs):
+            assert may_ask.wait(20)
+            asked.append(is_wanted())
+            return iter(())
+
+        monkeypatch.setattr(work, "load_in_steps", steps)
+        loader = RegionLoader(session)
+        loader.load(session.request())
+        may_ask.set()
+        wait_until(lambda: not loader.is_busy)
+        may_ask.clear()
+        loader.load(session.request())
+        loader.close()
+        may_ask.set()
+        wait_until(lambda: not loader.is_busy)
+        assert asked == [True, False]
 
     def test_a_failure_is_told_in_its_own_words(self, session, wait_until, monkeypatch):
         def fail(*_args, **_kwargs):

@@ -246,7 +246,7 @@ class RankingPanel(QWidget):
                 )
             rows.append(cells)
         left_out = next(iter(found.values())).comparison.figures.omitted
-        said = "Equal ranks: no significant difference (Nemenyi, p < 0.05)."
+        said = "Rank: 1 + the number of teams significantly better (Nemenyi, p < 0.05)."
         if left_out:
             said += f" {count_text(len(left_out))} patient(s) left out of the tests."
         self._show_table(header, rows, said)

@@ -1,0 +1,283 @@
+"""A report's figures from sums alone, and a run that was interrupted and goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from napari_panoptic import cli
+from napari_panoptic.cli import main
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.robustness import LESSONS_NEIGHBOURS, Robustness, star
+from napari_panoptic.evaluation.settings import Correction, EvaluationSettings
+from napari_panoptic.experiment import Experiment, cohort_robustness
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.jobs import AUTO, PROCESSES, RegionDone
+from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.report.cohort_report import (
+    CohortReport,
+    PatientSums,
+    ReportRequest,
+    Varied,
+    cohort_report,
+    n_kept,
+    n_passes,
+    remove_kept,
+)
+from napari_panoptic.report.html import report_page
+from tests.paths import REPOSITORY
+from tests.report.reports import report_on, without_team_in
+from tests.small_cohort import REGIONS, TEAMS, write_cohort
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_cohort(tmp_path_factory.mktemp("cohort_report") / "cohort")
+
+
+@pytest.fixture(scope="module")
+def cohort(folder: Path) -> Cohort:
+    return open_cohort(folder)
+
+
+def request_for(cohort: Cohort, **changes: EvaluationSettings) -> ReportRequest:
+    settings = changes.get("settings", EvaluationSettings())
+    return ReportRequest(cohort, settings, "disentangled", TEAMS)
+
+
+def assert_same(found: Robustness, wanted: Robustness) -> None:
+    """Compare bit by bit."""
+    assert (found.teams, found.conditions) == (wanted.teams, wanted.conditions)
+    for name in ("pq", "sq", "dq", "n_patients", "ranks"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), strict=True)
+    assert found.changes == wanted.changes
+
+
+# --- sums alone --------------------------------------------------------------------------------
+
+
+def test_sums_of_patients_give_the_figures_of_all_results(cohort: Cohort) -> None:
+    cohort = without_team_in(cohort, "beta", cohort.patients[:1])
+    report = report_on(cohort)
+    neighbours = {
+        "two_by_two": LESSONS_NEIGHBOURS,
+        "radii": None,
+        "thresholds": None,
+        "shifts": star(len(report.shifts.conditions)),
+    }
+    for name, pairs in neighbours.items():
+        varied: Varied = getattr(report, name)
+        work = Experiment(TEAMS, varied.conditions, with_objects=False)
+        results = [work.evaluate(cohort, region) for region in cohort.regions]
+        wanted = cohort_robustness(results, work, cohort.scheme.names, neighbours=pairs)
+        assert np.isfinite(wanted.pq).any()
+        assert_same(varied.found, wanted)
+
+
+def test_patients_whose_regions_are_not_together_are_summed_all_the_same(cohort: Cohort) -> None:
+    mixed = replace(cohort, regions=cohort.regions[::2] + cohort.regions[1::2])
+    patients = [region.patient for region in mixed.regions]
+    assert patients != sorted(patients)
+    conditions = report_on(cohort).radii.conditions
+    work = Experiment(TEAMS, conditions, with_objects=False)
+    results = [work.evaluate(mixed, region) for region in mixed.regions]
+    sums = PatientSums(TEAMS, conditions, mixed.scheme.names)
+    for region in results:
+        sums.add(region)
+    assert_same(sums.varied().found, cohort_robustness(results, work, mixed.scheme.names))
+
+
+# --- taken up again ----------------------------------------------------------------------------
+
+
+def test_a_stopped_run_goes_on_in_the_pass_where_it_was(cohort: Cohort, tmp_path: Path) -> None:
+    request, store = request_for(cohort), tmp_path / "store"
+    done: list[RegionDone] = []
+    in_second = len(cohort.regions) + 2
+    stopped = cohort_report(
+        request,
+        jobs=1,
+        store=store,
+        on_result=done.append,
+        is_wanted=lambda: len(done) < in_second,
+    )
+    assert stopped is None
+    kept = n_kept(store)
+    assert kept == len(done) >= in_second
+    again: list[RegionDone] = []
+    found = cohort_report(request, jobs=1, store=store, on_result=again.append)
+    assert found is not None
+    assert Counter(d.is_taken_over for d in again) == {
+        True: kept,
+        False: n_passes() * len(REGIONS) - kept,
+    }
+    assert report_page(found, []) == report_page(report_on(cohort), [])
+    assert n_kept(store) == n_passes() * len(REGIONS)
+    (store / "own notes.txt").write_text("stay", encoding="utf-8")
+    remove_kept(store)
+    assert [path.name for path in store.iterdir()] == ["own notes.txt"]
+
+
+def test_other_settings_take_nothing_over(cohort: Cohort, tmp_path: Path) -> None:
+    assert cohort_report(request_for(cohort), jobs=1, store=tmp_path) is not None
+    done: list[RegionDone] = []
+    other = request_for(cohort, settings=EvaluationSettings(iou_threshold=0.6))
+    assert cohort_report(other, jobs=1, store=tmp_path, on_result=done.append) is not None
+    own, varied = done[: len(REGIONS)], done[len(REGIONS) :]
+    assert not any(d.is_taken_over for d in [*own, *varied])
+
+
+def test_nothing_is_kept_where_nothing_could_be_evaluated(cohort: Cohort, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    empty = replace(cohort, predictions={})
+    with pytest.raises(PanopticError, match="no region has both"):
+        cohort_report(request_for(empty), jobs=1, store=store)
+    assert not store.exists()
+
+
+def test_processes_give_the_same(cohort: Cohort) -> None:
+    found = cohort_report(request_for(cohort), jobs=2, scheduler=PROCESSES)
+    assert found is not None
+    assert report_page(found, []) == report_page(report_on(cohort), [])
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many(folder: Path) -> Path:
+    """A cohort that takes long enough to be interrupted: links to few files."""
+    root, source = folder.parent / "many", REGIONS[1]
+    for number in range(60):
+        patient = f"TCGA-ZZ-{number // 10:04}-01Z-00-DX1"
+        for path in folder.rglob(f"{source.name}*"):
+            if path.is_file() and "Submissions" not in path.parts:
+                target = root / Path(*path.relative_to(folder).parts[:-2]) / patient
+                target.mkdir(parents=True, exist_ok=True)
+                os.link(path, target / path.name.replace(source.name, f"{patient}_{number}"))
+    return root
+
+
+def killed(many: Path, output: Path, store: Path, at: int) -> None:
+    arguments = ["report", str(many), "-o", str(output), "--jobs", "2", "--scheduler", "threads"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "napari_panoptic.cli", *arguments], cwd=REPOSITORY
+    )
+    deadline = time.monotonic() + 120
+    while n_kept(store) < at:
+        assert process.poll() is None, "it was done before it could be interrupted"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait(60)
+
+
+@pytest.mark.parametrize("at", [20, 70], ids=["in the first pass", "in the second pass"])
+def test_a_killed_report_goes_on_and_ends_with_the_same_bytes(
+    many: Path, tmp_path: Path, at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, output = tmp_path / "whole.html", tmp_path / "report.html"
+    assert main(["report", str(many), "-o", str(whole)]) == 0
+    store = tmp_path / ".report.html.parts"
+    killed(many, output, store, at)
+    assert not output.exists()
+    n_done = n_kept(store)
+    assert at <= n_done < 120
+    assert (n_done > 60) == (at > 60)
+    capsys.readouterr()
+    assert main(["report", str(many), "-o", str(output)]) == 0
+    said = capsys.readouterr().err
+    assert f"{n_done} of 120 regions, each gone over 2 times, were done by an interrupted" in said
+    assert output.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "whole.html"]
+
+
+def test_no_resume_begins_anew(
+    folder: Path, cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, store = tmp_path / "report.html", tmp_path / ".report.html.parts"
+    for options, is_said in (["--no-resume"], False), ([], True):
+        assert cohort_report(request_for(cohort), jobs=1, store=store) is not None
+        assert main(["report", str(folder), "-o", str(output), *options]) == 0
+        assert ("10 of 10 regions" in capsys.readouterr().err) == is_said
+        assert not store.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "source", "corrections", "scheduler"),
+    [
+        ([], None, set(), AUTO),
+        (
+            ["--source", "submission", "--scheduler", "processes"],
+            Source.SUBMISSION,
+            set(),
+            PROCESSES,
+        ),
+        (
+            ["--protocol", "monusac-2020-as-run", "--correct", "matching,absent-class-fp"],
+            None,
+            {Correction.MATCHING, Correction.ABSENT_CLASS_FP},
+            AUTO,
+        ),
+    ],
+)
+def test_options_reach_the_work(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    source: Source | None,
+    corrections: set[Correction],
+    scheduler: str,
+) -> None:
+    asked: list[tuple[ReportRequest, str]] = []
+
+    def noted(request: ReportRequest, *, scheduler: str, **options: Any) -> CohortReport | None:
+        asked.append((request, scheduler))
+        return cohort_report(request, scheduler=scheduler, **options | {"is_wanted": lambda: False})
+
+    monkeypatch.setattr(cli, "cohort_report", noted)
+    arguments = ["report", str(folder), "-o", str(tmp_path / "report.html"), "--jobs", "1"]
+    assert main([*arguments, *options]) == 1
+    ((request, where),) = asked
+    assert (request.source, request.settings.corrections, where) == (source, corrections, scheduler)
+
+
+def test_ctrl_c_keeps_what_is_done(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stopped(request: ReportRequest, *, on_result: Any, **options: Any) -> CohortReport | None:
+        def interrupt(done: RegionDone) -> None:
+            on_result(done)
+            raise KeyboardInterrupt
+
+        return cohort_report(request, on_result=interrupt, **options)
+
+    monkeypatch.setattr(cli, "cohort_report", stopped)
+    output = tmp_path / "report.html"
+    assert main(["report", str(folder), "-o", str(output), "--jobs", "1"]) == 130
+    assert "the same command goes on from here" in capsys.readouterr().err
+    assert not output.exists()
+    assert n_kept(tmp_path / ".report.html.parts") == 1
+
+
+def test_predictions_are_read_in_the_form_that_is_asked_for(cohort: Cohort) -> None:
+    pq = {}
+    for form in Source.COLOUR_CODED, Source.SUBMISSION:
+        found = cohort_report(replace(request_for(cohort), source=form), jobs=1)
+        assert found is not None
+        pq[form] = found.evaluation.score("alpha"), found.radii.found.pq[0, 4]
+    assert all(a != b for a, b in zip(*pq.values(), strict=True))
