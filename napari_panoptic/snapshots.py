@@ -229,8 +229,11 @@ def load_in_steps(
     """
     region = cohort.region(region_name)
     kept = previous if previous is not None and previous.region == region else None
-    image, findings = _read_pixels(region) if kept is None else (kept.image, _image_findings(kept))
-    reference = _reference(cohort, region, settings, kept)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        # Pixels are decoded without the interpreter, beside the annotation.
+        pixels = pool.submit(_pixels, region, kept)
+        reference = _reference(cohort, region, settings, kept)
+    image, findings = pixels.result()
     start = RegionSnapshot(
         region=region,
         shape=reference.shape,
@@ -324,15 +327,17 @@ def _reference(
     return known if way == way_of(kept.settings) else known.restored(way)
 
 
-def _read_pixels(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
+def _pixels(
+    region: Region, kept: RegionSnapshot | None
+) -> tuple[SlideImage | None, tuple[Finding, ...]]:
+    """Read the image, or take it over with what was odd about it."""
+    if kept is not None:
+        own = (f for f in kept.findings if f.path == region.image and f.path)
+        return kept.image, tuple(own)
     if region.image is None:
         return None, ()
     try:
         image = read_image(region.image)
-    except UnreadableFileError as error:
+    except (UnreadableFileError, OSError) as error:
         return None, (unreadable(error, region=region.name),)
     return image, tuple(replace(finding, region=region.name) for finding in image.findings)
-
-
-def _image_findings(snapshot: RegionSnapshot) -> tuple[Finding, ...]:
-    return tuple(f for f in snapshot.findings if f.path == snapshot.region.image and f.path)

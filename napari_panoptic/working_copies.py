@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.live import Edit, IdWindow, LiveEvaluation
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +145,8 @@ class WorkingCopies:
         )
 
     def _edit(
-        self, originals: Originals, team: str, side: Side, do: Callable[[LiveEvaluation], Edit]
-    ) -> Edit:
+        self, originals: Originals, team: str, side: Side, do: Callable[[LiveEvaluation], T]
+    ) -> T:
         known = originals.region in self._regions
         copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
         try:
@@ -165,15 +168,7 @@ class WorkingCopies:
         self, originals: Originals, team: str, side: Side, id_: int, class_name: str
     ) -> None:
         """Give an object of a copy another class."""
-        copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
-        self._live(copies, team).set_class(side, id_, class_name)
-        if side is Side.PREDICTION:
-            copies.edited_teams.add(team)
-            return
-        copies.is_reference_edited = True
-        for name, live in copies.live.items():
-            if name != team:
-                live.set_class(side, id_, class_name)
+        self._edit(originals, team, side, lambda live: live.set_class(side, id_, class_name))
 
     def set_ambiguous(self, originals: Originals, ambiguous: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area of a region, for all teams."""

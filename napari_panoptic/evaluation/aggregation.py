@@ -19,7 +19,7 @@ class Unit(StrEnum):
 
     REGION = "region"  # every region by itself
     PATIENT = "patient"  # all regions of a patient together
-    GROUP = "group"  # all regions of a group (an organ, say) together
+    GROUP = "group"  # all regions of a group (an organ, say) together; others are left out
     POOLED = "pooled"  # everything together
 
 
@@ -141,6 +141,8 @@ def aggregate(
     members: dict[str, list[Counts]] = {}
     for region in regions:
         name = "all" if unit is Unit.POOLED else str(getattr(region, groups[unit]))
+        if not name:
+            continue  # belongs to no group
         members.setdefault(name, []).append(region.counts)
     values = {
         name: unit_figure(summed(own, class_names), figure, class_mean)

@@ -176,7 +176,7 @@ def differences(
     Parameters
     ----------
     regions
-        The team's evaluated regions.
+        The team's evaluated regions, with the ids of their objects.
     one, other
         The corrections of the two versions; what both have is no difference.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def check_writable(path: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.part")
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
 def write_bytes(path: Path, content: bytes) -> Path:

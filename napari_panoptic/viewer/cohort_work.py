@@ -36,6 +36,9 @@ KEPT_COHORTS = 4
 """Of so many cohorts is kept what was done before their evaluation was stopped."""
 
 
+_BROKEN_OFF = PanopticError("the cohort could not be evaluated to its end")
+
+
 @dataclass(frozen=True, eq=False)
 class _Answer:
     value: CohortReport | None = None
@@ -91,6 +94,7 @@ class CohortWork:
         self._total = n_passes() * len(request.cohort.regions)
         worker = create_worker(_evaluated, request, counter, _start_thread=False)
         worker.returned.connect(lambda answer: self._take(worker, answer))
+        worker.finished.connect(lambda: self._take(worker, _Answer(error=_BROKEN_OFF)))
         self._worker = worker
         worker.start()
         self._look.start()

@@ -46,6 +46,8 @@ ZOOM_DELAY_MS = 200
 """How long a zoom rests before outlines follow it."""
 SLIDER_REST_MS = 250
 """How long a setting rests before the whole cohort is evaluated with it."""
+IDLE_MS = 500
+"""How long after loading layers out of sight are filled."""
 FOLLOW_EDIT_MS = 33
 """How long after an edit lists follow it; colours and figures follow at once."""
 CLICK_TOLERANCE_PX = 3
@@ -114,6 +116,8 @@ class Link:
         self._edited_since = QTimer()
         self._edited_since.setSingleShot(True)
         self._edited_since.setInterval(FOLLOW_EDIT_MS)
+        self._idle = QTimer()
+        self._idle.setSingleShot(True)
         self._pointed: list[Pointed] = []
         self.scene = Scene(viewer)
         self.scene.set_look(PREFERENCES.look)
@@ -221,6 +225,7 @@ class Link:
         self._zoomed.timeout.connect(self.scene.follow_zoom)
         self._edited_since.timeout.connect(self._follow_edits)
         self._at_rest.timeout.connect(self._start_summary)
+        self._idle.timeout.connect(self._catch_up)
         self._viewer.scene.camera.events.zoom.connect(self._on_zoom)
         self._viewer.mouse_drag_callbacks.append(self._on_press)
         self._viewer.mouse_move_callbacks.append(self._on_move)
@@ -392,6 +397,8 @@ class Link:
     def _show_busy(self, busy: bool) -> None:
         self._panels.title.show_busy(busy)
         self.summary.hold(busy)
+        if not busy:
+            self._idle.start(IDLE_MS)
 
     def _on_failure(self, error: PanopticError) -> None:
         # The region asked for stays asked for: the next one is the one after it.
@@ -443,6 +450,11 @@ class Link:
             self.summary.stop()
             self._session.clear_summaries()
             self._at_rest.start()
+
+    def _catch_up(self) -> None:
+        """Fill layers out of sight, one at a time, while nothing else is to be done."""
+        if self._table and not self.loader.is_busy and self.scene.catch_up_one():
+            self._idle.start(0)
 
     def _start_summary(self) -> None:
         if self._table:  # not closed meanwhile

@@ -315,13 +315,13 @@ class RankingPart(SeenPart):
         self._writers.add(worker)
 
         def done(error: PanopticError | None) -> None:
-            self._writers.discard(worker)
             if error is None:
                 show_info(f"The report is in {path}")
             else:
                 show_error(str(error))
 
         worker.returned.connect(lambda answer: done(answer[0]))
+        worker.finished.connect(lambda: self._writers.discard(worker))
         worker.start()
 
 

@@ -451,6 +451,8 @@ class Scene:
     def release(self) -> None:
         """Let go of the layers; they stay in the viewer as plain layers."""
         self.come_back()
+        while self.catch_up_one():
+            pass
         for layer in self._layers.values():
             layer.events.visible.disconnect(self._on_eye)
         self._layers.clear()
@@ -594,6 +596,21 @@ class Scene:
         if labels is not None and layer is not None:
             self._refill(role, layer, labels, is_seen=layer.visible)
             self._contents[role] = labels
+
+    def catch_up_one(self) -> bool:
+        """Fill one of the layers that were left out; tells whether there are more.
+
+        For a moment when nothing else is to be done: who opens or saves a layer
+        that is out of sight shall find what its name says.
+        """
+        role = next(iter(self._behind), None)
+        if role is not None:
+            self._is_filling = True
+            try:
+                self._catch_up(role)
+            finally:
+                self._is_filling = False
+        return bool(self._behind)
 
     def _on_eye(self, event: Any) -> None:
         """Bring a layer up to date whose eye was opened by hand."""

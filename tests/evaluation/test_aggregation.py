@@ -127,3 +127,14 @@ def test_a_team_without_regions_has_no_rank() -> None:
     assert table.ranks["b", Unit.PATIENT, ClassMean.PRESENT] == 0
     assert table.aggregates["b", Unit.PATIENT, ClassMean.PRESENT].spread.n == 0
     assert {table.ranks["a", *way] for way in table.ways} == {1}
+
+
+def test_who_belongs_to_no_group_is_left_out_of_them() -> None:
+    regions = random_regions(2)
+    some = [replace(r, group="" if r.patient == "p1" else r.group) for r in regions]
+    found = aggregate("t", some, CLASSES, unit=Unit.GROUP, class_mean=ClassMean.ALL)
+    left = [r for r in some if r.group]
+    assert set(found.values) == {r.group for r in left}
+    np.testing.assert_allclose(
+        list(found.values.values()), plain(left, Unit.GROUP, ClassMean.ALL), rtol=1e-12
+    )

@@ -318,6 +318,11 @@ class TestChanging:
         assert is_right("merger")
         assert names_of_visible(viewer) == ["image", "reference", "merger"]
 
+        # And in a moment when nothing else is to be done.
+        desk.session.set_team("careful")
+        ask(radius=2)
+        wait_until(lambda: is_right("merger"))
+
     def test_filters_name_what_the_table_knows(self, desk):
         desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
         count = desk.session.evaluation.outcomes.prediction.count(Status.FP)
