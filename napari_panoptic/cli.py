@@ -425,7 +425,8 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
             "--correct corrects errors of the challenge's scoring: "
             "give --protocol monusac-2020-as-run with it"
         )
-    return settings.replaced(corrections=frozenset(_words(options.correct)))
+    # Beside those that the protocol has already.
+    return settings.replaced(corrections=settings.corrections | frozenset(_words(options.correct)))
 
 
 def _source_from(options: argparse.Namespace) -> Source | None:
@@ -600,6 +601,14 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     for team in sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team])):
         score = "\N{EN DASH}" if math.isnan(scores[team]) else f"{scores[team]:.4f}"
         print(f"{team.ljust(width)}  {score}")
+    regions = {(result.patient, result.region) for result in evaluation.evaluated}
+    per_region = (
+        evaluation.settings.scoring is Scoring.CHALLENGE
+        and Correction.PER_PATIENT not in evaluation.settings.corrections
+    )
+    n_patients = len({patient for patient, _ in regions})
+    unit = "regions" if per_region else "patients"
+    print(f"score: PQ, mean over {unit} ({len(regions)} regions of {n_patients} patients)")
     print(f"tables written to {folder}")
 
 

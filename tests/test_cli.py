@@ -193,6 +193,21 @@ def test_options_override_the_protocol(run: Run, intact: Path, tmp_path: Path) -
     assert found["settings"]["ambiguous"] == "keep"
 
 
+def test_corrections_come_beside_those_of_the_protocol(
+    run: Run, intact: Path, tmp_path: Path
+) -> None:
+    for name, correct in (
+        ("monusac-2020-corrected", "matching"),
+        ("monusac-2020-as-run+per-patient", "matching,absent-class-fp"),
+    ):
+        options = ["--protocol", name, "--correct", correct, "--no-distances"]
+        done = run("evaluate", intact, "--output", tmp_path / name, *options)
+        assert done.code == 0
+        found = record(tmp_path / name)["settings"]["corrections"]
+        assert found == ["absent-class-fp", "matching", "per-patient"]
+        assert "mean over patients" in done.out
+
+
 def test_chosen_teams_only(run: Run, intact: Path, tmp_path: Path) -> None:
     teams = " colour-coded GT , alpha,alpha"
     assert run("evaluate", intact, "--output", tmp_path, "--teams", teams).code == 0

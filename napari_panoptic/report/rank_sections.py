@@ -169,7 +169,7 @@ def _groups(report: CohortReport) -> Html:
     groups = sorted({group for values in by_team.values() for group in values})
     rows = [
         [
-            Cell(named(group) if group else "no group"),
+            Cell(named(group)),
             *(number(by_team[team].get(group, math.nan)) for team in found.teams),
         ]
         for group in groups
@@ -185,7 +185,10 @@ def _groups(report: CohortReport) -> Html:
         report.request.group_column,
         *(team_html(report, team) for team in found.teams),
     ]
+    alone = [p for p in report.cohort.patients if not report.request.group_of(p)]
     caption = "PQ of the counts summed over each group, mean over the classes present."
+    if alone:
+        caption += f" Left out, since they are in no group: {english_list(alone)}."
     return table(Table("groups", caption, header, rows, frame))
 
 

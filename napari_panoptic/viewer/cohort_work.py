@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -104,7 +105,8 @@ class CohortWork:
         """Let what is under way come to nothing."""
         self._counter.stopped.set()
         self._worker = None
-        self._look.stop()
+        with suppress(RuntimeError):  # where the whole program ends, Qt is gone already
+            self._look.stop()
 
     def _tell(self) -> None:
         self.progressed.emit(min(self._counter.done, self._total), self._total)

@@ -286,6 +286,14 @@ class LiveEdits:
         session.discard_edits()
         self.changed.emit()
 
+    def forget_discarded(self) -> None:
+        """Forget edits of regions that have none any more, whoever discarded them."""
+        copies = self._around.session.copies
+        left = {at: n for at, n in self._unsaved.items() if copies.has_edits(at.region)}
+        if left != self._unsaved:
+            self._unsaved = left
+            self.changed.emit()
+
     def on_edited(self, result: EditedEvaluation) -> None:
         """Remember what was edited; bring layers up to date with edits made elsewhere."""
         snapshot = self._around.session.snapshot

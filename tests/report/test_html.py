@@ -334,8 +334,9 @@ def test_patients_by_group(cohort: Cohort) -> None:
     metadata = Metadata({"age": {}, "organ": {p: o for p, o in organs.items() if o}})
     page = page_of(report_on(cohort, metadata=metadata))
     groups = csv(page.download("groups.csv"))
-    assert sorted(groups["group"].fillna("").unique()) == ["", "Lung"]
-    assert "no group" in page.section("aggregation")
+    assert groups["group"].unique().tolist() == ["Lung"]
+    said = page.section("aggregation")
+    assert f"Left out, since they are in no group: {cohort.patients[2]}" in said
 
 
 def test_a_report_under_the_scoring_of_the_challenge(cohort: Cohort) -> None:

@@ -435,6 +435,18 @@ class TestAround:
         number = desk.session.evaluation.outcomes.prediction.class_index[row]
         assert desk.session.cohort.scheme.names[number - 1] == "Macrophage"
 
+    def test_edits_discarded_by_anybody_are_not_asked_for(self, desk, canvas, wait_until):
+        y, x = free_place(desk)
+        part = part_of(desk)
+        part.edits.start_new_object()
+        drag(canvas, line(desk, (y - 3, x), (y + 3, x)))
+        wait_until(lambda: desk.is_settled)
+        assert part.edits.unsaved
+        desk.session.discard_edits()
+        wait_until(lambda: desk.is_settled)
+        assert part.edits.unsaved == ()
+        assert part.may_leave()
+
     def test_the_selected_object_gets_another_class(self, desk, follows):
         panel = part_of(desk).widget
         row = row_of_status(desk, Side.PREDICTION, Status.TP)

@@ -256,6 +256,7 @@ class EditsPart(DeskPart):
             (session.team_changed, self._on_team),
             (session.selection_changed, self._on_selection),
             (session.edited, self._on_edited),
+            (session.copies_changed, self._on_copies),
             (panel.edit_toggled, self._on_edit),
             (panel.shapes_toggled, self._on_shapes),
             (panel.side_chosen, self._on_side),
@@ -484,6 +485,10 @@ class EditsPart(DeskPart):
             if self.edits.is_on:
                 self.edits.activate(active or Side.PREDICTION)
         self._refresh_later()
+
+    def _on_copies(self) -> None:
+        if self.edits is not None:
+            self.edits.forget_discarded()
 
     def _on_selection(self, _selection: Any) -> None:
         if self.edits is not None:

@@ -376,13 +376,17 @@ class FigureTable(QTableWidget):
     Parameters
     ----------
     stretch_first
-        Whether the first column takes the room that is left.
+        Whether the first column takes the room that is left; otherwise all are
+        as wide as their contents, and are scrolled where there is not room enough.
+    tint
+        RGB colour of shaded cells.
     """
 
     chosen = Signal(object)
 
-    def __init__(self, *, tint: Rgb = (90, 150, 210)) -> None:
+    def __init__(self, *, stretch_first: bool = True, tint: Rgb = (90, 150, 210)) -> None:
         super().__init__()
+        self._stretch_first = stretch_first
         self._tint = tint
         self._chosen_target: object = None
         self._shown: tuple[tuple[Cell | None, ...], ...] = ()
@@ -424,6 +428,9 @@ class FigureTable(QTableWidget):
                     self.setItem(row, column, self._shaded(cell, column))
         if is_new:
             height = _header(self.horizontalHeader()).sizeHint().height() + 22 * len(rows) + 4
+            bar = self.horizontalScrollBar()
+            if not self._stretch_first and bar is not None:
+                height += bar.sizeHint().height()
             self.setFixedHeight(height)
         has_links = any(cell.target is not None for cells in rows for cell in cells)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_links else Qt.FocusPolicy.NoFocus)
@@ -434,7 +441,8 @@ class FigureTable(QTableWidget):
         self.setRowCount(n_rows)
         horizontal = _header(self.horizontalHeader())
         horizontal.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        if self._stretch_first:
+            horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
 
     def show_chosen(self, target: object) -> None:
         """Frame the figures whose target it is; None frames nothing."""

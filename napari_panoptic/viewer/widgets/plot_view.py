@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot
 
-LEAST_WIDTH_PX = 240
+LEAST_WIDTH_PX = 440
 
 
 class PlotView(QWidget):

@@ -106,7 +106,7 @@ class RankingPanel(QWidget):
         self.compute = QPushButton("Evaluate cohort")
         self.stop = QPushButton("Stop")
         self.report = QPushButton("Report…")
-        self.table = FigureTable()
+        self.table = FigureTable(stretch_first=False)
         self.differences = ArrayTable()
         self.plot = PlotView()
         self._progress = QProgressBar()
@@ -283,6 +283,7 @@ class RankingPanel(QWidget):
         self._note.setWordWrap(True)
         self._why.setWordWrap(True)
         self._progress.setFormat("%v of %m")
+        self._progress.setMinimumWidth(40)
         top = QHBoxLayout()
         for widget in (self.view, self.compute, self._progress, self.stop, self.report):
             top.addWidget(widget, 1 if widget in (self.view, self._progress) else 0)
