@@ -229,6 +229,7 @@ def _without_distances(counts: Counts) -> Counts:
         counts,
         hausdorff_sum_px=nothing.hausdorff_sum_px,
         hausdorff_pairs=nothing.hausdorff_pairs,
+        hausdorff95_sum_px=nothing.hausdorff95_sum_px,
     )
 
 

@@ -33,6 +33,7 @@ CLASS_COLUMNS = (
     "f1",
     "mean_iou",
     "mean_hausdorff_px",
+    "mean_hausdorff95_px",
 )
 
 
@@ -56,6 +57,8 @@ class Counts:
     hausdorff_sum_px, hausdorff_pairs
         float64 and int64 (C,): summed Hausdorff distance, and the number of
         pairs for which it is defined, by reference class.
+    hausdorff95_sum_px
+        float64 (C,): the same for its 95th percentile, over the same pairs.
     present
         int64 (C,): regions that count the class. A class counts where
         tp + fp + fn > 0; a scoring may also count one that has nothing left,
@@ -73,6 +76,7 @@ class Counts:
     matched_iou_sum: FloatArray
     hausdorff_sum_px: FloatArray
     hausdorff_pairs: NDArray[np.int64]
+    hausdorff95_sum_px: FloatArray
     present: NDArray[np.int64]
     ignored_reference: int = 0
     ignored_prediction: int = 0
@@ -102,6 +106,7 @@ class Counts:
             matched_iou_sum=np.zeros(n),
             hausdorff_sum_px=np.zeros(n),
             hausdorff_pairs=np.zeros(n, np.int64),
+            hausdorff95_sum_px=np.zeros(n),
             present=np.zeros(n, np.int64),
         )
 
@@ -202,6 +207,7 @@ def count(outcomes: Outcomes) -> Counts:
         matched_iou_sum=by_class(np.ones(len(rows), bool), iou),
         hausdorff_sum_px=by_class(measured, hausdorff),
         hausdorff_pairs=np.bincount(reference_class[measured], minlength=n + 1)[1:],
+        hausdorff95_sum_px=by_class(measured, reference.hausdorff95_px[rows]),
         present=((tp + fp + fn) > 0).astype(np.int64),
         ignored_reference=reference.count(Status.IGNORED),
         ignored_prediction=prediction.count(Status.IGNORED),
@@ -250,6 +256,7 @@ def class_metrics(counts: Counts) -> pd.DataFrame:
             "f1": _divide(2 * right, normalised.sum(axis=1) + column_sum),
             "mean_iou": _divide(counts.matched_iou_sum, _matched(counts).sum(axis=1)),
             "mean_hausdorff_px": _divide(counts.hausdorff_sum_px, counts.hausdorff_pairs),
+            "mean_hausdorff95_px": _divide(counts.hausdorff95_sum_px, counts.hausdorff_pairs),
         },
         columns=list(CLASS_COLUMNS),
     )

@@ -181,6 +181,7 @@ def _corrected(
     confusion, iou_sum = now.confusion.copy(), now.iou_sum.copy()
     matched_iou_sum = now.matched_iou_sum.copy()
     hausdorff_sum, hausdorff_pairs = now.hausdorff_sum_px.copy(), now.hausdorff_pairs.copy()
+    hausdorff95_sum = now.hausdorff95_sum_px.copy()
 
     np.subtract.at(confusion[:, 0], reference.class_index[dropped], 1)
     new_class = prediction.class_index[lacking]
@@ -196,12 +197,15 @@ def _corrected(
     np.add.at(confusion, (new, new), 1)
     # Sums of pairs go by the class of the reference object, which has changed.
     iou, hausdorff = reference.iou[renamed], reference.hausdorff_px[renamed]
+    hausdorff95 = reference.hausdorff95_px[renamed]
     np.add.at(iou_sum, new - 1, iou)
     np.subtract.at(matched_iou_sum, old - 1, iou)
     np.add.at(matched_iou_sum, new - 1, iou)
     measured = ~np.isnan(hausdorff)
     np.subtract.at(hausdorff_sum, old[measured] - 1, hausdorff[measured])
     np.add.at(hausdorff_sum, new[measured] - 1, hausdorff[measured])
+    np.subtract.at(hausdorff95_sum, old[measured] - 1, hausdorff95[measured])
+    np.add.at(hausdorff95_sum, new[measured] - 1, hausdorff95[measured])
     np.subtract.at(hausdorff_pairs, old[measured] - 1, 1)
     np.add.at(hausdorff_pairs, new[measured] - 1, 1)
     return replace(
@@ -210,6 +214,7 @@ def _corrected(
         matched_iou_sum=matched_iou_sum,
         hausdorff_sum_px=hausdorff_sum,
         hausdorff_pairs=hausdorff_pairs,
+        hausdorff95_sum_px=hausdorff95_sum,
     )
 
 

@@ -81,6 +81,7 @@ _CLASS_FIGURES = (
     "f1",
     "mean_iou",
     "mean_hausdorff_px",
+    "mean_hausdorff95_px",
 )
 
 
@@ -204,12 +205,17 @@ def teams_section(report: CohortReport) -> list[Child]:
             mean, sd = float(record[f"{name}_mean"]), float(record[f"{name}_sd"])
             places = 1 if name.endswith("_px") else 3
             spread = "" if math.isnan(sd) else f"±\N{NO-BREAK SPACE}{ratio(sd, places)}"
+            middle = report.evaluation.summaries[record["team"]].averaged[name].median
             below = element("span", spread, class_="rank")
-            cells.append(Cell(fragment(ratio(mean, places), element("br"), below), mean))
+            under = element("span", f"({ratio(middle, places)})", class_="rank")
+            text = fragment(ratio(mean, places), element("br"), below, element("br"), under)
+            cells.append(Cell(text, mean))
+            frame.loc[frame["team"] == record["team"], f"{name}_median"] = middle
         rows.append(cells)
     header = ["team", "patients", *(FIGURE_NAMES[name] for name in METRIC_NAMES)]
     caption = (
-        "Mean ± sample standard deviation over the patients for whom the figure is defined. "
+        "Mean ± sample standard deviation (median) over the patients for whom the figure is "
+        "defined. "
         f"{UNDEFINED} stands where it is defined for none; no ± where it is for one only."
     )
     teams = all_teams(report)
@@ -293,7 +299,8 @@ def classes_section(report: CohortReport) -> list[Child]:
     ]
     caption = (
         "Counts summed over all patients. Precision, recall and F1 are of the classes given to "
-        f"matched nuclei, on the row-normalised confusion matrix. {UNDEFINED}: nothing "
+        "matched nuclei, on the row-normalised confusion matrix; mean IoU and Hausdorff "
+        f"distances are over all matched nuclei, whatever class they got. {UNDEFINED}: nothing "
         "to divide by, such as no nucleus of the class."
     )
     long_rows = [

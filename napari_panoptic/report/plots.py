@@ -48,6 +48,7 @@ FIGURE_NAMES: Mapping[str, str] = {
     "balanced_accuracy": "balanced accuracy",
     "mean_iou": "mean IoU",
     "mean_hausdorff_px": "mean Hausdorff distance (px)",
+    "mean_hausdorff95_px": "mean Hausdorff distance, 95th percentile (px)",
 }
 """What axes and columns are called."""
 

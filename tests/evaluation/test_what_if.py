@@ -32,7 +32,7 @@ def assert_same_counts(found: Counts, expected: Counts) -> None:
     np.testing.assert_array_equal(found.confusion, expected.confusion)
     for name in ("tp", "fp", "fn", "present", "hausdorff_pairs"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
-    for name in ("iou_sum", "matched_iou_sum", "hausdorff_sum_px"):
+    for name in ("iou_sum", "matched_iou_sum", "hausdorff_sum_px", "hausdorff95_sum_px"):
         np.testing.assert_allclose(
             getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-12, err_msg=name
         )
@@ -46,7 +46,7 @@ def recounted(
     """Walk over the objects with their verdicts and count what each becomes."""
     names = evaluation.pair.class_names
     place = {name: k for k, name in enumerate(names)}
-    tp, fp, fn, iou_sum, hausdorff, pairs = np.zeros((6, len(names)))
+    tp, fp, fn, iou_sum, hausdorff, hausdorff95, pairs = np.zeros((7, len(names)))
     objects = evaluation.objects
     sides = {
         side: objects[objects["side"] == side].reset_index(drop=True).to_dict("records")
@@ -65,6 +65,8 @@ def recounted(
                 fp[place[row["partner_class"]]] += 1
             if not math.isnan(row["hausdorff_px"]):
                 hausdorff[place[true_class]] += row["hausdorff_px"]
+                percentile = evaluation.outcomes.reference.hausdorff95_px[k]
+                hausdorff95[place[true_class]] += percentile
                 pairs[place[true_class]] += 1
         elif row["status"] == "FN" and k not in wrong:
             fn[place[row["class"]]] += 1
@@ -80,6 +82,7 @@ def recounted(
         "fn": fn,
         "iou_sum": iou_sum,
         "hausdorff_sum_px": hausdorff,
+        "hausdorff95_sum_px": hausdorff95,
         "hausdorff_pairs": pairs,
         "present": (tp + fp + fn) > 0,
     }
