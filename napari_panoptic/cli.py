@@ -271,6 +271,12 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         help="a table with a column patient and others, such as organ, by which patients are "
         f"grouped (default: {METADATA_FILE} in the cohort's folder, where it is there)",
     )
+    parser.add_argument(
+        "--group",
+        default="",
+        metavar="COLUMN",
+        help="the column to group patients by (default: organ where there is one, else the first)",
+    )
     _add_run(parser)
     parser.add_argument(
         "--date",
@@ -292,7 +298,7 @@ def _report(options: argparse.Namespace) -> int:
     table = options.metadata or (beside if beside.is_file() else None)
     metadata = None if table is None else read_metadata(table, cohort.patients)
     request = ReportRequest(
-        cohort, settings, options.protocol, names, _source_from(options), metadata
+        cohort, settings, options.protocol, names, _source_from(options), metadata, options.group
     )
     store = options.output.with_name(f".{options.output.name}{_STORE}")
     if not options.resume:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from napari_panoptic.errors import Finding, PanopticError
+from napari_panoptic.errors import Finding, PanopticError, english_list
 from napari_panoptic.evaluation.aggregation import (
     AggregationTable,
     RegionCounts,
@@ -74,6 +74,14 @@ class ReportRequest:
         Which form of the predictions; None for the usual one.
     metadata
         What is known of patients, or None.
+    group
+        The column by which patients are grouped; empty for ``organ`` where
+        there is one, else the first.
+
+    Raises
+    ------
+    PanopticError
+        For a column that there is not.
     """
 
     cohort: Cohort
@@ -82,6 +90,14 @@ class ReportRequest:
     team_names: tuple[str, ...]
     source: Source | None = None
     metadata: Metadata | None = None
+    group: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that the column is there."""
+        columns = [] if self.metadata is None else list(self.metadata.columns)
+        if self.group and self.group not in columns:
+            known = english_list(columns) or "none; a table of patients is needed"
+            raise PanopticError(f"there is no column '{self.group}' to group by; known: {known}")
 
     @property
     def detailed(self) -> EvaluationSettings:
@@ -92,6 +108,8 @@ class ReportRequest:
     def group_column(self) -> str:
         """The column by which patients are grouped; empty where there is none."""
         columns = [] if self.metadata is None else list(self.metadata.columns)
+        if self.group:
+            return self.group
         return OWN_GROUP if OWN_GROUP in columns else next(iter(columns), "")
 
     def group_of(self, patient: str) -> str:

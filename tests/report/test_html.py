@@ -343,6 +343,17 @@ def test_patients_by_group(cohort: Cohort) -> None:
     assert f"Left out, since they are in no group: {cohort.patients[2]}" in said
 
 
+def test_patients_by_any_column(cohort: Cohort) -> None:
+    columns = {"organ": dict.fromkeys(cohort.patients, "Lung"), "site": {cohort.patients[0]: "x"}}
+    request = ReportRequest(
+        cohort, EvaluationSettings(), "own", ("alpha",), None, Metadata(columns), "site"
+    )
+    assert request.group_column == "site"
+    assert request.group_of(cohort.patients[0]) == "x"
+    with pytest.raises(PanopticError, match="no column 'age' to group by; known: organ and site"):
+        replace(request, group="age")
+
+
 def test_a_report_under_the_scoring_of_the_challenge(cohort: Cohort) -> None:
     name = "monusac-2020-as-run"
     found = report_on(cohort, settings=protocol(name), protocol=name)
