@@ -92,6 +92,7 @@ class RankingPart(SeenPart):
             (panel.cohort_wanted, self.evaluate),
             (panel.stop_wanted, self._on_stop),
             (panel.report_wanted, self._on_report),
+            (panel.picture_wanted, self._on_picture),
             (panel.view_chosen, self._on_view),
             (panel.cell_chosen, self._on_cell),
             (panel.difference_chosen, self._on_difference),
@@ -295,7 +296,25 @@ class RankingPart(SeenPart):
         self._asked = None
         self._region.drop()
 
-    # The report.
+    # The report, and single plots.
+
+    def _on_picture(self) -> None:
+        plot = self._panel.plot.plot
+        if self.around is None or plot is None:
+            return
+        from napari_panoptic.report.plots import save
+
+        name = self._panel.chosen_view().value.lower().replace(" ", "-").replace(",", "")
+        usual = self.around.session.cohort.root / f"{name}.svg"
+        chosen, _ = QFileDialog.getSaveFileName(
+            self._panel, "Save the plot", str(usual), "SVG (*.svg);;PNG (*.png)"
+        )
+        if not chosen:
+            return
+        try:
+            show_info(f"The plot is in {save(plot, Path(chosen))}")
+        except PanopticError as error:
+            show_error(str(error))
 
     def _on_report(self) -> None:
         if self.around is None or self._found is None:

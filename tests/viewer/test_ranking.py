@@ -214,6 +214,29 @@ class TestReport:
         assert text.lower().startswith("<!doctype html>")
         assert "merger" in text
 
+    @pytest.mark.parametrize("ending", [".svg", ".png"])
+    def test_a_plot_is_saved_by_itself(
+        self, part, open_desk, wait_until, tmp_path, monkeypatch, ending
+    ):
+        choose(part, View.REGION_THRESHOLD, open_desk, wait_until)
+        told = []
+        monkeypatch.setattr(ranking_part, "show_info", told.append)
+        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        path = tmp_path / f"plot{ending}"
+        for place, beginning in (
+            (path, "The plot is in"),
+            (tmp_path / "nowhere" / path.name, ""),
+            (tmp_path / "plot.tulip", ""),
+        ):
+            monkeypatch.setattr(
+                QFileDialog, "getSaveFileName", lambda *_a, place=place, **_k: (str(place), "")
+            )
+            QTest.mouseClick(part.widget.picture, LEFT)
+            assert told[-1].startswith(beginning)
+        assert len(told) == 3
+        assert path.read_bytes()[:4] in (b"\x89PNG", b"<?xm")
+        assert part.widget.plot.canvas.isVisible()
+
     def test_a_place_that_cannot_be_written_is_told(
         self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
     ):

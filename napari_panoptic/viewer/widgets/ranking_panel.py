@@ -95,6 +95,7 @@ class RankingPanel(QWidget):
     cohort_wanted = Signal()
     stop_wanted = Signal()
     report_wanted = Signal()
+    picture_wanted = Signal()
     view_chosen = Signal(View)
     cell_chosen = Signal(str, str)  # team, protocol
     difference_chosen = Signal(Difference)
@@ -106,6 +107,7 @@ class RankingPanel(QWidget):
         self.compute = QPushButton("Evaluate cohort")
         self.stop = QPushButton("Stop")
         self.report = QPushButton("Report…")
+        self.picture = QPushButton("Save…")
         self.table = FigureTable(stretch_first=False)
         self.differences = ArrayTable()
         self.plot = PlotView()
@@ -129,6 +131,7 @@ class RankingPanel(QWidget):
         """Show nothing but a sentence."""
         self._note.setText(text)
         self._pages.hide()
+        self.picture.hide()
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
         """Show how far the evaluation is; None where none is under way."""
@@ -257,6 +260,7 @@ class RankingPanel(QWidget):
         self.plot.show_plot(plot)
         self._pages.setCurrentWidget(self.plot)
         self._pages.show()
+        self.picture.show()
 
     def _show_table(self, header: list[Cell], rows: list[list[Cell]], note: str) -> None:
         self._note.setText(note)
@@ -265,6 +269,7 @@ class RankingPanel(QWidget):
         self._why.hide()
         self._pages.setCurrentIndex(0)
         self._pages.show()
+        self.picture.hide()
 
     def _on_difference(self, row: int) -> None:
         self.difference_chosen.emit(self._shown_differences[row])
@@ -285,7 +290,9 @@ class RankingPanel(QWidget):
         self._progress.setFormat("%v of %m")
         self._progress.setMinimumWidth(40)
         top = QHBoxLayout()
-        for widget in (self.view, self.compute, self._progress, self.stop, self.report):
+        self.picture.setToolTip("Save this plot as SVG or PNG.")
+        buttons = (self.compute, self._progress, self.stop, self.picture, self.report)
+        for widget in (self.view, *buttons):
             top.addWidget(widget, 1 if widget in (self.view, self._progress) else 0)
         page = QWidget()
         rows = QVBoxLayout(page)
@@ -305,6 +312,7 @@ class RankingPanel(QWidget):
         self.compute.clicked.connect(lambda: self.cohort_wanted.emit())
         self.stop.clicked.connect(lambda: self.stop_wanted.emit())
         self.report.clicked.connect(lambda: self.report_wanted.emit())
+        self.picture.clicked.connect(lambda: self.picture_wanted.emit())
         self.table.chosen.connect(lambda target: self.cell_chosen.emit(*target))
         self.differences.row_chosen.connect(lambda row, _column: self._on_difference(row))
         self.plot.point_chosen.connect(self.point_chosen.emit)
