@@ -456,6 +456,7 @@ def _class_figures(rows: list[Row], name: str) -> Figures:
         "dq": _ratio(tp, tp + fp / 2 + fn / 2),
         "mean_iou": _mean(row["iou"] for row in matched),
         "mean_hausdorff_px": _mean(row["hausdorff_px"] for row in matched),
+        "mean_hausdorff95_px": _mean(row["hausdorff95_px"] for row in matched),
     }
 
 
