@@ -21,7 +21,8 @@ import napari
 import numpy as np
 
 from benchmarks.cases import LARGE, MEDIUM, Size
-from benchmarks.strokes import settle, write_cohort
+from benchmarks.strokes import write_cohort
+from benchmarks.windows import settle
 from napari_panoptic.evaluation.live import LiveEvaluation
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of

@@ -7,22 +7,20 @@ looked at have been drawn, and until all four teams are there.
 """
 
 import argparse
-import time
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import napari
 import numpy as np
 import tifffile
-from qtpy.QtWidgets import QApplication
 
 from benchmarks.cases import LARGE, MEDIUM, Size, label_pair
-from benchmarks.strokes import settle, write_cohort
+from benchmarks.strokes import write_cohort
+from benchmarks.windows import answer_ms, opened, settle
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.regions import MONUSAC_CLASSES
-from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+from napari_panoptic.viewer.widgets.desk import Desk
 
 TEAMS = 4
 LIMIT_MS = 50.0
@@ -67,33 +65,17 @@ def slide(desk: Desk, name: str, values: list[Any]) -> tuple[list[float], list[f
     session, link = desk.session, desk.link
     if session is None or link is None:
         raise RuntimeError("the desk shows no cohort")
-    answers: list[float] = []
-    first, every = [], []
-
-    def note(_snapshot: object) -> None:
-        answers.append(time.perf_counter())
-
-    session.region_changed.connect(note)
+    times = []
     for value in values:
-        answers.clear()
-        began = time.perf_counter()
         changes = {name: value}
         if name == "radius":  # without effect otherwise
             changes["restoration"] = "border-dilated"
-        link._request(settings=session.settings.replaced(**changes))
-        drawn = 0.0
-        while link.loader.is_busy:
-            QApplication.processEvents()
-            if answers and not drawn:
-                drawn = time.perf_counter()
-            time.sleep(0.0003)  # leaves the interpreter to the worker
-        first.append(1000 * (drawn - began))
-        every.append(1000 * (time.perf_counter() - began))
-        settle(desk)
-    session.region_changed.disconnect(note)
+        settings = session.settings.replaced(**changes)
+        times.append(answer_ms(desk, lambda: link._request(settings=settings)))  # noqa: B023
     link._request(settings=session.protocol)
     settle(desk)
-    return first[1:], every[1:]
+    first, every = zip(*times[1:], strict=True)
+    return list(first), list(every)
 
 
 def main() -> None:
@@ -103,23 +85,16 @@ def main() -> None:
     for size in (MEDIUM,) if options.quick else (MEDIUM, LARGE):
         with TemporaryDirectory() as folder:
             cohort = open_cohort(write_colour_coded_cohort(Path(folder), size))
-            viewer = napari.Viewer()
-            viewer.window.resize(1600, 1000)
-            desk = desk_of(viewer)
-            desk.show_cohort(cohort)
-            settle(desk)
-            print(f"\n{size.name}: {size.side} x {size.side} px, {TEAMS} teams: ms per step")
-            for name, values in STEPS.items():
-                first, every = slide(desk, name, values)
-                above = "" if median(first) <= LIMIT_MS else f"  above {LIMIT_MS:g}"
-                print(
-                    f"  {name:14} shown median {median(first):7.1f}  "
-                    f"p95 {quantiles(first, n=20)[-1]:7.1f}   "
-                    f"all teams {median(every):7.1f}{above}"
-                )
-            desk.close()
-            settle(desk)
-            viewer.close()
+            with opened(cohort) as (desk, _viewer):
+                print(f"\n{size.name}: {size.side} x {size.side} px, {TEAMS} teams: ms per step")
+                for name, values in STEPS.items():
+                    first, every = slide(desk, name, values)
+                    above = "" if median(first) <= LIMIT_MS else f"  above {LIMIT_MS:g}"
+                    print(
+                        f"  {name:14} shown median {median(first):7.1f}  "
+                        f"p95 {quantiles(first, n=20)[-1]:7.1f}   "
+                        f"all teams {median(every):7.1f}{above}"
+                    )
 
 
 if __name__ == "__main__":

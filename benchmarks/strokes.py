@@ -18,11 +18,11 @@ from typing import Any
 import napari
 import numpy as np
 import tifffile
-from qtpy.QtWidgets import QApplication
 
 from benchmarks.cases import CLASSES, LARGE, MEDIUM, Size, label_pair
+from benchmarks.windows import opened, settle
 from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+from napari_panoptic.viewer.widgets.desk import Desk
 
 STROKES = 200
 LIMIT_MS = 12.0
@@ -48,14 +48,6 @@ def write_cohort(root: Path, size: Size) -> Path:
     (root / "images").mkdir()
     tifffile.imwrite(root / "images" / "R_1.tif", image, photometric="rgb", tile=(256, 256))
     return root
-
-
-def settle(desk: Desk) -> None:
-    """Wait until everything is shown."""
-    end = time.monotonic() + 300
-    while not desk.is_settled and time.monotonic() < end:
-        QApplication.processEvents()
-        time.sleep(0.002)
 
 
 def strokes(desk: Desk, viewer: napari.Viewer, size: Size) -> list[tuple[str, list[float]]]:
@@ -113,24 +105,17 @@ def main() -> None:
     for size in (MEDIUM,) if options.quick else (MEDIUM, LARGE):
         with TemporaryDirectory() as folder:
             cohort = open_cohort(write_cohort(Path(folder), size))
-            viewer = napari.Viewer()
-            viewer.window.resize(1600, 1000)
-            desk = desk_of(viewer)
-            desk.show_cohort(cohort)
-            settle(desk)
-            print(f"\n{size.name}: {size.side} x {size.side} px, {size.objects} objects: ms")
-            limits = {"stroke to colours and figures": LIMIT_MS}
-            for name, times in strokes(desk, viewer, size):
-                limit = limits.get(name)
-                above = "" if limit is None or median(times) <= limit else f"  above {limit:g}"
-                p95 = quantiles(times, n=20)[-1]
-                print(f"  {name:36} median {median(times):7.1f}   p95 {p95:7.1f}{above}")
-            edits = next(part for part in desk.parts if part.title == "Edits").edits  # type: ignore[attr-defined]
-            edits.discard()
-            settle(desk)
-            desk.close()
-            settle(desk)
-            viewer.close()
+            with opened(cohort) as (desk, viewer):
+                print(f"\n{size.name}: {size.side} x {size.side} px, {size.objects} objects: ms")
+                limits = {"stroke to colours and figures": LIMIT_MS}
+                for name, times in strokes(desk, viewer, size):
+                    limit = limits.get(name)
+                    above = "" if limit is None or median(times) <= limit else f"  above {limit:g}"
+                    p95 = quantiles(times, n=20)[-1]
+                    print(f"  {name:36} median {median(times):7.1f}   p95 {p95:7.1f}{above}")
+                edits = next(part for part in desk.parts if part.title == "Edits").edits  # type: ignore[attr-defined]
+                edits.discard()
+                settle(desk)
 
 
 _DESCRIPTION = """

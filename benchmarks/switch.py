@@ -16,13 +16,12 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 import napari
-from qtpy.QtWidgets import QApplication
 
 from benchmarks.cases import LARGE, MEDIUM
 from benchmarks.sliders import write_colour_coded_cohort
-from benchmarks.strokes import settle
+from benchmarks.windows import answer_ms, opened
 from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+from napari_panoptic.viewer.widgets.desk import Desk
 
 ROUNDS = 3
 FRAMES = 60
@@ -30,32 +29,14 @@ FRAMES = 60
 
 def switches(desk: Desk) -> tuple[list[float], list[float]]:
     """Go through all regions; gives ms to the team that is looked at, and to all."""
-    session, link = desk.session, desk.link
-    if session is None or link is None:
+    session = desk.session
+    if session is None:
         raise RuntimeError("the desk shows no cohort")
-    answers: list[float] = []
-
-    def note(_snapshot: object) -> None:
-        answers.append(time.perf_counter())
-
-    first, every = [], []
-    session.region_changed.connect(note)
     names = [region.name for region in session.cohort.regions]
-    for name in names * ROUNDS:
-        answers.clear()
-        began = time.perf_counter()
-        desk.panels.navigator.region_chosen.emit(name)
-        drawn = 0.0
-        while link.loader.is_busy:
-            QApplication.processEvents()
-            if answers and not drawn:
-                drawn = time.perf_counter()
-            time.sleep(0.0003)  # leaves the interpreter to the worker
-        first.append(1000 * (drawn - began))
-        every.append(1000 * (time.perf_counter() - began))
-        settle(desk)
-    session.region_changed.disconnect(note)
-    return first[len(names) :], every[len(names) :]
+    choose = desk.panels.navigator.region_chosen.emit
+    times = [answer_ms(desk, lambda name=name: choose(name)) for name in names * ROUNDS]  # type: ignore[misc]
+    first, every = zip(*times[len(names) :], strict=True)
+    return list(first), list(every)
 
 
 def frame_ms(viewer: napari.Viewer) -> float:
@@ -73,23 +54,16 @@ def frame_ms(viewer: napari.Viewer) -> float:
 
 def measure(folder: Path, title: str) -> None:
     """Open a cohort on a desk, and print what was measured."""
-    viewer = napari.Viewer()
-    viewer.window.resize(1600, 1000)
-    desk = desk_of(viewer)
-    desk.show_cohort(open_cohort(folder))
-    settle(desk)
-    first, every = switches(desk)
-    with_layers = frame_ms(viewer)
-    for layer in viewer.layers:
-        layer.visible = layer.name == "image"
-    alone = frame_ms(viewer)
+    with opened(open_cohort(folder)) as (desk, viewer):
+        first, every = switches(desk)
+        with_layers = frame_ms(viewer)
+        for layer in viewer.layers:
+            layer.visible = layer.name == "image"
+        alone = frame_ms(viewer)
     print(
         f"{title}: switch {median(first):.0f} ms (slowest {max(first):.0f}), "
         f"all teams {median(every):.0f} ms; frame {with_layers:.1f} ms, image alone {alone:.1f} ms"
     )
-    desk.close()
-    settle(desk)
-    viewer.close()
 
 
 def main() -> None:

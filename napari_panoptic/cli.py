@@ -40,7 +40,12 @@ from napari_panoptic.evaluation.statistics import MissingRule
 from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
-from napari_panoptic.io.metadata import METADATA_FILE, read_metadata
+from napari_panoptic.io.metadata import (
+    METADATA_FILE,
+    Metadata,
+    metadata_beside,
+    read_metadata,
+)
 from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
@@ -294,9 +299,10 @@ def _report(options: argparse.Namespace) -> int:
 
     cohort = open_cohort(options.cohort)
     names = tuple(_team_names(cohort, options.teams))
-    beside = cohort.root / METADATA_FILE
-    table = options.metadata or (beside if beside.is_file() else None)
-    metadata = None if table is None else read_metadata(table, cohort.patients)
+    if options.metadata is not None:
+        metadata: Metadata | None = read_metadata(options.metadata, cohort.patients)
+    else:
+        metadata = metadata_beside(cohort.root, cohort.patients)
     request = ReportRequest(
         cohort, settings, options.protocol, names, _source_from(options), metadata, options.group
     )

@@ -81,6 +81,18 @@ def read_metadata(path: Path, patients: Iterable[str]) -> Metadata:
     return Metadata(columns, _strangers(path, known, set(seen)))
 
 
+def metadata_beside(root: Path, patients: Iterable[str]) -> Metadata | None:
+    """Read the table in a cohort's folder; None where there is none.
+
+    Raises
+    ------
+    UnreadableFileError
+        As :func:`read_metadata`.
+    """
+    path = root / METADATA_FILE
+    return read_metadata(path, patients) if path.is_file() else None
+
+
 def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     try:
         size = path.stat().st_size

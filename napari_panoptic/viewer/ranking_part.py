@@ -22,7 +22,7 @@ from napari_panoptic.evaluation.settings import (
     protocol,
 )
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.metadata import METADATA_FILE, Metadata, read_metadata
+from napari_panoptic.io.metadata import Metadata, metadata_beside
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.session import Selection
@@ -359,11 +359,8 @@ def _name_of(settings: EvaluationSettings) -> str:
 
 
 def _metadata(cohort: Cohort) -> tuple[Metadata | None, PanopticError | None]:
-    path = cohort.root / METADATA_FILE
-    if not path.exists():
-        return None, None
     try:
-        return read_metadata(path, [region.patient for region in cohort.regions]), None
+        return metadata_beside(cohort.root, cohort.patients), None
     except PanopticError as error:
         return None, error
 
