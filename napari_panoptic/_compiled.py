@@ -1,17 +1,89 @@
 """One way to compile the numerical kernels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
 
 F = TypeVar("F", bound=Callable[..., Any])
+Array = TypeVar("Array", bound=np.ndarray[Any, Any])
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+THREADS_FROM_PX = 1 << 20
+"""From so many pixels on a second thread is worth its start to a kernel that reads them once."""
 
 
 def compiled(function: F) -> F:
     """Compile a kernel with numba, cached on disk and without the GIL.
 
     Kernels release the GIL so that a worker thread never holds up the
-    interface.
+    interface. Where neither the package's folder nor the user's cache can be
+    written they are compiled anew in each process.
     """
-    return cast("F", numba.njit(cache=True, nogil=True)(function))
+    try:
+        dispatcher = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # numba: "no locator available"
+        return cast("F", numba.njit(nogil=True)(function))
+    file = _cache_file(dispatcher)
+    file._source_stamp = (file._source_stamp, *_stamps_of_imports(function))
+    return cast("F", dispatcher)
+
+
+def _cache_file(dispatcher: Any) -> Any:
+    """Give what numba keeps of a kernel on disk; None for one that is not kept."""
+    return getattr(dispatcher._cache, "_cache_file", None)
+
+
+def _stamps_of_imports(function: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """List what a kernel takes from other modules: stamps of kernels, values of constants.
+
+    Numba compiles them into the kernel but looks at the kernel's own file alone
+    when it asks whether what it has on disk is still valid: after an upgrade a
+    kernel would go on with the constants and callees of the version before.
+    """
+    stamps: list[tuple[str, Any]] = []
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, Dispatcher):
+            stamps.append((name, getattr(_cache_file(value), "_source_stamp", None)))
+        elif isinstance(value, (bool, int, float, np.generic)):
+            stamps.append((name, repr(value)))
+    return stamps
+
+
+def read_only(array: Array) -> Array:
+    """Give a view of an array that nobody can write to.
+
+    A kernel is compiled once for arrays that can be written to and once for
+    those that cannot, as a file in memory; given such views, only once.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    """Do kernels' work on several parts at once: one in this thread, each other in its own.
+
+    Parameters
+    ----------
+    work
+        What to do with a part; gains where it spends its time in kernels.
+    parts
+        At least one.
+
+    Returns
+    -------
+    list
+        The results, in the order of the parts.
+    """
+    if len(parts) == 1:
+        return [work(parts[0])]
+    with ThreadPoolExecutor(max_workers=len(parts) - 1) as pool:
+        others = [pool.submit(work, part) for part in parts[1:]]
+        first = work(parts[0])
+    return [first, *(other.result() for other in others)]

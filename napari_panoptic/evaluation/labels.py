@@ -8,8 +8,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic._compiled import compiled
+from napari_panoptic._compiled import THREADS_FROM_PX, compiled, in_threads, read_only
 from napari_panoptic.errors import LabelError, english_list
+from napari_panoptic.evaluation.counting import (
+    KEY,
+    TOTAL,
+    PairTable,
+    pair_table,
+    place_of,
+    with_room,
+)
+from napari_panoptic.evaluation.runs import blank_notes, list_changes
+
+# Ids up to this many, or times the pixels, are looked up in a list; others in a hash table.
+_LISTED_IDS = 1 << 16
+_LISTED_IDS_PER_PX = 4
 
 
 @dataclass(frozen=True)
@@ -98,7 +111,7 @@ class LabelImage:
         lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
         return replace(
             self,
-            index=_looked_up(lookup, self.index),
+            index=_look_up(lookup, read_only(self.index), np.empty_like(self.index)),
             ids=self.ids[rows],
             class_index=self.class_index[rows],
             original_ids=self.original_ids[rows],
@@ -119,7 +132,7 @@ class LabelImage:
     def from_array(
         cls,
         labels: ArrayLike,
-        classes: Mapping[int, str],
+        classes: Mapping[int, str] | str,
         class_names: Sequence[str],
         *,
         side: str = "labels",
@@ -132,7 +145,8 @@ class LabelImage:
             Integer array (y, x) of any integer type, 0 for background. Kept, not
             copied, where it is int32 and numbered 1..n; not changed.
         classes
-            Id -> class name, for at least every id in the array.
+            Id -> class name, for at least every id in the array; or one class
+            name for all.
         class_names
             The known classes, in order.
         side
@@ -144,24 +158,11 @@ class LabelImage:
             For an array that is not 2-D, not whole numbers, or has negative
             ids; for an id without a class, or a class that is not known.
         """
-        values = checked_array(labels, side)
-        index, ids = compact(values)
-        numbers = {name: number for number, name in enumerate(class_names, start=1)}
-        names = [classes.get(id_) for id_ in ids.tolist()]
-        if without := [id_ for id_, name in zip(ids.tolist(), names, strict=True) if name is None]:
-            raise LabelError(
-                f"every id of the {side} needs a class; there is none for {english_list(without)}",
-                object_id=without[0],
-            )
-        if unknown := sorted({str(name) for name in names if name not in numbers}):
-            raise LabelError(
-                f"unknown class {english_list(unknown)} in the {side}; "
-                f"known are {english_list(list(class_names))}"
-            )
+        index, ids = _numbered(labels, side)
         return cls(
             index=index,
             ids=ids,
-            class_index=np.array([numbers[str(name)] for name in names], dtype=np.int16),
+            class_index=_class_numbers(ids, classes, class_names, side),
             original_ids=ids,
             class_names=tuple(class_names),
         )
@@ -251,7 +252,7 @@ class LabelImage:
         else:
             lookup = np.zeros(len(ids) + 1, np.int32)
             lookup[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
-            index = _looked_up(lookup, flat)
+            index = _look_up(lookup, read_only(flat), np.empty_like(flat))
         names = np.array(class_names, dtype=object)
         overwritten = [
             Vanished(int(ids[row]), str(names[class_index[row] - 1]), "covered by another class")
@@ -313,6 +314,40 @@ class LabelPair:
                 f"{self.reference.class_names} and {self.prediction.class_names}"
             )
 
+    @classmethod
+    def from_arrays(
+        cls,
+        reference: ArrayLike,
+        prediction: ArrayLike,
+        reference_classes: Mapping[int, str] | str,
+        prediction_classes: Mapping[int, str] | str,
+        class_names: Sequence[str],
+        *,
+        ambiguous: NDArray[np.bool_] | None = None,
+        mpp: float | None = None,
+    ) -> LabelPair:
+        """Take both sides' arrays of ids, as :meth:`LabelImage.from_array` does, at once.
+
+        Raises
+        ------
+        LabelError
+            As for each side, and where they do not fit together.
+        """
+
+        def taken(side: tuple[str, ArrayLike, Mapping[int, str] | str]) -> LabelImage:
+            name, labels, classes = side
+            return LabelImage.from_array(labels, classes, class_names, side=name)
+
+        sides = [
+            ("reference", reference, reference_classes),
+            ("prediction", prediction, prediction_classes),
+        ]
+        if np.size(reference) < THREADS_FROM_PX:
+            both = [taken(side) for side in sides]
+        else:
+            both = in_threads(taken, sides)
+        return cls(both[0], both[1], ambiguous, mpp)
+
     @property
     def class_names(self) -> tuple[str, ...]:
         """The scored classes, in order."""
@@ -359,6 +394,15 @@ def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:
     LabelError
         With what was expected and what was found.
     """
+    array = _integers(labels, side)
+    if array.size and np.issubdtype(array.dtype, np.signedinteger) and int(array.min()) < 0:
+        raise _negative(array, side)
+    if array.size and array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
+        raise LabelError(f"the {side} holds ids above 2^63, found {int(array.max())}")
+    return array
+
+
+def _integers(labels: ArrayLike, side: str) -> NDArray[np.integer]:
     array = np.asarray(labels)
     if array.ndim != 2:
         raise LabelError(f"the {side} must be a 2-D array (y, x), found shape {array.shape}")
@@ -366,11 +410,50 @@ def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:
         array = array.astype(np.uint8)
     if not np.issubdtype(array.dtype, np.integer):
         raise LabelError(f"the {side} must hold whole numbers, found type {array.dtype}")
-    if array.size and np.issubdtype(array.dtype, np.signedinteger) and int(array.min()) < 0:
-        raise LabelError(f"the {side} must not hold negative ids, found {int(array.min())}")
-    if array.size and array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
-        raise LabelError(f"the {side} holds ids above 2^63, found {int(array.max())}")
     return array
+
+
+def _negative(array: NDArray[np.integer], side: str) -> LabelError:
+    return LabelError(f"the {side} must not hold negative ids, found {int(array.min())}")
+
+
+def _numbered(labels: ArrayLike, side: str) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Check an array and give its ids the numbers 1..n, reading int32 but once."""
+    array = _integers(labels, side)
+    if array.dtype != np.int32:
+        return compact(checked_array(array, side))
+    try:
+        return compact(array)
+    except ValueError as error:
+        raise _negative(array, side) from error
+
+
+def _class_numbers(
+    ids: NDArray[np.int64],
+    classes: Mapping[int, str] | str,
+    class_names: Sequence[str],
+    side: str,
+) -> NDArray[np.int16]:
+    """Give the 1-based class of each id."""
+    number_of = {name: number for number, name in enumerate(class_names, start=1)}
+    if isinstance(classes, str):
+        names: list[str | None] = [classes] if len(ids) else []
+        numbers = np.full(len(ids), number_of.get(classes, 0), np.int16)
+    else:
+        names = list(map(classes.get, ids.tolist()))
+        numbers = np.array([number_of.get(name or "", 0) for name in names], np.int16)
+    if numbers.all():
+        return numbers
+    if without := [id_ for id_, name in zip(ids.tolist(), names, strict=False) if name is None]:
+        raise LabelError(
+            f"every id of the {side} needs a class; there is none for {english_list(without)}",
+            object_id=without[0],
+        )
+    unknown = sorted({str(name) for name in names if name not in number_of})
+    raise LabelError(
+        f"unknown class {english_list(unknown)} in the {side}; "
+        f"known are {english_list(list(class_names))}"
+    )
 
 
 def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -383,32 +466,114 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
         where it is that already.
     ids
         int64 (n,): the id of each number, ascending.
+
+    Raises
+    ------
+    ValueError
+        For negative ids in an int32 image; other types are not asked.
     """
-    highest = int(values.max(initial=0))
-    if highest <= min(max(4 * values.size, 1 << 16), np.iinfo(np.int32).max - 1):
-        narrow = np.ascontiguousarray(values, dtype=np.int32)
-        ids = np.flatnonzero(_used(narrow, highest))
-        if len(ids) == highest:  # numbered 1..n already
-            return narrow, ids
-        lookup = np.zeros(highest + 1, np.int32)
-        lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
-        return _looked_up(lookup, narrow), ids
-    ids, inverse = np.unique(values, return_inverse=True)
-    index = inverse.reshape(values.shape).astype(np.int32)
-    if ids[0] == 0:
-        return index, ids[1:].astype(np.int64)
-    return index + np.int32(1), ids.astype(np.int64)
+    limit = min(max(_LISTED_IDS_PER_PX * values.size, _LISTED_IDS), np.iinfo(np.int32).max - 1)
+    if not np.can_cast(values.dtype, np.int32) and int(values.max(initial=0)) > limit:
+        return _compact_sparse(values)
+    narrow = np.ascontiguousarray(values, dtype=np.int32)
+    lowest, used = _ids_of(read_only(narrow), limit)
+    if lowest < 0:
+        raise ValueError("ids must not be negative")
+    if len(used) == 0:
+        return _compact_sparse(values)
+    ids = np.flatnonzero(used)
+    if len(ids) == len(used) - 1:  # numbered 1..n already
+        return narrow, ids
+    lookup = np.zeros(len(used), np.int32)
+    lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
+    # What was converted is nobody else's, and may be written over.
+    result = np.empty_like(narrow) if np.shares_memory(narrow, values) else narrow
+    return _look_up(lookup, read_only(narrow), result), ids
+
+
+def _compact_sparse(
+    values: NDArray[np.integer],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Do the same for ids too far apart to be listed."""
+    index, table = _numbers_as_found(read_only(np.ascontiguousarray(values, dtype=np.int64)))
+    found = table[table[:, KEY] != 0]
+    found = found[np.argsort(found[:, KEY])]
+    lookup = np.zeros(len(found) + 1, np.int32)
+    lookup[found[:, TOTAL]] = np.arange(1, len(found) + 1, dtype=np.int32)
+    return _look_up(lookup, read_only(index), index), found[:, KEY].copy()
 
 
 @compiled
-def _used(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]:
-    """Tell which ids from 1 to the highest occur."""
-    used = np.zeros(highest + 1, np.bool_)
+def _numbers_as_found(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], PairTable]:
+    """Give the ids numbers as they are met: the image of numbers, and a table of KEY and TOTAL.
+
+    A place of the table holds an id and its number.
+    """
     height, width = values.shape
+    index = np.empty((height, width), np.int32)
+    table = pair_table(_LISTED_IDS)
+    used = 0
     for y in range(height):
+        table = with_room(table, used, width)
+        last, number = np.int64(0), np.int64(0)
         for x in range(width):
-            used[values[y, x]] = True
+            id_ = values[y, x]
+            if id_ != last:
+                last, number = id_, np.int64(0)
+                if id_ != 0:
+                    place = table[place_of(table, id_)]
+                    if place[KEY] == 0:
+                        used += 1
+                        place[KEY], place[TOTAL] = id_, used
+                    number = place[TOTAL]
+            index[y, x] = number
+    return index, table
+
+
+@compiled
+def _ids_of(values: NDArray[np.int32], limit: int) -> tuple[int, NDArray[np.bool_]]:
+    """Tell which ids from 1 to the highest occur, reading the image once.
+
+    Returns
+    -------
+    lowest
+        0, or a negative id that occurs.
+    used
+        bool (highest + 1,); empty where there is an id below 0 or above the limit.
+    """
+    height, width = values.shape
+    used = np.zeros(min(limit, _LISTED_IDS) + 1, np.bool_)
+    highest = 0
+    notes = blank_notes(width)
+    changed, _, changes = notes
+    for y in range(height if width else 0):
+        line = values[y]
+        # By index and in one loop, so that it compiles to vector instructions.
+        low, high = min(line[0], np.int32(0)), max(line[0], np.int32(0))
+        for x in range(1, width):
+            low = min(low, line[x])
+            high = max(high, line[x])
+            changed[x] = line[x] != line[x - 1]
+        if low < 0 or high > limit:
+            return int(low), used[:0]
+        highest = max(highest, high)
+        if highest >= len(used):
+            longer = np.zeros(min(limit, 2 * highest) + 1, np.bool_)
+            longer[: len(used)] = used
+            used = longer
+        used[line[0]] = True
+        # Where nothing changed, there is nothing new.
+        for k in range(list_changes(notes)):
+            used[line[changes[k]]] = True
     used[0] = False
+    return 0, used[: highest + 1]
+
+
+def _used(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]:
+    """Tell which numbers from 1 to the highest occur, where there are no others."""
+    found = _ids_of(read_only(np.ascontiguousarray(values)), highest)[1]
+    used = np.zeros(highest + 1, np.bool_)
+    used[: len(found)] = found
     return used
 
 
@@ -426,9 +591,10 @@ def _lay_over(flat: NDArray[np.int32], index: NDArray[np.int32], offset: int) ->
 
 
 @compiled
-def _looked_up(lookup: NDArray[np.int32], values: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Replace every value by its entry in a table."""
-    result = np.empty_like(values)
+def _look_up(
+    lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Write the entry of every value in a table, perhaps over the values; give the result."""
     height, width = values.shape
     for y in range(height):
         for x in range(width):

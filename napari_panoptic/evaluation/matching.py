@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap
 from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.overlap import OverlapTable
@@ -71,19 +72,14 @@ def match(
 
 
 def _centroid_pairs(pair: LabelPair, judged: JudgedOverlap) -> NDArray[np.int64]:
-    candidates = np.flatnonzero(judged.iou > 0)
-    # Best pair per reference object: highest IoU first, then the lowest label.
-    order = candidates[
-        np.lexsort(
-            (
-                pair.prediction.ids[judged.pair_prediction[candidates]],
-                -judged.iou[candidates],
-                judged.pair_reference[candidates],
-            )
-        )
-    ]
-    _, first = np.unique(judged.pair_reference[order], return_index=True)
-    best: NDArray[np.int64] = order[first]
+    best = _best_of_each(
+        judged.pair_reference,
+        judged.pair_prediction,
+        judged.iou,
+        pair.prediction.ids,
+        len(judged.reference.area),
+    )
+    best = best[best >= 0]
     # Rounds half to even, as the published rule does.
     y, x = (
         np.rint(judged.prediction.centroid_yx_px[judged.pair_prediction[best]]).astype(np.int64).T
@@ -95,25 +91,52 @@ def _centroid_pairs(pair: LabelPair, judged: JudgedOverlap) -> NDArray[np.int64]
     return matched
 
 
+@compiled
+def _best_of_each(
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    iou: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    n: int,
+) -> NDArray[np.int64]:
+    """Find the pair of highest IoU of each row, of equals that of the lowest id; -1 for none."""
+    best = np.full(n, -1, np.int64)
+    for k in range(len(rows)):
+        known = best[rows[k]]
+        if iou[k] > 0 and (
+            known < 0
+            or iou[k] > iou[known]
+            or (iou[k] == iou[known] and ids[columns[k]] < ids[columns[known]])
+        ):
+            best[rows[k]] = k
+    return best
+
+
 def _best_assignment(
     candidates: NDArray[np.int64], table: OverlapTable, judged: JudgedOverlap
 ) -> NDArray[np.int64]:
     """Choose, among candidate pairs, the one-to-one subset of largest summed IoU."""
+    n_reference, n_prediction = len(table.reference), len(table.prediction)
     rows = judged.pair_reference[candidates]
     columns = judged.pair_prediction[candidates]
-    n_reference = len(table.reference)
-    n_objects = n_reference + len(table.prediction)
+    # Most pairs compete with no other.
+    is_contested = (np.bincount(rows, minlength=n_reference)[rows] > 1) | (
+        np.bincount(columns, minlength=n_prediction)[columns] > 1
+    )
+    chosen = [candidates[~is_contested]]
+    contested = candidates[is_contested]
+    if not len(contested):
+        return candidates
+    rows, columns = rows[is_contested], columns[is_contested]
+    n_objects = n_reference + n_prediction
     graph = coo_array(
-        (np.ones(len(candidates)), (rows, n_reference + columns)), shape=(n_objects, n_objects)
+        (np.ones(len(contested)), (rows, n_reference + columns)), shape=(n_objects, n_objects)
     )
     _, component = connected_components(graph, directed=False)
     order = np.argsort(component[rows], kind="stable")
     borders = np.flatnonzero(np.diff(component[rows][order])) + 1
-    chosen = [
-        group if len(group) <= 1 else _assign(group, table, judged)
-        for group in np.split(candidates[order], borders)
-    ]
-    return np.sort(np.concatenate(chosen)) if chosen else candidates
+    chosen += [_assign(group, table, judged) for group in np.split(contested[order], borders)]
+    return np.sort(np.concatenate(chosen))
 
 
 def _assign(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
+from napari_panoptic._compiled import THREADS_FROM_PX, compiled, in_threads, read_only
 from napari_panoptic.evaluation.counting import (
     AREA,
     FIRST,
@@ -22,13 +23,30 @@ from napari_panoptic.evaluation.counting import (
     Y1,
     PairCounts,
     blank_rows,
-    filled,
-    grown,
-    pair_counts,
-    pair_key,
-    place_of,
 )
 from napari_panoptic.evaluation.labels import LabelPair
+from napari_panoptic.evaluation.runs import (
+    END,
+    FIRST_PLACE,
+    LABEL,
+    SECOND_PLACE,
+    START,
+    blank_notes,
+    blank_runs,
+    runs_of,
+    shared_runs,
+)
+
+# Each thread counts in rows of its own: not worth it where objects are smaller than this.
+_THREADS_FROM_PX_PER_OBJECT = 32
+# Columns of a shared run that waits to be added to the pairs.
+_REFERENCE, _PREDICTION, _LENGTH, _VOID_LENGTH = 0, 1, 2, 3
+# So many wait at least.
+_WAITING = 1 << 15
+_Waiting = tuple[NDArray[np.int32], NDArray[np.int32]]
+"""Shared runs that wait, int32 (m, 4), and as much room to sort them."""
+# After all keys.
+_LAST = np.int64(2**63 - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,165 +124,356 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
         Memory grows with the number of overlapping pairs, not with the product
         of the numbers of objects.
     """
-    n_reference, n_prediction = len(pair.reference), len(pair.prediction)
-    has_void = pair.ambiguous is not None
-    void = (
-        np.ascontiguousarray(pair.ambiguous).view(np.uint8)
-        if pair.ambiguous is not None
-        else np.zeros((1, 1), np.uint8)
-    )
-    # Row 0 is the background, unused.
-    reference = blank_rows(n_reference + 1)
-    prediction = blank_rows(n_prediction + 1)
-    keys, total, in_void = _scan(
-        np.ascontiguousarray(pair.reference.index),
-        np.ascontiguousarray(pair.prediction.index),
-        void,
-        has_void,
-        reference,
-        prediction,
-    )
-    is_pair = np.flatnonzero((keys >> 32 > 0) & (keys & 0xFFFFFFFF > 0))
-    order = is_pair[np.argsort(keys[is_pair])]
-    keys = keys[order]
-    return OverlapTable(
-        reference=side_table(reference, pair.reference.shape),
-        prediction=side_table(prediction, pair.reference.shape),
-        pair_reference=((keys >> 32) - 1).astype(np.int32),
-        pair_prediction=((keys & 0xFFFFFFFF) - 1).astype(np.int32),
-        intersection=total[order],
-        void_intersection=in_void[order],
-    )
+    height, width = pair.reference.shape
+    n_objects = len(pair.reference) + len(pair.prediction)
+    px = height * width
+    alone = px < max(THREADS_FROM_PX, _THREADS_FROM_PX_PER_OBJECT * n_objects)
+    borders = [0, height] if alone else [0, height // 2, height]
+
+    def counted(strip: slice) -> TileCounter:
+        counter = TileCounter(len(pair.reference), len(pair.prediction), (height, width))
+        counter.add(
+            (strip.start, 0),
+            pair.reference.index[strip],
+            pair.prediction.index[strip],
+            None if pair.ambiguous is None else pair.ambiguous[strip],
+        )
+        return counter
+
+    counter, *others = in_threads(counted, [slice(*ends) for ends in pairwise(borders)])
+    for other in others:
+        counter.merge(other)
+    return counter.table()
+
+
+class TileCounter:
+    """An overlap table that grows window by window, for images too large to hold.
+
+    Windows may come in any order, but each pixel once.
+
+    Parameters
+    ----------
+    n_reference, n_prediction
+        Numbers of objects.
+    shape
+        Height and width of the whole image in px.
+    """
+
+    def __init__(self, n_reference: int, n_prediction: int, shape: tuple[int, int]) -> None:
+        self._shape = shape
+        # Row 0 is the background, unused.
+        self._rows = blank_rows(n_reference + 1), blank_rows(n_prediction + 1)
+        nothing = np.zeros(0, np.int64)
+        self._pairs: PairCounts = (nothing, nothing, nothing)
+        self._waiting = _room_to_wait(max(_WAITING, n_reference + n_prediction))
+        self._n_waiting = 0
+
+    def add(
+        self,
+        corner_yx: tuple[int, int],
+        reference: NDArray[np.int32],
+        prediction: NDArray[np.int32],
+        void: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Count a window. Lets go of the interpreter.
+
+        Parameters
+        ----------
+        corner_yx
+            Where its first pixel lies in the whole image, in px.
+        reference, prediction
+            int32 images (y, x) of one shape: 0 is background, else the row of the
+            object, plus one.
+        void
+            bool image (y, x): the ambiguous area, or None where there is none.
+        """
+        no_void = np.zeros((0, 0), np.uint8)
+        self._pairs, self._waiting, self._n_waiting = _count_window(
+            (
+                read_only(np.ascontiguousarray(reference)),
+                read_only(np.ascontiguousarray(prediction)),
+            ),
+            read_only(no_void if void is None else np.ascontiguousarray(void).view(np.uint8)),
+            (int(corner_yx[0]), int(corner_yx[1])),
+            self._shape[1],
+            self._rows,
+            self._pairs,
+            self._waiting,
+            self._n_waiting,
+        )
+
+    def merge(self, other: TileCounter) -> None:
+        """Add what another counter of the same image counted; its figures stay as they are."""
+        for own, theirs in zip(self._rows, other._rows, strict=True):
+            _add_rows(own, theirs)
+        self._pairs = _merged(self._settled(), other._settled())
+
+    def table(self) -> OverlapTable:
+        """Freeze what is counted so far."""
+        keys, total, in_void = self._settled()
+        reference, prediction = self._rows
+        return OverlapTable(
+            reference=side_table(reference, self._shape),
+            prediction=side_table(prediction, self._shape),
+            pair_reference=((keys >> 32) - 1).astype(np.int32),
+            pair_prediction=((keys & 0xFFFFFFFF) - 1).astype(np.int32),
+            intersection=total.copy(),  # These lists have room for more.
+            void_intersection=in_void.copy(),
+        )
+
+    def _settled(self) -> PairCounts:
+        """Give the pairs, with all that waited."""
+        reference, prediction = self._rows
+        self._pairs = _settled(
+            self._pairs, self._waiting, self._n_waiting, len(reference), len(prediction)
+        )
+        self._n_waiting = 0
+        return self._pairs
 
 
 def side_table(rows: NDArray[np.int64], shape: tuple[int, int]) -> SideTable:
     """Freeze the counts of rows; the first one is the background and left out."""
-    objects = rows[1:]
-    bbox = np.minimum(objects[:, [Y0, X0, Y1, X1]], max(shape)).astype(np.int32)
-    return SideTable(
-        area=objects[:, AREA].copy(),
-        void_area=objects[:, VOID_AREA].copy(),
-        sum_yx=objects[:, [SUM_Y, SUM_X]],
-        void_sum_yx=objects[:, [VOID_SUM_Y, VOID_SUM_X]],
-        bbox=bbox,
-        first_pixel=objects[:, FIRST].copy(),
-    )
+    return SideTable(*_columns(rows, max(shape)))
+
+
+@compiled
+def _columns(
+    rows: NDArray[np.int64], far: int
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int64],
+]:
+    """Write each row's figures to their columns, in the order of `SideTable`."""
+    n = len(rows) - 1
+    area, void_area, first = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    sums, void_sums = np.empty((n, 2), np.int64), np.empty((n, 2), np.int64)
+    bbox = np.empty((n, 4), np.int32)
+    for k in range(n):
+        row = rows[k + 1]
+        area[k], void_area[k], first[k] = row[AREA], row[VOID_AREA], row[FIRST]
+        sums[k, 0], sums[k, 1] = row[SUM_Y], row[SUM_X]
+        void_sums[k, 0], void_sums[k, 1] = row[VOID_SUM_Y], row[VOID_SUM_X]
+        bbox[k, 0], bbox[k, 1] = min(row[Y0], far), min(row[X0], far)
+        bbox[k, 2], bbox[k, 3] = min(row[Y1], far), min(row[X1], far)
+    return area, void_area, sums, void_sums, bbox, first
 
 
 @compiled
 def _add_run(
-    rows: NDArray[np.int64],
-    label: np.int32,
-    y: int,
-    x0: np.int64,
-    x1: np.int64,
-    void: np.int64,
-    width: int,
+    rows: NDArray[np.int64], label: np.int32, y: int, x0: int, x1: int, width: int
 ) -> None:
     """Add the pixels (y, x0..x1-1) to one object's row."""
     row = rows[label]
     length = x1 - x0
-    sum_y = length * y
-    sum_x = length * (x0 + x1 - 1) // 2
     row[AREA] += length
-    row[SUM_Y] += sum_y
-    row[SUM_X] += sum_x
-    row[VOID_AREA] += void * length
-    row[VOID_SUM_Y] += void * sum_y
-    row[VOID_SUM_X] += void * sum_x
+    row[SUM_Y] += length * y
+    # Exact: of two factors one is even.
+    row[SUM_X] += length * (x0 + x1 - 1) // 2
     row[Y0] = min(row[Y0], y)
     row[X0] = min(row[X0], x0)
-    row[Y1] = y + 1
+    row[Y1] = max(row[Y1], y + 1)
     row[X1] = max(row[X1], x1)
     row[FIRST] = min(row[FIRST], y * width + x0)
 
 
 @compiled
-def _run_ends(
-    reference: NDArray[np.int32],
-    prediction: NDArray[np.int32],
-    void: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-) -> int:
-    """Write where the runs of one image row end; return how many there are.
-
-    Without a branch per pixel: ends of runs cannot be predicted, and a wrong
-    guess costs more than all other work on the pixel.
-    """
-    width = len(reference)
-    count = 0
-    for x in range(1, width):
-        changed = (reference[x] ^ reference[x - 1]) | (prediction[x] ^ prediction[x - 1])
-        if len(void):
-            changed |= np.int32(void[x] ^ void[x - 1])
-        ends[count] = x
-        count += changed != 0
-    ends[count] = width
-    return count + 1
+def _add_void_run(rows: NDArray[np.int64], label: np.int32, y: int, x0: int, x1: int) -> None:
+    """Add pixels in the void, which are counted otherwise already, to one object's row."""
+    row = rows[label]
+    length = x1 - x0
+    row[VOID_AREA] += length
+    row[VOID_SUM_Y] += length * y
+    row[VOID_SUM_X] += length * (x0 + x1 - 1) // 2
 
 
 @compiled
-def _count_runs(
-    y: int,
-    ends: NDArray[np.int64],
-    rows_of_image: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]],
+def _count_side(
+    line: tuple[NDArray[np.int32], int, int, int],
+    void_runs: NDArray[np.int32],
+    n_void: int,
+    in_void: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    image_width: int,
+) -> None:
+    """Count the runs of one side in one line: runs, their number, y and left end of the line."""
+    runs, n, y, left = line
+    for k in range(n):
+        run = runs[k]
+        _add_run(rows, run[LABEL], y, left + run[START], left + run[END], image_width)
+    if n_void == 0:
+        return
+    for k in range(shared_runs(runs, n, void_runs, n_void, in_void)):
+        run = in_void[k]
+        label = runs[run[FIRST_PLACE], LABEL]
+        _add_void_run(rows, label, y, left + run[START], left + run[END])
+
+
+@compiled
+def _count_window(
+    sides: tuple[NDArray[np.int32], NDArray[np.int32]],
+    void: NDArray[np.uint8],
+    corner_yx: tuple[int, int],
+    image_width: int,
     rows_of_sides: tuple[NDArray[np.int64], NDArray[np.int64]],
-    table: PairCounts,
-) -> int:
-    """Count the runs of one image row; return how many pairs were new to the table."""
-    reference, prediction, void = rows_of_image
+    pairs: PairCounts,
+    waiting: _Waiting,
+    n_waiting: int,
+) -> tuple[PairCounts, _Waiting, int]:
+    """Count a window into rows and pairs, line by line.
+
+    The objects of each side are counted by their own runs, pairs by what these
+    share: most of an image is background and asks for nothing. Shared runs wait
+    in a list and are sorted many at a time, which costs less than looking each
+    one up, and as little where every pixel is another pair.
+    """
+    reference, prediction = sides
     reference_rows, prediction_rows = rows_of_sides
-    keys, total, in_void = table
-    width = len(reference)
-    new = 0
-    start = np.int64(0)
-    for end in ends:
-        r = reference[start]
-        p = prediction[start]
-        v = np.int64(void[start] if len(void) else 0)
-        _add_run(reference_rows, r, y, start, end, v, width)
-        _add_run(prediction_rows, p, y, start, end, v, width)
-        key = pair_key(r, p)
-        place = place_of(keys, key)
-        new += keys[place] == 0
-        keys[place] = key
-        total[place] += end - start
-        in_void[place] += v * (end - start)
-        start = end
-    return new
+    top, left = corner_yx
+    height, width = reference.shape
+    if height == 0 or width == 0:
+        return pairs, waiting, n_waiting
+    notes = blank_notes(width)
+    reference_runs, prediction_runs = blank_runs(width), blank_runs(width)
+    shared, in_void, void_runs = blank_runs(width), blank_runs(width), blank_runs(width)
+    void_line = np.zeros(width, np.int32)
+    n_void = 0
+    for line in range(height):
+        y = top + line
+        n_reference = runs_of(reference[line], notes, reference_runs)
+        n_prediction = runs_of(prediction[line], notes, prediction_runs)
+        if len(void):
+            void_line[:] = void[line]
+            n_void = runs_of(void_line, notes, void_runs)
+        of_reference = (reference_runs, n_reference, y, left)
+        _count_side(of_reference, void_runs, n_void, in_void, reference_rows, image_width)
+        of_prediction = (prediction_runs, n_prediction, y, left)
+        _count_side(of_prediction, void_runs, n_void, in_void, prediction_rows, image_width)
+
+        n_shared = shared_runs(reference_runs, n_reference, prediction_runs, n_prediction, shared)
+        if n_waiting + n_shared > len(waiting[0]):
+            pairs = _settled(pairs, waiting, n_waiting, len(reference_rows), len(prediction_rows))
+            n_waiting = 0
+            # As many may wait as there are pairs: each pair is then moved a few times only.
+            if max(len(pairs[0]), n_shared) > len(waiting[0]):
+                waiting = _room_to_wait(max(2 * len(pairs[0]), n_shared))
+        entries = waiting[0]
+        for k in range(n_shared):
+            run, entry = shared[k], entries[n_waiting + k]
+            entry[_REFERENCE] = reference_runs[run[FIRST_PLACE], LABEL]
+            entry[_PREDICTION] = prediction_runs[run[SECOND_PLACE], LABEL]
+            entry[_LENGTH] = run[END] - run[START]
+            entry[_VOID_LENGTH] = 0
+        if n_void:
+            for k in range(shared_runs(shared, n_shared, void_runs, n_void, in_void)):
+                run = in_void[k]
+                entry = entries[n_waiting + run[FIRST_PLACE]]
+                entry[_VOID_LENGTH] += run[END] - run[START]
+        n_waiting += n_shared
+    return pairs, waiting, n_waiting
 
 
 @compiled
-def _scan(
-    reference: NDArray[np.int32],
-    prediction: NDArray[np.int32],
-    void: NDArray[np.uint8],
-    has_void: bool,
-    reference_rows: NDArray[np.int64],
-    prediction_rows: NDArray[np.int64],
-) -> PairCounts:
-    """Walk over the runs of equal (reference, prediction, void) of each image row.
+def _room_to_wait(n: int) -> _Waiting:
+    return np.empty((n, 4), np.int32), np.empty((n, 4), np.int32)
 
-    Background is counted like an object and dropped by the caller: asking what
-    a run is costs more than counting it.
-    """
-    height, width = reference.shape
-    keys, total, in_void = pair_counts(4096)
-    used = 0
-    ends = np.empty(width + 1, np.int64)
-    no_void = np.zeros(0, np.uint8)
-    for y in range(height if width else 0):
-        void_row = void[y] if has_void else no_void
-        n_runs = _run_ends(reference[y], prediction[y], void_row, ends)
-        # Room for every run of the row beforehand: a table that may be replaced
-        # between two runs is several times slower.
-        while 2 * (used + n_runs) > len(keys):
-            keys, total, in_void = grown(keys, total, in_void)
-        used += _count_runs(
-            y,
-            ends[:n_runs],
-            (reference[y], prediction[y], void_row),
-            (reference_rows, prediction_rows),
-            (keys, total, in_void),
-        )
-    return filled(keys, total, in_void)
+
+@compiled
+def _sort_by(column: int, n: int, entries: NDArray[np.int32], result: NDArray[np.int32]) -> None:
+    """Sort entries by a column of numbers below n, equal ones in the order they came."""
+    place = np.zeros(n + 1, np.int64)
+    for k in range(len(entries)):
+        place[entries[k, column] + 1] += 1
+    for number in range(n):
+        place[number + 1] += place[number]
+    for k in range(len(entries)):
+        entry = entries[k]
+        at = place[entry[column]]
+        place[entry[column]] = at + 1
+        for field in range(4):
+            result[at, field] = entry[field]
+
+
+@compiled
+def _key_of(entry: NDArray[np.int32]) -> np.int64:
+    return (np.int64(entry[_REFERENCE]) << 32) | np.int64(entry[_PREDICTION])
+
+
+@compiled
+def _settled(
+    pairs: PairCounts, waiting: _Waiting, n_waiting: int, n_reference: int, n_prediction: int
+) -> PairCounts:
+    """Add what waits to the pairs, which are sorted by key."""
+    if n_waiting == 0:
+        return pairs
+    entries, others = waiting[0][:n_waiting], waiting[1][:n_waiting]
+    _sort_by(_PREDICTION, n_prediction, entries, others)
+    _sort_by(_REFERENCE, n_reference, others, entries)
+    keys, total, in_void = pairs
+    # Room that stays empty is never touched, and costs no memory.
+    room = len(keys) + n_waiting
+    new_keys = np.empty(room, np.int64)
+    new_total, new_void = np.empty(room, np.int64), np.empty(room, np.int64)
+    n, i, k = 0, 0, 0
+    while k < n_waiting:
+        key = _key_of(entries[k])
+        while i < len(keys) and keys[i] < key:
+            new_keys[n], new_total[n], new_void[n] = keys[i], total[i], in_void[i]
+            i += 1
+            n += 1
+        length, void_length = np.int64(0), np.int64(0)
+        if i < len(keys) and keys[i] == key:
+            length, void_length = total[i], in_void[i]
+            i += 1
+        while k < n_waiting and _key_of(entries[k]) == key:
+            length += entries[k, _LENGTH]
+            void_length += entries[k, _VOID_LENGTH]
+            k += 1
+        new_keys[n], new_total[n], new_void[n] = key, length, void_length
+        n += 1
+    rest = len(keys) - i
+    new_keys[n : n + rest] = keys[i:]
+    new_total[n : n + rest] = total[i:]
+    new_void[n : n + rest] = in_void[i:]
+    n += rest
+    return new_keys[:n], new_total[:n], new_void[:n]
+
+
+@compiled
+def _merged(pairs: PairCounts, others: PairCounts) -> PairCounts:
+    """Add two lists of pairs, both sorted by key."""
+    keys, total, in_void = pairs
+    other_keys, other_total, other_void = others
+    room = len(keys) + len(other_keys)
+    new_keys = np.empty(room, np.int64)
+    new_total, new_void = np.empty(room, np.int64), np.empty(room, np.int64)
+    n, i, j = 0, 0, 0
+    while i < len(keys) or j < len(other_keys):
+        key = keys[i] if i < len(keys) else _LAST
+        other_key = other_keys[j] if j < len(other_keys) else _LAST
+        new_keys[n], new_total[n], new_void[n] = min(key, other_key), 0, 0
+        if key <= other_key:
+            new_total[n] += total[i]
+            new_void[n] += in_void[i]
+            i += 1
+        if other_key <= key:
+            new_total[n] += other_total[j]
+            new_void[n] += other_void[j]
+            j += 1
+        n += 1
+    return new_keys[:n], new_total[:n], new_void[:n]
+
+
+@compiled
+def _add_rows(rows: NDArray[np.int64], others: NDArray[np.int64]) -> None:
+    for k in range(len(rows)):
+        row, other = rows[k], others[k]
+        for column in (AREA, SUM_Y, SUM_X, VOID_AREA, VOID_SUM_Y, VOID_SUM_X):
+            row[column] += other[column]
+        for column in (Y0, X0, FIRST):
+            row[column] = min(row[column], other[column])
+        for column in (Y1, X1):
+            row[column] = max(row[column], other[column])

@@ -27,11 +27,12 @@ from napari_panoptic.evaluation.counting import (
     Y0,
     Y1,
     PairCounts,
+    PairTable,
+    add_to_pair,
     filled,
-    grown,
-    pair_counts,
     pair_key,
-    place_of,
+    pair_table,
+    with_room,
 )
 
 # Marks of rows: touched at all, and perhaps smaller than its bounding box now.
@@ -193,19 +194,12 @@ def _add_to_row(
 
 @compiled
 def _count_pair(
-    pairs: PairCounts, reference: np.int32, prediction: np.int32, change: np.int64, void: np.int64
+    table: PairTable, reference: np.int32, prediction: np.int32, change: np.int64, void: np.int64
 ) -> int:
     """Note a pair's change; return 1 where it is new to the table."""
     if reference == 0 or prediction == 0:
         return 0
-    keys, total, in_void = pairs
-    key = pair_key(reference, prediction)
-    place = place_of(keys, key)
-    is_new = keys[place] == 0
-    keys[place] = key
-    total[place] += change
-    in_void[place] += void
-    return int(is_new)
+    return int(add_to_pair(table, pair_key(reference, prediction), change, void))
 
 
 @compiled
@@ -219,7 +213,7 @@ def _set_run(
     void: np.int64,
     rows: NDArray[np.int64],
     marks: NDArray[np.uint8],
-    pairs: PairCounts,
+    table: PairTable,
     width: int,
     is_reference: bool,
 ) -> int:
@@ -241,11 +235,11 @@ def _set_run(
         row[X1] = max(row[X1], x1)
         row[FIRST] = min(row[FIRST], y * width + x0)
     if is_reference:
-        return _count_pair(pairs, old, facing, -length, -length * void) + _count_pair(
-            pairs, new, facing, length, length * void
+        return _count_pair(table, old, facing, -length, -length * void) + _count_pair(
+            table, new, facing, length, length * void
         )
-    return _count_pair(pairs, facing, old, -length, -length * void) + _count_pair(
-        pairs, facing, new, length, length * void
+    return _count_pair(table, facing, old, -length, -length * void) + _count_pair(
+        table, facing, new, length, length * void
     )
 
 
@@ -261,12 +255,11 @@ def _recount_pixels(
     ys, xs, slots = pixels
     width = index.shape[1]
     has_void = void.size > 0
-    keys, total, in_void = pair_counts(_PLACES)
+    table = pair_table(_PLACES)
     used, changed = 0, 0
     for start in range(0, len(ys), _PIXELS):
         end = min(start + _PIXELS, len(ys))
-        while 2 * (used + 2 * (end - start)) > len(keys):
-            keys, total, in_void = grown(keys, total, in_void)
+        table = with_room(table, used, 2 * (end - start))
         for k in range(start, end):
             y, x, new = ys[k], xs[k], slots[k]
             old = index[y, x]
@@ -285,11 +278,11 @@ def _recount_pixels(
                 v,
                 rows,
                 marks,
-                (keys, total, in_void),
+                table,
                 width,
                 is_reference,
             )
-    return changed, filled(keys, total, in_void)
+    return changed, filled(table)
 
 
 @compiled
@@ -307,12 +300,11 @@ def _recount_window(
     height, width = numbers.shape
     has_void = void.size > 0
     no_void = np.zeros(0, np.uint8)
-    keys, total, in_void = pair_counts(_PLACES)
+    table = pair_table(_PLACES)
     used, changed = 0, 0
     for line in range(height):
         # Room for every run of the line beforehand, two pairs each.
-        while 2 * (used + 2 * width) > len(keys):
-            keys, total, in_void = grown(keys, total, in_void)
+        table = with_room(table, used, 2 * width)
         y = top + line
         wanted = numbers[line]
         own = index[y, left : left + width]
@@ -347,11 +339,11 @@ def _recount_window(
                 np.int64(v),
                 rows,
                 marks,
-                (keys, total, in_void),
+                table,
                 index.shape[1],
                 is_reference,
             )
-    return changed, filled(keys, total, in_void)
+    return changed, filled(table)
 
 
 @compiled
@@ -382,15 +374,14 @@ def _recount_void(
     prediction, prediction_rows, prediction_marks = prediction_side
     height, width = reference.shape
     nothing = np.zeros(width, np.uint8)
-    keys, total, in_void = pair_counts(_PLACES)
+    table = pair_table(_PLACES)
     used = 0
     for y in range(height):
         was = before[y] if before.size > 0 else nothing
         now = after[y] if after.size > 0 else nothing
         if not _differs(was, now):
             continue
-        while 2 * (used + width) > len(keys):
-            keys, total, in_void = grown(keys, total, in_void)
+        table = with_room(table, used, width)
         x = 0
         while x < width:
             if was[x] == now[x]:
@@ -411,8 +402,8 @@ def _recount_void(
             _void_run(prediction_rows[p], y, x0, x1, sign)
             reference_marks[r] |= TOUCHED
             prediction_marks[p] |= TOUCHED
-            used += _count_pair((keys, total, in_void), r, p, np.int64(0), sign * (x1 - x0))
-    return filled(keys, total, in_void)
+            used += _count_pair(table, r, p, np.int64(0), sign * (x1 - x0))
+    return filled(table)
 
 
 @compiled
