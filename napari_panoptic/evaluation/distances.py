@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from napari_panoptic._compiled import compiled
+from napari_panoptic._compiled import compiled, in_threads
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
 from napari_panoptic.evaluation.settings import DISTANCE_PERCENTILE, Outlines
 
 # Above this product of contour lengths a search tree beats comparing all pixels.
 _TREE_FROM = 2_000_000
 # From so many pairs on a second thread is worth its start.
 _THREADS_FROM = 200
+# Of two contours no further across than this, no squared distance exceeds an int32.
+_NARROW_PX = 32767
+# Marks of a line are looked at so many at a time: bytes of a word.
+_WORD = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +91,36 @@ def contours(
     return Contours(start, yx)
 
 
+def contours_in_boxes(
+    index: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    boxes: NDArray[np.int32],
+    *,
+    without: NDArray[np.bool_] | None = None,
+) -> Contours:
+    """Collect the contour pixels of some objects, each from its bounding box alone.
+
+    Parameters
+    ----------
+    index
+        int32 image (y, x): 0 for background, ``k`` for the object of row ``k - 1``.
+    rows
+        int32 (k,): the objects; they are numbered anew from 1 in this order.
+    boxes
+        int32 (k, 4): y0, x0, y1, x1 of their bounding boxes, half open.
+    without
+        bool image (y, x): pixels cut from every object first.
+    """
+    void = np.zeros((0, 0), np.bool_) if without is None else np.ascontiguousarray(without)
+    start, yx = _contours_in_boxes(
+        np.ascontiguousarray(index), void.view(np.uint8), rows + np.int32(1), boxes.astype(np.int64)
+    )
+    return Contours(start, yx)
+
+
 def pair_distances(
     pair: LabelPair,
+    table: OverlapTable,
     judged: JudgedOverlap,
     reference_rows: NDArray[np.int32],
     prediction_rows: NDArray[np.int32],
@@ -98,25 +130,30 @@ def pair_distances(
 
     Parameters
     ----------
-    pair, judged
-        The label pair and its judged overlap (which tells what is cut).
+    pair, table, judged
+        The label pair, its overlap table (which tells where objects are) and
+        its judged overlap (which tells what is cut).
     reference_rows, prediction_rows
         int32 (k,): the pairs.
     outlines
         Which outlines to compare where ambiguous pixels are cut away.
     """
     cut_reference, cut_prediction = cuts(judged, outlines)
-
-    def outlined(labels: LabelImage, is_cut: bool) -> Contours:
-        return contours(labels.index, len(labels), without=pair.ambiguous if is_cut else None)
-
-    # Kernels let go of the interpreter: one side each.
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        reference = pool.submit(outlined, pair.reference, cut_reference)
-        prediction = pool.submit(outlined, pair.prediction, cut_prediction)
-    return contour_distances(
-        reference.result(), prediction.result(), reference_rows, prediction_rows
+    sides = (
+        (pair.reference, table.reference, reference_rows, cut_reference),
+        (pair.prediction, table.prediction, prediction_rows, cut_prediction),
     )
+
+    def outlined(place: int) -> tuple[Contours, NDArray[np.int32]]:
+        labels, objects, rows, is_cut = sides[place]
+        return _outlined(labels, objects, rows, pair.ambiguous if is_cut else None)
+
+    if len(reference_rows) < _THREADS_FROM:
+        found = [outlined(0), outlined(1)]
+    else:
+        found = in_threads(outlined, (0, 1))
+    (reference, numbers), (prediction, other_numbers) = found
+    return contour_distances(reference, prediction, numbers, other_numbers)
 
 
 def cuts(judged: JudgedOverlap, outlines: Outlines) -> tuple[bool, bool]:
@@ -135,7 +172,6 @@ def contour_distances(
 ) -> PairDistances:
     """Compute the distances between given contours, pair by pair."""
     pairs = np.stack([reference_rows, prediction_rows], axis=1).astype(np.int64)
-    halves = [pairs] if len(pairs) < _THREADS_FROM else np.array_split(pairs, 2)
 
     def measured(part: NDArray[np.int64]) -> NDArray[np.float64]:
         return _all_distances(
@@ -148,17 +184,29 @@ def contour_distances(
             DISTANCE_PERCENTILE,
         )
 
-    if len(halves) == 1:
-        figures = measured(pairs)
-    else:
-        # Kernels let go of the interpreter.
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            figures = np.concatenate(list(pool.map(measured, halves)))
+    halves = np.array_split(pairs, 1 if len(pairs) < _THREADS_FROM else 2)
+    figures = np.concatenate(in_threads(measured, halves))
     for k in np.flatnonzero(figures[:, 0] < 0):
         figures[k] = _tree_distances(
             reference.of(int(reference_rows[k])), prediction.of(int(prediction_rows[k]))
         )
     return PairDistances(figures[:, 0], figures[:, 1], figures[:, 2])
+
+
+def _outlined(
+    labels: LabelImage,
+    table: SideTable,
+    rows: NDArray[np.int32],
+    without: NDArray[np.bool_] | None,
+) -> tuple[Contours, NDArray[np.int32]]:
+    """Collect the contours of some objects, the cheaper way; give each one's row among them."""
+    # Under a threshold below 0.5 or another rule, an object may be in several pairs.
+    once, place = np.unique(rows, return_inverse=True)
+    boxes = table.bbox[once]
+    sides_px = (boxes[:, 2:] - boxes[:, :2]).astype(np.int64)
+    if sides_px.prod(axis=1).sum() > labels.index.size:
+        return contours(labels.index, len(labels), without=without), rows
+    return contours_in_boxes(labels.index, once, boxes, without=without), place.astype(np.int32)
 
 
 def _tree_distances(a: NDArray[np.int32], b: NDArray[np.int32]) -> tuple[float, float, float]:
@@ -214,46 +262,177 @@ def _contours(index: NDArray[np.int32], n: int) -> tuple[NDArray[np.int64], NDAr
 
 
 @compiled
-def _nearest(a: NDArray[np.int32], b: NDArray[np.int32], out: NDArray[np.float64]) -> None:
-    """Write the distance from each pixel of ``a`` to the nearest of ``b``.
-
-    Both are in raster order, so the search goes outward from the rows nearest
-    in y and stops where the difference in y alone is too great.
-    """
-    n = len(b)
-    middle = 0
-    for i in range(len(a)):
-        y = a[i, 0]
-        x = a[i, 1]
-        while middle < n - 1 and b[middle, 0] < y:
-            middle += 1
-        best = np.int64(1) << 62
-        j = middle
-        while j < n:
-            dy = np.int64(b[j, 0] - y)
-            if dy > 0 and dy * dy >= best:
-                break
-            dx = np.int64(b[j, 1] - x)
-            best = min(best, dy * dy + dx * dx)
-            j += 1
-        j = middle - 1
-        while j >= 0:
-            dy = np.int64(y - b[j, 0])
-            if dy * dy >= best:
-                break
-            dx = np.int64(b[j, 1] - x)
-            best = min(best, dy * dy + dx * dx)
-            j -= 1
-        out[i] = np.sqrt(best)
+def _contours_in_boxes(
+    index: NDArray[np.int32],
+    void: NDArray[np.uint8],
+    labels: NDArray[np.int32],
+    boxes: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Find the contour pixels of one object after the other; an empty ``void`` cuts nothing."""
+    start = np.zeros(len(labels) + 2, np.int64)
+    yx, count = np.empty((4096, 2), np.int32), 0
+    for k in range(len(labels)):
+        marks, marked = _contour_of_one(_object_alone(index, void, labels[k], boxes[k]))
+        if count + marked >= len(yx):
+            larger = np.empty((2 * len(yx) + marked, 2), np.int32)
+            larger[:count] = yx[:count]
+            yx = larger
+        count = _append_marked(marks, (boxes[k, 0] - 1, boxes[k, 1] - 1), yx, count)
+        start[k + 2] = count
+    return start, yx[:count].copy()
 
 
 @compiled
-def _percentile(ascending: NDArray[np.float64], percent: float) -> float:
-    """Interpolate linearly between the two nearest ranks."""
-    rank = percent / 100.0 * (len(ascending) - 1)
+def _object_alone(
+    index: NDArray[np.int32], void: NDArray[np.uint8], label: np.int32, box: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """Cut an object out: 1 for its pixels that are not in the void, which may be empty.
+
+    There is a frame of one pixel around: 0, but what lies beyond the image
+    edge counts as object, so the edge pixels stand in for it, as 2. Lines are
+    filled up to whole words.
+    """
+    y0, x0, y1, x1 = box
+    width = x1 - x0
+    alone = np.zeros((y1 - y0 + 2, (width + 2 + _WORD - 1) // _WORD * _WORD), np.uint8)
+    for y in range(y0, y1):
+        here, line = alone[y - y0 + 1, 1:], index[y, x0:x1]
+        for x in range(width):
+            here[x] = line[x] == label
+        if void.size:
+            cut = void[y, x0:x1]
+            for x in range(width):
+                here[x] &= cut[x] == 0
+    if x0 == 0:
+        alone[:, 0] = 2 * alone[:, 1]
+    if x1 == index.shape[1]:
+        alone[:, width + 1] = 2 * alone[:, width]
+    if y0 == 0:
+        alone[0] = alone[1]
+    if y1 == index.shape[0]:
+        alone[-1] = alone[-2]
+    return alone
+
+
+@compiled
+def _contour_of_one(alone: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], int]:
+    """Mark the pixels of an object in its frame that have a neighbour outside; count them.
+
+    All lines are taken as one: by themselves they are too short for vector
+    instructions.
+    """
+    width = alone.shape[1]
+    flat = alone.ravel()
+    above, here, below = flat[: -2 * width], flat[width:-width], flat[2 * width :]
+    left, right = flat[width - 1 :], flat[width + 1 :]
+    marks = np.zeros_like(alone)
+    target = marks.ravel()[width:-width]
+    count = 0
+    for x in range(len(here)):
+        is_inner = (above[x] != 0) & (below[x] != 0) & (left[x] != 0) & (right[x] != 0)
+        target[x] = (here[x] == 1) & (not is_inner)
+        count += target[x]
+    return marks, count
+
+
+@compiled
+def _append_marked(
+    marks: NDArray[np.uint8], origin: tuple[int, int], yx: NDArray[np.int32], count: int
+) -> int:
+    """Append the marked pixels of a window in raster order; return how many there are then.
+
+    Each pixel of a word is written, and the next one over it if it was not
+    marked: there must be room for one more than there are.
+    """
+    words = marks.view(np.uint64)
+    for y in range(len(marks)):
+        for word in range(words.shape[1]):
+            if words[y, word] != 0:
+                for x in range(word * _WORD, (word + 1) * _WORD):
+                    yx[count, 0] = origin[0] + y
+                    yx[count, 1] = origin[1] + x
+                    count += int(marks[y, x])
+    return count
+
+
+@compiled
+def _squares_to_nearest(
+    a: NDArray[np.int32], b: NDArray[np.int32], there: NDArray[np.int32], back: NDArray[np.int32]
+) -> None:
+    """Write the squared distance from each pixel to the nearest one of the other contour.
+
+    All pixels are compared with all: that compiles to vector instructions,
+    which beat a search that leaves pixels out, up to where a tree beats both.
+
+    Parameters
+    ----------
+    a, b
+        int32 or int64 (2, n) and (2, m): the contours, y and x.
+    there, back
+        Of their type, (n,) and (m,): written.
+    """
+    number = back.dtype.type
+    b_y, b_x = b[0], b[1]
+    back[:] = np.iinfo(back.dtype).max
+    for i in range(len(there)):
+        y, x = a[0, i], a[1, i]
+        nearest = number(np.iinfo(back.dtype).max)
+        for j in range(len(back)):
+            dy, dx = number(b_y[j] - y), number(b_x[j] - x)
+            square = number(dy * dy + dx * dx)
+            nearest = min(nearest, square)
+            back[j] = min(back[j], square)
+        there[i] = nearest
+
+
+@compiled
+def _ranked(values: NDArray[np.int32], rank: int) -> int:
+    """Give the value of a rank (from 0) in ascending order, by halving the range it is in."""
+    below, up_to = -1, int(values.max())
+    while up_to - below > 1:
+        middle = (below + up_to) // 2
+        limit = values.dtype.type(middle)
+        count = 0
+        for value in values:
+            count += value <= limit
+        if count > rank:
+            up_to = middle
+        else:
+            below = middle
+    return up_to
+
+
+@compiled
+def _percentile_of_roots(squares: NDArray[np.int32], percent: float) -> float:
+    """Interpolate linearly between the square roots of the two nearest ranks."""
+    rank = percent / 100.0 * (len(squares) - 1)
     low = int(rank)
-    high = min(low + 1, len(ascending) - 1)
-    return float(ascending[low] + (ascending[high] - ascending[low]) * (rank - low))
+    below = np.sqrt(np.float64(_ranked(squares, low)))
+    above = np.sqrt(np.float64(_ranked(squares, min(low + 1, len(squares) - 1))))
+    return float(below + (above - below) * (rank - low))
+
+
+@compiled
+def _sum_of_roots(squares: NDArray[np.int32]) -> float:
+    """Add the square roots up one after the other."""
+    total = 0.0
+    for square in squares:
+        total += np.sqrt(np.float64(square))
+    return total
+
+
+@compiled
+def _distances(
+    a: NDArray[np.int32], b: NDArray[np.int32], percent: float
+) -> tuple[float, float, float]:
+    """Give (hausdorff, its percentile, average) of two contours (2, n), y and x."""
+    there, back = np.empty_like(a[0]), np.empty_like(b[0])
+    _squares_to_nearest(a, b, there, back)
+    return (
+        np.sqrt(np.float64(max(there.max(), back.max()))),
+        max(_percentile_of_roots(there, percent), _percentile_of_roots(back, percent)),
+        (_sum_of_roots(there) + _sum_of_roots(back)) / (len(there) + len(back)),
+    )
 
 
 @compiled
@@ -270,23 +449,21 @@ def _all_distances(
     figures = np.empty((len(pairs), 3), np.float64)
     for k in range(len(pairs)):
         row = pairs[k, 0] + 1
-        a = reference_yx[reference_start[row] : reference_start[row + 1]]
+        a = reference_yx[reference_start[row] : reference_start[row + 1]].T.copy()
         row = pairs[k, 1] + 1
-        b = prediction_yx[prediction_start[row] : prediction_start[row + 1]]
-        if len(a) == 0 or len(b) == 0:
+        b = prediction_yx[prediction_start[row] : prediction_start[row + 1]].T.copy()
+        if a.size == 0 or b.size == 0:
             figures[k] = np.nan
-            continue
-        if len(a) * len(b) > tree_from:
+        elif a.shape[1] * b.shape[1] > tree_from:
             figures[k] = -1.0
-            continue
-        there = np.empty(len(a), np.float64)
-        back = np.empty(len(b), np.float64)
-        _nearest(a, b, there)
-        _nearest(b, a, back)
-        total = there.sum() + back.sum()
-        there.sort()
-        back.sort()
-        figures[k, 0] = max(there[-1], back[-1])
-        figures[k, 1] = max(_percentile(there, percent), _percentile(back, percent))
-        figures[k, 2] = total / (len(a) + len(b))
+        elif max(_across(a[0], b[0]), _across(a[1], b[1])) <= _NARROW_PX:
+            figures[k] = _distances(a, b, percent)
+        else:
+            figures[k] = _distances(a.astype(np.int64), b.astype(np.int64), percent)
     return figures
+
+
+@compiled
+def _across(a: NDArray[np.int32], b: NDArray[np.int32]) -> int:
+    """Give the greatest difference that there can be between two coordinates."""
+    return int(max(a.max(), b.max()) - min(a.min(), b.min()))

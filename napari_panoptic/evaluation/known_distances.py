@@ -13,20 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap
-from napari_panoptic.evaluation.distances import (
-    PairDistances,
-    contour_distances,
-    contours,
-    cuts,
-    pair_distances,
-)
+from napari_panoptic.evaluation.distances import PairDistances, cuts, pair_distances
 from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.matching import Matches
 from napari_panoptic.evaluation.overlap import OverlapTable
 from napari_panoptic.evaluation.settings import Outlines
 
-# Above so many pairs to measure, one pass over the image beats cutting out windows.
-_WINDOWS_UP_TO = 300
 # A key holds both rows and, in its two lowest bits, which of the outlines is cut.
 _REFERENCE_SHIFT, _PREDICTION_SHIFT = 33, 2
 
@@ -125,46 +117,11 @@ def matched_distances(
     figures = np.full((len(keys), 3), np.nan)
     figures[found] = known.figures[place[found]]
     new = ~found
-    if new.sum() > _WINDOWS_UP_TO:
-        measured = pair_distances(pair, judged, rows[new], columns[new], outlines)
+    if new.any():
+        measured = pair_distances(pair, table, judged, rows[new], columns[new], outlines)
         figures[new] = _figures(measured)
-    elif new.any():
-        figures[new] = _windowed(pair, table, judged, rows[new], columns[new], outlines)
     distances = PairDistances(figures[:, 0], figures[:, 1], figures[:, 2])
     return distances, known.with_new(keys[new], figures[new])
-
-
-def _windowed(
-    pair: LabelPair,
-    table: OverlapTable,
-    judged: JudgedOverlap,
-    rows: NDArray[np.int32],
-    columns: NDArray[np.int32],
-    outlines: Outlines,
-) -> NDArray[np.float64]:
-    """Measure a few pairs, each in the window that holds both objects."""
-    figures = np.full((len(rows), 3), np.nan)
-    cut_reference, cut_prediction = cuts(judged, outlines)
-    height, width = pair.reference.shape
-    first = np.zeros(1, np.int32)
-    for k, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
-        boxes = np.stack([table.reference.bbox[row], table.prediction.bbox[column]])
-        # One pixel more, so that only the image edge is an edge of the window.
-        y0, x0 = np.maximum(boxes[:, :2].min(axis=0) - 1, 0)
-        y1, x1 = np.minimum(boxes[:, 2:].max(axis=0) + 1, (height, width))
-        window = np.s_[y0:y1, x0:x1]
-        void = None if pair.ambiguous is None else pair.ambiguous[window]
-        reference = (pair.reference.index[window] == row + 1).astype(np.int32)
-        prediction = (pair.prediction.index[window] == column + 1).astype(np.int32)
-        figures[k] = _figures(
-            contour_distances(
-                contours(reference, 1, without=void if cut_reference else None),
-                contours(prediction, 1, without=void if cut_prediction else None),
-                first,
-                first,
-            )
-        )[0]
-    return figures
 
 
 def _figures(distances: PairDistances) -> NDArray[np.float64]:

@@ -1,6 +1,8 @@
-"""Compiled loops over pixels: components, growing, shrinking, filling of polygons."""
+"""Compiled loops over pixels: components, growing, shrinking."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,20 +11,26 @@ from napari_panoptic._compiled import compiled
 
 UNKNOWN = 255
 """What `classify` gives a pixel whose colour is not in its table."""
+# Columns of a run: where it starts and ends (half open) in its line, and a number.
+_START, _END, _NUMBER = 0, 1, 2
+# Changes of a line are looked for so many pixels at a time: bytes of a word.
+_WORD = 8
+# Sets of classes are kept in the bits of a byte.
+_CLASSES_AT_ONCE = 8
 
 
 @compiled
 def classify(
-    pixels: NDArray[np.uint8], codes: NDArray[np.int64], values: NDArray[np.uint8]
+    pixels: NDArray[np.uint8], codes: NDArray[np.int32], values: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
     """Look up the colour of each pixel.
 
     Parameters
     ----------
     pixels
-        uint8 (y, x, 3).
+        uint8 (y, x, 3), contiguous.
     codes
-        int64 (n,): red * 65536 + green * 256 + blue of the known colours.
+        int32 (n,): red * 65536 + green * 256 + blue of the known colours.
     values
         uint8 (n,): what each known colour stands for.
 
@@ -32,25 +40,34 @@ def classify(
     """
     height, width = pixels.shape[:2]
     result = np.empty((height, width), np.uint8)
-    last_code = np.int64(-1)
-    last_value = np.uint8(255)
+    line = np.empty(width, np.int32)
     for y in range(height):
-        for x in range(width):
-            code = (
-                (np.int64(pixels[y, x, 0]) << 16)
-                | (np.int64(pixels[y, x, 1]) << 8)
-                | np.int64(pixels[y, x, 2])
-            )
-            # Neighbours mostly share their colour.
-            if code != last_code:
-                last_code = code
-                last_value = np.uint8(255)
-                for i in range(len(codes)):
-                    if codes[i] == code:
-                        last_value = values[i]
-                        break
-            result[y, x] = last_value
+        _pack(pixels[y].ravel(), line)
+        here = result[y]
+        here[:] = UNKNOWN
+        for i in range(len(codes)):
+            _write_where(line, codes[i], values[i], here)
     return result
+
+
+@compiled
+def _pack(colours: NDArray[np.uint8], line: NDArray[np.int32]) -> None:
+    """Make one number of the three bytes of each pixel."""
+    for x in range(len(line)):
+        line[x] = (
+            (np.int32(colours[3 * x]) << 16)
+            | (np.int32(colours[3 * x + 1]) << 8)
+            | np.int32(colours[3 * x + 2])
+        )
+
+
+@compiled
+def _write_where(
+    line: NDArray[np.int32], code: np.int32, value: np.uint8, here: NDArray[np.uint8]
+) -> None:
+    """Write a value where a line has a code; without a branch, for vector instructions."""
+    for x in range(len(line)):
+        here[x] = value if line[x] == code else here[x]
 
 
 def components(class_image: NDArray[np.uint8]) -> NDArray[np.int32]:
@@ -68,11 +85,13 @@ def components(class_image: NDArray[np.uint8]) -> NDArray[np.int32]:
     return counted_components(class_image)[0]
 
 
-@compiled
 def counted_components(
     class_image: NDArray[np.uint8],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Find the components and count those of each class.
+
+    Runs of equal pixels are joined, not pixels: memory grows with the number
+    of runs.
 
     Parameters
     ----------
@@ -87,76 +106,146 @@ def counted_components(
         int32 (256,): the last number of each class, or of those before it
         where it has none; 0 for the background.
     """
-    height, width = class_image.shape
-    provisional = np.zeros((height, width), np.int32)
-    parent = np.empty(height * width + 1, np.int32)
-    kind = np.empty(height * width + 1, np.uint8)
-    parent[0] = 0
-    used = 0
-    for y in range(height):
-        for x in range(width):
-            value = class_image[y, x]
-            if value == 0:
-                continue
-            west = x > 0 and class_image[y, x - 1] == value
-            if y > 0 and class_image[y - 1, x] == value:
-                # The pixel above touches the three others: they are joined already.
-                provisional[y, x] = provisional[y - 1, x]
-                continue
-            north_west = y > 0 and x > 0 and class_image[y - 1, x - 1] == value
-            north_east = y > 0 and x + 1 < width and class_image[y - 1, x + 1] == value
-            label = 0
-            if west:
-                label = provisional[y, x - 1]
-            elif north_west:
-                label = provisional[y - 1, x - 1]
-            if north_east:
-                other = provisional[y - 1, x + 1]
-                if label == 0:
-                    label = other
-                else:
-                    a = label
-                    while parent[a] != a:
-                        a = parent[a]
-                    b = other
-                    while parent[b] != b:
-                        b = parent[b]
-                    root = min(a, b)
-                    parent[a] = root
-                    parent[b] = root
-                    # Shorten the path for those who come later.
-                    parent[label] = root
-                    parent[other] = root
-            if label == 0:
-                used += 1
-                label = used
-                parent[label] = label
-                kind[label] = value
-            provisional[y, x] = label
-    last = np.zeros(256, np.int32)
-    for label in range(1, used + 1):
-        last[kind[label]] += parent[label] == label
-    last = np.cumsum(last).astype(np.int32)
-    # A parent is never above its child, so one ascending pass settles everything.
-    given = np.zeros(256, np.int32)
-    given[1:] = last[:-1]
-    final = np.zeros(used + 1, np.int32)
-    for label in range(1, used + 1):
-        if parent[label] == label:
-            given[kind[label]] += 1
-            final[label] = given[kind[label]]
-        else:
-            final[label] = final[parent[label]]
-    for y in range(height):
-        for x in range(width):
-            if provisional[y, x]:
-                provisional[y, x] = final[provisional[y, x]]
-    return provisional, last
+    # NumPy asks for large pages of memory, kernels do not: half the time to write them first.
+    numbers = np.empty(class_image.shape, np.int32)
+    return numbers, _number(np.ascontiguousarray(class_image), numbers)
 
 
 @compiled
+def _number(class_image: NDArray[np.uint8], numbers: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Write the numbers of all components; return the last of each class."""
+    height, width = class_image.shape
+    runs = np.empty((width + 4096, 3), np.int32)
+    first = np.zeros(height + 1, np.int64)
+    changed = np.zeros((width // _WORD + 1) * _WORD, np.uint8)
+    count_of = np.zeros(256, np.int32)
+    used = 0
+    for y in range(height):
+        if used + width + 1 > len(runs):
+            larger = np.empty((2 * len(runs) + width, 3), np.int32)
+            larger[:used] = runs[:used]
+            runs = larger
+        before = first[y - 1] if y else 0
+        here = used
+        used = _append_runs(class_image[y], changed, runs, used)
+        first[y], first[y + 1] = here, used
+        above = class_image[max(y - 1, 0)]
+        _join_lines(class_image[y], above, runs, (before, here, used), count_of)
+    last = np.cumsum(count_of).astype(np.int32)
+    _paint(class_image, runs, first, last, numbers)
+    return last
+
+
+@compiled
+def _append_runs(
+    line: NDArray[np.uint8], changed: NDArray[np.uint8], runs: NDArray[np.int32], used: int
+) -> int:
+    """Append the runs of a line that are no background, each its own component at first.
+
+    Returns
+    -------
+    int
+        How many runs there are then.
+    """
+    _mark_changes(line[1:], line[:-1], changed[1:])
+    words = changed.view(np.uint64)
+    start = 0
+    for word in range(len(words)):
+        if words[word] != 0:
+            for x in range(word * _WORD, (word + 1) * _WORD):
+                # Written in any case, and over it the next time if nothing ended here.
+                runs[used, _START], runs[used, _END], runs[used, _NUMBER] = start, x, used
+                used += int((changed[x] != 0) & (line[start] != 0))
+                start = x if changed[x] else start
+    if len(line) and line[start] != 0:
+        runs[used, _START], runs[used, _END], runs[used, _NUMBER] = start, len(line), used
+        used += 1
+    return used
+
+
+@compiled
+def _join_lines(
+    line: NDArray[np.uint8],
+    above: NDArray[np.uint8],
+    runs: NDArray[np.int32],
+    bounds: tuple[int, int, int],
+    count_of: NDArray[np.int32],
+) -> None:
+    """Join the runs of a line with those of the line above that touch them.
+
+    The number of a run is that of an earlier run of its component, or its own;
+    ``bounds`` are the first run above, the first of the line, and its end.
+    ``count_of`` is kept at the number of components of each class.
+    """
+    candidate, here, end = bounds
+    for run in range(here, end):
+        kind = line[runs[run, _START]]
+        count_of[kind] += 1
+        while candidate < here and runs[candidate, _END] < runs[run, _START]:
+            candidate += 1
+        other = candidate
+        while other < here and runs[other, _START] <= runs[run, _END]:
+            if above[runs[other, _START]] == kind:
+                a, b = _root(runs, run), _root(runs, other)
+                count_of[kind] -= a != b
+                runs[max(a, b), _NUMBER] = min(a, b)
+            other += 1
+
+
+@compiled
+def _root(runs: NDArray[np.int32], run: int) -> int:
+    """Find the first run of a component; shorten the way for those who come later."""
+    while runs[run, _NUMBER] != run:
+        runs[run, _NUMBER] = runs[runs[run, _NUMBER], _NUMBER]
+        run = runs[run, _NUMBER]
+    return run
+
+
+@compiled
+def _paint(
+    class_image: NDArray[np.uint8],
+    runs: NDArray[np.int32],
+    first: NDArray[np.int64],
+    last: NDArray[np.int32],
+    numbers: NDArray[np.int32],
+) -> None:
+    """Give the components their numbers and write them; the runs are used up."""
+    given = np.zeros(256, np.int32)
+    given[1:] = last[:-1]
+    for y in range(len(class_image)):
+        here = numbers[y]
+        here[:] = 0
+        for run in range(first[y], first[y + 1]):
+            earlier = runs[run, _NUMBER]
+            if earlier == run:
+                kind = class_image[y, runs[run, _START]]
+                given[kind] += 1
+                number = given[kind]
+            else:
+                # It has its final number by now.
+                number = runs[earlier, _NUMBER]
+            runs[run, _NUMBER] = number
+            for x in range(runs[run, _START], runs[run, _END]):
+                here[x] = number
+
+
+def half_widths(radius: int) -> NDArray[np.int64]:
+    """Give, for each distance from the middle line of a disk, how far its line reaches to a side.
+
+    The disk is that of ``skimage.morphology.disk``: dy^2 + dx^2 <= radius^2.
+
+    Returns
+    -------
+    int64 (radius + 1,), descending.
+    """
+    return np.array([math.isqrt(radius**2 - dy**2) for dy in range(radius + 1)], dtype=np.int64)
+
+
 def grow(
-    labels: NDArray[np.int32], class_image: NDArray[np.uint8], offsets: NDArray[np.int64]
+    labels: NDArray[np.int32],
+    class_image: NDArray[np.uint8],
+    last: NDArray[np.int32],
+    widths: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], int]:
     """Grow the objects of every class as if each class had an image of its own.
 
@@ -166,13 +255,12 @@ def grow(
 
     Parameters
     ----------
-    labels
-        int32 (y, x): objects, those of a class above those of all before it.
-        Not changed.
+    labels, last
+        As from :func:`counted_components`. Not changed.
     class_image
         uint8 (y, x): the class of each pixel, 0 for background.
-    offsets
-        int64 (n, 2): the structuring element as steps (dy, dx).
+    widths
+        int64 (radius + 1,): the disk to grow by, from :func:`half_widths`.
 
     Returns
     -------
@@ -182,202 +270,202 @@ def grow(
         How many pixels were taken from the classes before, counted once for
         each class that takes one.
     """
-    height, width = labels.shape
-    result = labels.copy()
-    claimed_by = np.zeros((height, width), np.uint8)
-    # Every pixel that an object reaches is reached from its rim.
-    start = np.zeros(257, np.int64)
-    rim = np.empty((4096, 2), np.int32)
-    count = 0
-    for y in range(height):
-        # Beyond the image edge there is nothing to grow into.
-        above = class_image[max(y - 1, 0)]
-        here = class_image[y]
-        below = class_image[min(y + 1, height - 1)]
-        if count + width > len(rim):
-            larger = np.empty((2 * len(rim) + width, 2), np.int32)
-            larger[:count] = rim[:count]
-            rim = larger
-        for x in range(width):
-            kind = here[x]
-            if kind > 0 and (
-                above[x] != kind
-                or below[x] != kind
-                or here[max(x - 1, 0)] != kind
-                or here[min(x + 1, width - 1)] != kind
-            ):
-                rim[count, 0] = y
-                rim[count, 1] = x
-                count += 1
-                start[kind + 1] += 1
-    start = np.cumsum(start)
-    by_class = np.empty((count, 2), np.int32)
-    for k in range(count):
-        kind = class_image[rim[k, 0], rim[k, 1]]
-        by_class[start[kind]] = rim[k]
-        start[kind] += 1
-    taken = 0
-    for k in range(count):
-        y = by_class[k, 0]
-        x = by_class[k, 1]
-        kind = class_image[y, x]
-        label = labels[y, x]
-        for i in range(len(offsets)):
-            v = y + offsets[i, 0]
-            u = x + offsets[i, 1]
-            if not (0 <= v < height and 0 <= u < width) or class_image[v, u] == kind:
-                continue
-            if claimed_by[v, u] != kind:
-                claimed_by[v, u] = kind
-                taken += result[v, u] > 0
-            result[v, u] = max(result[v, u], label)
-    return result, taken
+    result = np.empty_like(labels)
+    covered = _write_grown(labels, class_image, last, widths, result)
+    # Each class covers what it reaches: what exceeds the area of all together is taken.
+    highest_class = int(np.searchsorted(last, last[-1]))
+    reached = sum(
+        _count_reached(class_image, before, widths)
+        for before in range(0, highest_class, _CLASSES_AT_ONCE)
+    )
+    return result, reached - covered
 
 
 @compiled
-def shrink(labels: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+def _write_grown(
+    labels: NDArray[np.int32],
+    class_image: NDArray[np.uint8],
+    last: NDArray[np.int32],
+    widths: NDArray[np.int64],
+    result: NDArray[np.int32],
+) -> int:
+    """Write the grown objects; return how many pixels they cover."""
+    height, width = labels.shape
+    radius = len(widths) - 1
+    result[:radius] = labels[:radius]
+    spread = np.empty(width, np.int32)
+    covered = 0
+    # Line by line, so that each is in the cache from its first touch to its last.
+    for y in range(height + radius):
+        if y + radius < height:
+            result[y + radius] = labels[y + radius]
+        if y < height:
+            _dilate_line(labels, y, widths, result, spread, False)
+        if y >= radius:
+            here = result[y - radius]
+            if radius > 1:
+                _keep_own(here, labels[y - radius], class_image[y - radius], last)
+            for x in range(width):
+                covered += here[x] != 0
+    return covered
+
+
+@compiled
+def _keep_own(
+    here: NDArray[np.int32],
+    own: NDArray[np.int32],
+    kinds: NDArray[np.uint8],
+    last: NDArray[np.int32],
+) -> None:
+    """Take back what objects took of others of their class.
+
+    Later classes have the higher labels, so what lies on top is the highest
+    label within reach, unless that is of the pixel's own class. (Objects of a
+    class do not touch: by one pixel they do not reach each other.)
+    """
+    for x in range(len(here)):
+        if own[x] > 0 and here[x] != own[x] and here[x] <= last[kinds[x]]:
+            here[x] = own[x]
+
+
+@compiled
+def _count_reached(class_image: NDArray[np.uint8], before: int, widths: NDArray[np.int64]) -> int:
+    """Add up the areas that some classes reach, those that follow a number."""
+    bits = _class_bits(class_image, before)
+    reached = bits.copy()
+    spread = np.empty(bits.shape[1], np.uint8)
+    for y in range(len(bits)):
+        _dilate_line(bits, y, widths, reached, spread, True)
+    # Beyond the image lie only the rests of words.
+    reached[:, class_image.shape[1] :] = 0
+    return _count_bits(reached)
+
+
+@compiled
+def _class_bits(class_image: NDArray[np.uint8], before: int) -> NDArray[np.uint8]:
+    """Set the bit of its class in each pixel, for the classes that follow; lines in whole words."""
+    height, width = class_image.shape
+    bits = np.zeros((height, (width // _WORD + 1) * _WORD), np.uint8)
+    for y in range(height):
+        here, line = bits[y], class_image[y]
+        for x in range(width):
+            place = np.int32(line[x]) - np.int32(1 + before)
+            here[x] = np.int32(1) << place if 0 <= place < _CLASSES_AT_ONCE else 0
+    return bits
+
+
+@compiled
+def _count_bits(image: NDArray[np.uint8]) -> int:
+    """Count the bits of an image whose lines are whole words: in each two, four, eight bits."""
+    words = image.view(np.uint64).ravel()
+    count = 0
+    for k in range(len(words)):
+        word = words[k]
+        word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+        word = (word & np.uint64(0x3333333333333333)) + (
+            (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
+        )
+        word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+        count += int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return count
+
+
+@compiled
+def _dilate_line(
+    image: NDArray[np.integer],
+    y: int,
+    widths: NDArray[np.int64],
+    result: NDArray[np.integer],
+    spread: NDArray[np.integer],
+    of_sets: bool,
+) -> None:
+    """Lay a line of an image over all lines that a disk on it reaches.
+
+    It is spread to the sides as far as the disk goes at some distance, and
+    laid over the lines at that distance; ``spread`` is room for that.
+    """
+    height, width = image.shape
+    line = image[y]
+    spread[:] = line
+    reach = 0
+    for distance in range(len(widths) - 1, -1, -1):
+        while reach < min(widths[distance], width - 1):
+            reach += 1
+            _lay_over(spread[reach:], line, of_sets)
+            _lay_over(spread, line[reach:], of_sets)
+        if y >= distance:
+            _lay_over(result[y - distance], spread, of_sets)
+        if 0 < distance < height - y:
+            _lay_over(result[y + distance], spread, of_sets)
+
+
+@compiled
+def _lay_over(target: NDArray[np.integer], source: NDArray[np.integer], of_sets: bool) -> None:
+    """Raise each entry to the other's, or unite them as sets of bits; as far as both reach."""
+    n = min(len(target), len(source))
+    if of_sets:
+        for x in range(n):
+            target[x] |= source[x]
+    else:
+        for x in range(n):
+            target[x] = max(target[x], source[x])
+
+
+def shrink(labels: NDArray[np.int32], widths: NDArray[np.int64]) -> NDArray[np.int32]:
     """Erode every object by itself; what lies beyond the image counts as object.
+
+    A pixel goes where not all of the disk around it has its label. On the way
+    to one that has not, first along the line and then up or down, the label
+    changes at some step, and all of that way is in the disk: so it goes where
+    there is a change along its line, or between two pixels above each other.
 
     Parameters
     ----------
     labels
         int32 (y, x). Not changed.
-    offsets
-        int64 (n, 2): the structuring element as steps (dy, dx).
+    widths
+        int64 (radius + 1,): the disk to erode by, from :func:`half_widths`.
     """
-    height, width = labels.shape
-    result = labels.copy()
-    around = np.empty(4, np.int32)
-    for y in range(height):
-        above = labels[max(y - 1, 0)]
-        here = labels[y]
-        below = labels[min(y + 1, height - 1)]
-        for x in range(width):
-            own = here[x]
-            around[0] = above[x]
-            around[1] = below[x]
-            around[2] = here[max(x - 1, 0)]
-            around[3] = here[min(x + 1, width - 1)]
-            if around[0] == own and around[1] == own and around[2] == own and around[3] == own:
-                continue
-            for side in range(4):
-                label = around[side]
-                if label == 0 or label == own or label in around[:side]:
-                    continue
-                # This pixel borders on an object that it is no part of.
-                for i in range(len(offsets)):
-                    b = y + offsets[i, 0]
-                    a = x + offsets[i, 1]
-                    if 0 <= b < height and 0 <= a < width and labels[b, a] == label:
-                        result[b, a] = 0
+    result = np.empty_like(labels)
+    _write_shrunk(labels, widths, result)
     return result
 
 
 @compiled
-def fill_polygon(
-    xs: NDArray[np.int64],
-    ys: NDArray[np.int64],
-    label: int,
-    mask: NDArray[np.int32],
-    claims: NDArray[np.uint8],
-) -> int:
-    """Write a polygon into a mask, over what is there.
-
-    A pixel belongs to the polygon if it is a vertex, or if the number of edges
-    crossed on the way from it to the right is odd, or the number to the left.
-    (An edge is crossed to the right if exactly one of its ends lies below the
-    pixel's row, to the left if exactly one lies above it.) These are the pixels
-    of ``skimage.draw.polygon``; whole-number arithmetic makes them exact.
-
-    Parameters
-    ----------
-    xs, ys
-        int64 (n,): the vertices, of less than 2^30.
-    label
-        What to write.
-    mask
-        int32 (y, x). Changed in place.
-    claims
-        uint8 (y, x): how many objects claimed each pixel, 2 for more. Changed
-        in place.
-
-    Returns
-    -------
-    Number of pixels inside the image.
-    """
-    height, width = mask.shape
-    n = len(xs)
-    first_row = max(0, ys.min())
-    last_row = min(height - 1, ys.max())
-    first = max(0, xs.min())
-    last = min(width - 1, xs.max())
-    if first_row > last_row or first > last:
-        return 0
-    span = last - first + 1
-    rightward = np.zeros(span + 1, np.uint8)
-    leftward = np.zeros(span + 1, np.uint8)
-    vertex = np.zeros(span, np.uint8)
-    written = 0
-    for y in range(first_row, last_row + 1):
-        rightward[:] = 0
-        leftward[:] = 0
-        vertex[:] = 0
-        for i in range(n):
-            j = i + 1 if i + 1 < n else 0
-            x1, y1, x2, y2 = xs[i], ys[i], xs[j], ys[j]
-            if y1 == y and first <= x1 <= last:
-                vertex[x1 - first] = 1
-            if y1 == y2 or (y1 < y and y2 < y) or (y1 > y and y2 > y):
-                continue
-            # Where the edge meets the row, as a fraction with a positive denominator.
-            over = y2 - y1
-            numerator = (y - y1) * (x2 - x1)
-            if over < 0:
-                over, numerator = -over, -numerator
-            floor = x1 + numerator // over
-            ceil = x1 - (-numerator) // over
-            if (y1 > y) != (y2 > y):
-                # Crossed by whoever goes right from a pixel before it.
-                end = min(max(ceil - first, 0), span)
-                rightward[0] ^= 1
-                rightward[end] ^= 1
-            if (y1 < y) != (y2 < y):
-                begin = min(max(floor + 1 - first, 0), span)
-                leftward[begin] ^= 1
-        right = 0
-        left = 0
-        for k in range(span):
-            right ^= rightward[k]
-            left ^= leftward[k]
-            if right or left or vertex[k]:
-                x = first + k
-                mask[y, x] = label
-                claims[y, x] = min(2, claims[y, x] + 1)
-                written += 1
-    return written
+def _write_shrunk(
+    labels: NDArray[np.int32], widths: NDArray[np.int64], result: NDArray[np.int32]
+) -> None:
+    height, width = labels.shape
+    gone = np.zeros((height, width), np.uint8)
+    changes, spread = np.empty(width, np.uint8), np.empty(width, np.uint8)
+    for y in range(height):
+        _mark_changes(labels[y, : width - 1], labels[y, 1:], changes)
+        for reach in range(1, min(len(widths), width)):
+            _lay_over(gone[y], changes[reach - 1 : width - 1], True)
+            _lay_over(gone[y, reach:], changes[: width - 1], True)
+        if y + 1 == height:
+            break
+        _mark_changes(labels[y], labels[y + 1], changes)
+        spread[:] = changes
+        reach = 0
+        for distance in range(len(widths) - 1, 0, -1):
+            while reach < min(widths[distance], width - 1):
+                reach += 1
+                _lay_over(spread[reach:], changes, True)
+                _lay_over(spread, changes[reach:], True)
+            if y + 1 >= distance:
+                _lay_over(gone[y + 1 - distance], spread, True)
+            if y + distance < height:
+                _lay_over(gone[y + distance], spread, True)
+    for y in range(height):
+        here, own, is_gone = result[y], labels[y], gone[y]
+        for x in range(width):
+            here[x] = 0 if is_gone[x] else own[x]
 
 
 @compiled
-def crosses_itself(xs: NDArray[np.float64], ys: NDArray[np.float64]) -> bool:
-    """Tell whether two edges of a polygon cross; edges that only touch do not count."""
-    n = len(xs)
-    for i in range(n):
-        i2 = i + 1 if i + 1 < n else 0
-        low_x, high_x = min(xs[i], xs[i2]), max(xs[i], xs[i2])
-        low_y, high_y = min(ys[i], ys[i2]), max(ys[i], ys[i2])
-        for j in range(i + 2, n):
-            j2 = j + 1 if j + 1 < n else 0
-            if max(xs[j], xs[j2]) < low_x or min(xs[j], xs[j2]) > high_x:
-                continue
-            if max(ys[j], ys[j2]) < low_y or min(ys[j], ys[j2]) > high_y:
-                continue
-            ax, ay = xs[i2] - xs[i], ys[i2] - ys[i]
-            bx, by = xs[j2] - xs[j], ys[j2] - ys[j]
-            # On which side of each edge the ends of the other lie.
-            from_a1 = ax * (ys[j] - ys[i]) - ay * (xs[j] - xs[i])
-            from_a2 = ax * (ys[j2] - ys[i]) - ay * (xs[j2] - xs[i])
-            from_b1 = bx * (ys[i] - ys[j]) - by * (xs[i] - xs[j])
-            from_b2 = bx * (ys[i2] - ys[j]) - by * (xs[i2] - xs[j])
-            if from_a1 * from_a2 < 0 and from_b1 * from_b2 < 0:
-                return True
-    return False
+def _mark_changes(
+    line: NDArray[np.integer], other: NDArray[np.integer], changes: NDArray[np.uint8]
+) -> None:
+    for x in range(len(line)):
+        changes[x] = line[x] != other[x]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skimage.morphology import disk
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage, Vanished, compact
@@ -19,9 +18,9 @@ from napari_panoptic.io._files import check_size, pixel_shape, read_pixels
 from napari_panoptic.io._kernels import (
     UNKNOWN,
     classify,
-    components,
     counted_components,
     grow,
+    half_widths,
     shrink,
 )
 from napari_panoptic.io._masks import vanished_findings
@@ -107,7 +106,7 @@ def read_colour_coded(
     rgb, transparent = _rgb(pixels, path, region)
     known = dict.fromkeys((*scheme.background, *scheme.border), 0)
     known |= {colour: number for number, colour in enumerate(scheme.colours, start=1)}
-    codes = np.array([_code(colour) for colour in known], dtype=np.int64)
+    codes = np.array([_code(colour) for colour in known], dtype=np.int32)
     class_image = classify(rgb, codes, np.array(list(known.values()), dtype=np.uint8))
     request = LoadRequest(region=region, team=team)
     findings: list[Finding] = []
@@ -125,7 +124,7 @@ def restore(
 
     The 8-connected components of each class become objects, numbered in raster
     order. Under ``border-dilated`` each is then changed by a disk of ``|radius|``
-    px (``skimage.morphology.disk``):
+    px (as ``skimage.morphology.disk`` draws it):
 
     - radius 1: each object, in label order, overwrites what it covers. Two
       objects of a class never touch, so this only ever takes background, and a
@@ -161,9 +160,9 @@ def restore(
     overlapping_px = 0
     flat = numbers
     if applied > 0:
-        flat, overlapping_px = grow(numbers, mask.class_image, _disk(applied))
+        flat, overlapping_px = grow(numbers, mask.class_image, last, half_widths(applied))
     elif applied < 0:
-        flat, rows = compact(shrink(numbers, _disk(-applied)))
+        flat, rows = compact(shrink(numbers, half_widths(-applied)))
         is_left = np.isin(np.arange(1, ends[-1] + 1), rows)
         for name, (begin, end) in spans.items():
             here, ids = is_left[begin:end], own_ids[name]
@@ -196,23 +195,18 @@ class _ClassMasks(Mapping[str, NDArray[np.int32]]):
         if name not in self._names:
             raise KeyError(name)
         here = (self._class_image == self._scheme.names.index(name) + 1).astype(np.uint8)
-        numbers = components(here)
+        numbers, last = counted_components(here)
         if self._radius == 0:
             return numbers
         if self._radius < 0:
-            return shrink(numbers, _disk(-self._radius))
-        return grow(numbers, here, _disk(self._radius))[0]
+            return shrink(numbers, half_widths(-self._radius))
+        return grow(numbers, here, last, half_widths(self._radius))[0]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
     def __len__(self) -> int:
         return len(self._names)
-
-
-def _disk(radius: int) -> NDArray[np.int64]:
-    """Give the steps (dy, dx) of a disk as scikit-image draws it."""
-    return np.argwhere(disk(radius)).astype(np.int64) - radius
 
 
 def _rgb(

@@ -7,7 +7,6 @@ import pytest
 
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.evaluation import known_distances
-from napari_panoptic.evaluation.distances import pair_distances
 from napari_panoptic.evaluation.evaluate import evaluate, evaluate_again
 from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching, Outlines
 from tests.evaluation.test_live import assert_same, pair_of
@@ -41,24 +40,6 @@ def test_a_step_of_the_threshold_measures_only_new_pairs(monkeypatch: pytest.Mon
         raise AssertionError("measured again")
 
     monkeypatch.setattr(known_distances, "pair_distances", no_more)
-    monkeypatch.setattr(known_distances, "_windowed", no_more)
     stricter = evaluate_again(evaluation, EvaluationSettings(iou_threshold=0.8))
     assert len(stricter.distances.keys) == known  # what is not needed now is kept
     assert_same(stricter, evaluate_again(stricter, EvaluationSettings(iou_threshold=0.8)))
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_windows_measure_what_the_whole_image_does(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pair = pair_of(random_pair(np.random.default_rng(seed)))
-    in_windows = evaluate(pair)
-    monkeypatch.setattr(known_distances, "_WINDOWS_UP_TO", -1)
-    called = []
-    monkeypatch.setattr(
-        known_distances,
-        "pair_distances",
-        lambda *args: called.append(args) or pair_distances(*args),
-    )
-    assert_same(evaluate(pair), in_windows)
-    assert called

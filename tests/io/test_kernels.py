@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import ndimage
-from skimage.draw import polygon
 from skimage.measure import label
 from skimage.morphology import dilation, disk
 
@@ -22,10 +19,6 @@ def blobs(seed: int, *, classes: int = 3) -> NDArray[np.uint8]:
     kinds = generator.integers(1, classes + 1, (height, width))
     kinds = np.repeat(np.repeat(kinds, 3, 0), 3, 1)[:height, :width]
     return np.where(noise > np.median(noise), kinds, 0).astype(np.uint8)
-
-
-def offsets(radius: int) -> NDArray[np.int64]:
-    return np.argwhere(disk(radius)).astype(np.int64) - radius
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -50,31 +43,79 @@ def test_components_of_a_checkerboard_of_classes() -> None:
     assert found.max() == 40 * 41
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_components_of_noise(seed: int) -> None:
+    """Lines of a few pixels that join each other again and again."""
+    generator = np.random.default_rng(seed)
+    noise = generator.random(generator.integers(1, 90, 2)) < generator.uniform(0.3, 0.7)
+    np.testing.assert_array_equal(kernels.components(noise.astype(np.uint8)), label(noise))
+
+
+def test_components_of_more_runs_than_there_was_room_for() -> None:
+    columns = np.zeros((300, 301), np.uint8)
+    columns[:, ::2] = 1
+    columns[-1] = 1
+    assert kernels.components(columns).max() == 1
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0), (1, 1)])
+def test_images_of_next_to_nothing(shape: tuple[int, int]) -> None:
+    image = np.ones(shape, np.uint8)
+    labels, last = kernels.counted_components(image)
+    np.testing.assert_array_equal(labels, image)
+    for radius in (1, 3):
+        widths = kernels.half_widths(radius)
+        np.testing.assert_array_equal(kernels.shrink(labels, widths), image)
+        grown, taken = kernels.grow(labels, image, last, widths)
+        np.testing.assert_array_equal(grown, image)
+        assert taken == 0
+
+
+@pytest.mark.parametrize("radius", range(9))
+def test_half_widths_are_those_of_the_disk_of_scikit_image(radius: int) -> None:
+    widths = kernels.half_widths(radius)
+    lines = disk(radius)[radius:].sum(axis=1)
+    np.testing.assert_array_equal(2 * widths + 1, lines)
+
+
+def test_colours_are_looked_up() -> None:
+    generator = np.random.default_rng(1)
+    pixels = generator.integers(0, 3, (17, 21, 3), dtype=np.uint8) * np.uint8(127)
+    known = {(0, 0, 0): 0, (254, 127, 0): 1, (0, 127, 254): 2, (254, 254, 254): 7}
+    codes = np.array([r << 16 | g << 8 | b for r, g, b in known], np.int32)
+    values = np.array(list(known.values()), np.uint8)
+    expected = [[known.get(tuple(p), kernels.UNKNOWN) for p in line] for line in pixels.tolist()]
+    np.testing.assert_array_equal(kernels.classify(pixels, codes, values), expected)
+
+
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("radius", [1, 2, 3, 5])
 def test_grow_is_the_highest_label_within_reach(seed: int, radius: int) -> None:
     image = blobs(seed, classes=1)
-    labels = label(image > 0).astype(np.int32)
+    labels, last = kernels.counted_components(image)
     reached = ndimage.maximum_filter(labels, footprint=disk(radius), mode="constant")
     expected = np.where(labels > 0, labels, reached)
-    grown, taken = kernels.grow(labels, image, offsets(radius))
+    grown, taken = kernels.grow(labels, image, last, kernels.half_widths(radius))
     np.testing.assert_array_equal(grown, expected)
     assert taken == 0
 
 
+@pytest.mark.parametrize("classes", [4, 20])  # more than the bits of a byte
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("radius", [1, 2, 5])
-def test_grow_lays_classes_grown_by_themselves_over_each_other(seed: int, radius: int) -> None:
-    image = blobs(seed, classes=4)
-    labels = kernels.components(image)
+def test_grow_lays_classes_grown_by_themselves_over_each_other(
+    seed: int, radius: int, classes: int
+) -> None:
+    image = blobs(seed, classes=classes)
+    labels, last = kernels.counted_components(image)
     expected, layers = np.zeros_like(labels), np.zeros(labels.shape, int)
-    for number in (1, 2, 3, 4):
+    for number in range(1, classes + 1):
         own = np.where(image == number, labels, 0)
         reached = ndimage.maximum_filter(own, footprint=disk(radius), mode="constant")
         own = np.where(own > 0, own, reached)
         expected[own > 0] = own[own > 0]
         layers += own > 0
-    grown, taken = kernels.grow(labels, image, offsets(radius))
+    grown, taken = kernels.grow(labels, image, last, kernels.half_widths(radius))
     np.testing.assert_array_equal(grown, expected)
     assert taken == np.maximum(layers - 1, 0).sum()
 
@@ -82,11 +123,12 @@ def test_grow_lays_classes_grown_by_themselves_over_each_other(seed: int, radius
 @pytest.mark.parametrize("seed", range(30))
 def test_grow_by_one_is_dilating_and_overwriting_in_label_order(seed: int) -> None:
     image = blobs(seed, classes=1)
-    labels = label(image > 0).astype(np.int32)
+    labels, last = kernels.counted_components(image)
     expected = labels.copy()
     for number in range(1, labels.max() + 1):
         expected[dilation(labels == number, disk(1))] = number
-    np.testing.assert_array_equal(kernels.grow(labels, image, offsets(1))[0], expected)
+    grown, _ = kernels.grow(labels, image, last, kernels.half_widths(1))
+    np.testing.assert_array_equal(grown, expected)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -100,48 +142,4 @@ def test_shrink_erodes_each_object_by_itself(seed: int, radius: int) -> None:
     for number in np.unique(labels[labels > 0]):
         kept = ndimage.binary_erosion(labels == number, disk(radius), border_value=1)
         expected[kept] = number
-    np.testing.assert_array_equal(kernels.shrink(labels, offsets(radius)), expected)
-
-
-coordinate = st.integers(-6, 20)
-
-
-@settings(max_examples=400, deadline=None)
-@given(
-    st.lists(st.tuples(coordinate, coordinate), min_size=1, max_size=9),
-    st.tuples(st.integers(1, 16), st.integers(1, 16)),
-)
-def test_polygons_have_the_pixels_of_scikit_image(
-    points: list[tuple[int, int]], shape: tuple[int, int]
-) -> None:
-    xs, ys = np.ascontiguousarray(np.array(points, dtype=np.int64).T)
-    expected = np.zeros(shape, np.int32)
-    expected[polygon(ys, xs, shape)] = 5
-    mask, claims = np.zeros(shape, np.int32), np.zeros(shape, np.uint8)
-    written = kernels.fill_polygon(xs, ys, 5, mask, claims)
-    np.testing.assert_array_equal(mask, expected)
-    np.testing.assert_array_equal(claims, expected > 0)
-    assert written == np.count_nonzero(expected)
-
-
-def test_far_vertices_do_not_overflow() -> None:
-    far = 2**29
-    xs = np.array([-far, far, far, -far], dtype=np.int64)
-    ys = np.array([-far, -far, far, far], dtype=np.int64)
-    mask, claims = np.zeros((3, 4), np.int32), np.zeros((3, 4), np.uint8)
-    assert kernels.fill_polygon(xs, ys, 1, mask, claims) == 12
-
-
-@pytest.mark.parametrize(
-    ("points", "crosses"),
-    [
-        ([(0, 0), (4, 4), (4, 0), (0, 4)], True),
-        ([(0, 0), (4, 0), (4, 4), (0, 4)], False),
-        # Going out and back along the same line touches, but does not cross.
-        ([(0, 0), (4, 0), (8, 0), (4, 0), (4, 4)], False),
-        ([(0, 0), (4, 0), (2, 0), (2, 4)], False),
-    ],
-)
-def test_crossing_outlines(points: list[tuple[float, float]], crosses: bool) -> None:
-    xs, ys = np.ascontiguousarray(np.array(points, dtype=np.float64).T)
-    assert kernels.crosses_itself(xs, ys) is crosses
+    np.testing.assert_array_equal(kernels.shrink(labels, kernels.half_widths(radius)), expected)
