@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from napari_panoptic.errors import LabelError
 from napari_panoptic.evaluation.ambiguity import judge
 from napari_panoptic.evaluation.distances import PairDistances
+from napari_panoptic.evaluation.figures import EvaluatedFigures
 from napari_panoptic.evaluation.known_distances import KnownDistances, matched_distances
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.matching import match
-from napari_panoptic.evaluation.metrics import (
-    Counts,
-    Metrics,
-    class_metrics,
-    confusion_frame,
-    count,
-    unit_metrics,
-)
+from napari_panoptic.evaluation.metrics import Counts, count
 from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
 from napari_panoptic.evaluation.overlap import OverlapTable, overlap_table
 from napari_panoptic.evaluation.settings import EvaluationSettings
@@ -31,7 +23,7 @@ from napari_panoptic.regions import MONUSAC_CLASSES
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(EvaluatedFigures):
     """What came of evaluating one label pair.
 
     Nothing in it is ever changed, but the images of a pair under edit: see
@@ -59,26 +51,6 @@ class Evaluation:
     outcomes: Outcomes
     counts: Counts
     distances: KnownDistances
-
-    @cached_property
-    def objects(self) -> pd.DataFrame:
-        """One row per object: side, id, class, status, cause, partner, IoU, distances, place."""
-        return self.outcomes.to_frame()
-
-    @cached_property
-    def metrics(self) -> Metrics:
-        """The figures of the pair; NaN where undefined."""
-        return unit_metrics(self.counts)
-
-    @cached_property
-    def by_class(self) -> pd.DataFrame:
-        """The figures of each class."""
-        return class_metrics(self.counts)
-
-    @cached_property
-    def confusion(self) -> pd.DataFrame:
-        """The confusion matrix: rows reference, columns prediction, ``none`` first."""
-        return confusion_frame(self.counts)
 
 
 def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Evaluation:
@@ -193,13 +165,12 @@ def evaluate_pair(
     """
     if class_names is None:
         class_names = _usual_order([*reference_classes.values(), *prediction_classes.values()])
-    pair = LabelPair(
-        reference=LabelImage.from_array(
-            reference, reference_classes, class_names, side="reference"
-        ),
-        prediction=LabelImage.from_array(
-            prediction, prediction_classes, class_names, side="prediction"
-        ),
+    pair = LabelPair.from_arrays(
+        reference,
+        prediction,
+        reference_classes,
+        prediction_classes,
+        class_names,
         ambiguous=None if ambiguous is None else _mask(ambiguous),
         mpp=mpp,
     )

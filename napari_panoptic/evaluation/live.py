@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,12 @@ from napari_panoptic.evaluation.counting import (
     PairCounts,
     blank_rows,
 )
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluated
+from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.known_distances import KnownDistances
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.live_outcomes import Edited, LiveOutcomes
+from napari_panoptic.evaluation.live_pairs import LivePairs
+from napari_panoptic.evaluation.metrics import count
 from napari_panoptic.evaluation.overlap import OverlapTable, SideTable, overlap_table, side_table
 from napari_panoptic.evaluation.recount import (
     EditedSide,
@@ -47,6 +51,10 @@ from napari_panoptic.evaluation.vocabulary import Side
 
 # Up to so many rows are frozen one by one.
 _FEW_ROWS = 1000
+# Rows kept ready for new objects.
+_SPARE_ROWS = 256
+# Where edits concern more objects of a side, all are decided anew.
+_FEW_OBJECTS = 1000
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,8 @@ class _LiveSide:
         self.ids = labels.ids.copy()
         self.class_index = labels.class_index.copy()
         self.original_ids = labels.original_ids.copy()
-        self.rows = blank_rows(len(self.ids) + 1)
+        self._store = blank_rows(len(self.ids) + 1 + _SPARE_ROWS)
+        self.rows = self._store[: len(self.ids) + 1]
         objects = self.rows[1:]
         objects[:, AREA], objects[:, VOID_AREA] = table.area, table.void_area
         objects[:, [SUM_Y, SUM_X]] = table.sum_yx
@@ -134,7 +143,9 @@ class _LiveSide:
         self.ids = np.concatenate([self.ids, np.array(ids, np.int64)])
         self.class_index = np.concatenate([self.class_index, np.array(numbers, np.int16)])
         self.original_ids = np.concatenate([self.original_ids, np.array(ids, np.int64)])
-        self.rows = np.concatenate([self.rows, blank_rows(len(ids))])
+        if len(self.ids) >= len(self._store):
+            self._store = np.concatenate([self.rows, blank_rows(len(ids) + _SPARE_ROWS)])
+        self.rows = self._store[: len(self.ids) + 1]
         self.marks = np.zeros(len(self.rows), np.uint8)
 
     def _class_number(self, id_: int, class_name: str | None) -> int:
@@ -154,7 +165,7 @@ class _LiveSide:
 
     def take_touched(self) -> NDArray[np.int64]:
         """List the rows that were touched since the last time."""
-        touched = np.flatnonzero(self.marks[1:])
+        touched = np.flatnonzero(self.marks[1:] != 0)
         self.marks[:] = 0
         self._stale.append(touched)
         return touched
@@ -163,16 +174,36 @@ class _LiveSide:
         """Freeze the counts; what is frozen already is given again."""
         stale = np.concatenate([*self._stale, np.zeros(0, np.int64)])
         self._stale.clear()
-        if len(self._table) != len(self.ids) or len(stale) > _FEW_ROWS:
+        if len(stale) > _FEW_ROWS:
             self._table = self._frozen(self.rows)
         elif len(stale):
             # After a stroke, copying columns and a few rows beats gathering all rows.
-            few = self._frozen(self.rows[np.concatenate([[0], stale + 1])])
-            columns = {f.name: getattr(self._table, f.name).copy() for f in fields(SideTable)}
-            for name, column in columns.items():
-                column[stale] = getattr(few, name)
-            self._table = SideTable(**columns)
+            few = self.table_of(stale)
+            self._table = SideTable(
+                *(
+                    _rewritten(
+                        getattr(self._table, f.name), len(self.ids), stale, getattr(few, f.name)
+                    )
+                    for f in fields(SideTable)
+                )
+            )
         return self._table
+
+    def table_of(self, slots: NDArray[np.int64]) -> SideTable:
+        """Freeze the counts of some slots (0-based)."""
+        return self._frozen(self.rows[np.concatenate([[0], slots + 1])])
+
+    def seen(self) -> SideTable:
+        """Give views of the counts, which the next edit changes; slots without pixels are odd."""
+        objects = self.rows[1:]
+        return SideTable(
+            area=objects[:, AREA],
+            void_area=objects[:, VOID_AREA],
+            sum_yx=objects[:, SUM_Y : SUM_X + 1],
+            void_sum_yx=objects[:, VOID_SUM_Y : VOID_SUM_X + 1],
+            bbox=objects[:, Y0 : X1 + 1],  # type: ignore[arg-type]
+            first_pixel=objects[:, FIRST],
+        )
 
     def _frozen(self, rows: NDArray[np.int64]) -> SideTable:
         height, width = self.index.shape
@@ -212,11 +243,14 @@ class LiveEvaluation:
             Side.REFERENCE: _LiveSide(pair.reference, table.reference),
             Side.PREDICTION: _LiveSide(pair.prediction, table.prediction),
         }
-        self._keys = _key(table.pair_reference + 1, table.pair_prediction + 1)
-        self._shared = table.intersection.copy()
-        self._void_shared = table.void_intersection.copy()
+        self._pairs = LivePairs(table)
+        self._outcomes: LiveOutcomes | None = None
         self._known = KnownDistances.none() if known is None else known.distances
-        self._touched: dict[Side, set[int]] = {side: set() for side in Side}
+        # Rows with other pixels since `_known` was measured, and since outcomes
+        # were decided last; rows that any of their rules may see otherwise since then.
+        self._unmeasured: dict[Side, set[int]] = {side: set() for side in Side}
+        self._repixelled: dict[Side, set[int]] = {side: set() for side in Side}
+        self._concerned: dict[Side, set[int]] = {side: set() for side in Side}
 
     def set_pixels(
         self,
@@ -311,7 +345,7 @@ class LiveEvaluation:
         reference, prediction = (self._sides[side].counted() for side in Side)
         self._add_shared(*recount_void(reference, prediction, before, ambiguous))
         for side, live in self._sides.items():
-            self._touched[side].update(live.take_touched().tolist())
+            self._repixelled[side].update(live.take_touched().tolist())
 
     def id_at(self, side: Side, y: int, x: int) -> int:
         """Tell the id at a pixel, 0 for background."""
@@ -332,6 +366,7 @@ class LiveEvaluation:
             raise LabelError(f"there is no object {id_} or no class {class_name} on this side")
         own.class_index = own.class_index.copy()
         own.class_index[own.slot_of[id_]] = own.class_names.index(class_name) + 1
+        self._concerned[side].add(own.slot_of[id_])
 
     def pair(self) -> LabelPair:
         """Give the label pair as it is now: views that the next edit changes."""
@@ -347,28 +382,70 @@ class LiveEvaluation:
 
     def table(self) -> OverlapTable:
         """Give the counts as they are now."""
-        return OverlapTable(
-            reference=self._sides[Side.REFERENCE].table(),
-            prediction=self._sides[Side.PREDICTION].table(),
-            pair_reference=((self._keys >> 32) - 1).astype(np.int32),
-            pair_prediction=((self._keys & 0xFFFFFFFF) - 1).astype(np.int32),
-            intersection=self._shared.copy(),
-            void_intersection=self._void_shared.copy(),
-        )
+        return self._pairs.table(*(self._sides[side].table() for side in Side))
 
     def evaluate(self, settings: EvaluationSettings) -> Evaluation:
         """Evaluate the pair as it is now; equal to a full evaluation.
 
-        Distances of pairs whose objects did not change since the last call are
-        taken over from it.
+        Under the settings of the last call only those objects are decided anew
+        that edits since then can concern. Distances of pairs whose objects have
+        the same pixels as in an earlier call are taken over from it.
         """
-        touched = (np.array(sorted(self._touched[side]), np.int64) for side in Side)
-        self._known = self._known.without(*touched)
-        for rows in self._touched.values():
-            rows.clear()
-        evaluation = evaluated(self.pair(), self.table(), settings, self._known)
-        self._known = evaluation.distances
-        return evaluation
+        result = self.decide(settings).outcomes()
+        return Evaluation(
+            pair=self.pair(),
+            settings=settings,
+            table=self.table(),
+            outcomes=result,
+            counts=count(result),
+            distances=KnownDistances.none() if any(self._unmeasured.values()) else self._known,
+        )
+
+    def decide(self, settings: EvaluationSettings) -> LiveOutcomes:
+        """Decide what became of the objects that edits since the last call concern."""
+        now = self._outcomes
+        if now is None or now.settings != settings:
+            return self._decide_all(settings)
+        if not any(rows for of in (self._concerned, self._repixelled) for rows in of.values()):
+            return now
+        edited = self._edited()
+        if edited is None:
+            return self._decide_all(settings)
+        now.follow(edited)
+        for side, rows in self._repixelled.items():
+            self._unmeasured[side] |= rows
+        self._forget_edits()
+        return now
+
+    def _decide_all(self, settings: EvaluationSettings) -> LiveOutcomes:
+        known = self._known.without(*_rows(self._unmeasured)).without(*_rows(self._repixelled))
+        self._outcomes = LiveOutcomes(self.pair(), self.table(), settings, known)
+        self._known = self._outcomes.distances
+        self._unmeasured = {side: set() for side in Side}
+        self._forget_edits()
+        return self._outcomes
+
+    def _forget_edits(self) -> None:
+        self._repixelled = {side: set() for side in Side}
+        self._concerned = {side: set() for side in Side}
+
+    def _edited(self) -> Edited | None:
+        """Find out what edits concern; None where that is too much."""
+        concerned = {side: self._concerned[side] | self._repixelled[side] for side in Side}
+        reference, prediction = self._sides[Side.REFERENCE], self._sides[Side.PREDICTION]
+        joined = self._pairs.joined_to(
+            *_rows(concerned), (len(reference.ids), len(prediction.ids)), limit=_FEW_OBJECTS
+        )
+        if joined is None:
+            return None
+        return Edited(
+            pair=self.pair(),
+            joined=joined,
+            reference=reference.table_of(joined.reference),
+            prediction=prediction.table_of(joined.prediction),
+            table=self._pairs.table(reference.seen(), prediction.seen()),
+            repixelled=self._repixelled,
+        )
 
     def _other(self, side: Side) -> _LiveSide:
         return self._sides[Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE]
@@ -387,31 +464,32 @@ class LiveEvaluation:
         remeasure(own.counted())
         self._add_shared(*pairs)
         touched = own.take_touched()
-        self._touched[side].update(touched.tolist())
+        self._repixelled[side].update(touched.tolist())
         return Edit(side, changed_px, tuple(sorted(own.ids[touched].tolist())))
 
     def _add_shared(
         self, keys: NDArray[np.int64], change: NDArray[np.int64], void_change: NDArray[np.int64]
     ) -> None:
-        """Add to what pairs share; pairs come to be and go with their shared pixels."""
-        if not len(keys):
-            return
-        order = np.argsort(keys)
-        keys, change, void_change = keys[order], change[order], void_change[order]
-        at = np.searchsorted(self._keys, keys)
-        known = at < len(self._keys)
-        known[known] = self._keys[at[known]] == keys[known]
-        self._shared[at[known]] += change[known]
-        self._void_shared[at[known]] += void_change[known]
-        if not known.all():
-            self._keys = np.insert(self._keys, at[~known], keys[~known])
-            self._shared = np.insert(self._shared, at[~known], change[~known])
-            self._void_shared = np.insert(self._void_shared, at[~known], void_change[~known])
-        if (self._shared == 0).any():
-            alive = self._shared > 0
-            self._keys = self._keys[alive]
-            self._shared, self._void_shared = self._shared[alive], self._void_shared[alive]
+        """Add to what pairs share; the objects of a pair that ends are concerned, too."""
+        if len(keys):
+            self._concerned[Side.REFERENCE].update(((keys >> 32) - 1).tolist())
+            self._concerned[Side.PREDICTION].update(((keys & 0xFFFFFFFF) - 1).tolist())
+            self._pairs.add(keys, change, void_change)
 
 
-def _key(reference: NDArray[np.integer], prediction: NDArray[np.integer]) -> NDArray[np.int64]:
-    return (reference.astype(np.int64) << 32) | prediction.astype(np.int64)
+def _rewritten(
+    column: NDArray[Any], length: int, rows: NDArray[np.int64], values: NDArray[Any]
+) -> NDArray[Any]:
+    """Give a column with other values in some rows; the same one where they are not other."""
+    if len(column) == length and (column[rows] == values).all():
+        return column
+    longer = np.zeros((length, *column.shape[1:]), column.dtype)
+    longer[: len(column)] = column
+    longer[rows] = values
+    return longer
+
+
+def _rows(sets: Mapping[Side, set[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give the rows of reference and prediction, ascending."""
+    reference, prediction = (np.array(sorted(sets[side]), np.int64) for side in Side)
+    return reference, prediction

@@ -13,11 +13,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.outcomes import Outcomes
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
 
 FloatArray = NDArray[np.float64]
+_FN, _FP = STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]
+_IGNORED = STATUS_CODE[Status.IGNORED]
 
 CLASS_COLUMNS = (
     "class",
@@ -171,47 +174,79 @@ def count(outcomes: Outcomes) -> Counts:
     outcomes
         What became of every object.
     """
-    n = len(outcomes.class_names)
     reference, prediction = outcomes.reference, outcomes.prediction
-    rows = np.flatnonzero(reference.partner != NO_PARTNER)
-    columns = reference.partner[rows]
-    reference_class = reference.class_index[rows].astype(np.int64)
-    prediction_class = prediction.class_index[columns].astype(np.int64)
-    missed = reference.class_index[reference.status == STATUS_CODE[Status.FN]]
-    spurious = prediction.class_index[prediction.status == STATUS_CODE[Status.FP]]
-
-    confusion = np.zeros((n + 1, n + 1), np.int64)
-    np.add.at(confusion, (reference_class, prediction_class), 1)
-    np.add.at(confusion[:, 0], missed, 1)
-    np.add.at(confusion[0], spurious, 1)
-
-    iou = reference.iou[rows]
-    same = reference_class == prediction_class
-    hausdorff = reference.hausdorff_px[rows]
-    measured = ~np.isnan(hausdorff)
-
-    def by_class(chosen: NDArray[np.bool_], values: FloatArray) -> FloatArray:
-        sums = np.bincount(reference_class[chosen], weights=values[chosen], minlength=n + 1)
-        return sums[1:].astype(np.float64)
-
-    tp = np.diag(confusion)[1:]
+    confusion, sums, hausdorff_pairs, ignored = _counted(
+        (reference.status, reference.class_index, reference.partner),
+        (prediction.status, prediction.class_index),
+        (reference.iou, reference.hausdorff_px, reference.hausdorff95_px),
+        len(outcomes.class_names),
+    )
+    tp = np.diag(confusion)[1:].copy()
     fp = confusion[:, 1:].sum(axis=0) - tp
     fn = confusion[1:].sum(axis=1) - tp
+    iou_sum, matched_iou_sum, hausdorff_sum, hausdorff95_sum = sums
     return Counts(
         class_names=outcomes.class_names,
-        tp=tp.copy(),
+        tp=tp,
         fp=fp,
         fn=fn,
-        iou_sum=by_class(same, iou),
+        iou_sum=iou_sum,
         confusion=confusion,
-        matched_iou_sum=by_class(np.ones(len(rows), bool), iou),
-        hausdorff_sum_px=by_class(measured, hausdorff),
-        hausdorff_pairs=np.bincount(reference_class[measured], minlength=n + 1)[1:],
-        hausdorff95_sum_px=by_class(measured, reference.hausdorff95_px[rows]),
+        matched_iou_sum=matched_iou_sum,
+        hausdorff_sum_px=hausdorff_sum,
+        hausdorff_pairs=hausdorff_pairs,
+        hausdorff95_sum_px=hausdorff95_sum,
         present=((tp + fp + fn) > 0).astype(np.int64),
-        ignored_reference=reference.count(Status.IGNORED),
-        ignored_prediction=prediction.count(Status.IGNORED),
+        ignored_reference=ignored[0],
+        ignored_prediction=ignored[1],
     )
+
+
+@compiled
+def _counted(
+    references: tuple[NDArray[np.int8], NDArray[np.int16], NDArray[np.int32]],
+    predictions: tuple[NDArray[np.int8], NDArray[np.int16]],
+    figures: tuple[FloatArray, FloatArray, FloatArray],
+    n: int,
+) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.int64], tuple[int, int]]:
+    """Count the confusions and sum the figures of matched pairs by reference class.
+
+    Returns
+    -------
+    confusion
+        int64 (n + 1, n + 1).
+    sums
+        float64 (4, n): IoU of the TPs, IoU of all pairs, Hausdorff distance,
+        its 95th percentile.
+    hausdorff_pairs
+        int64 (n,).
+    ignored
+        The numbers of ignored reference objects and predictions.
+    """
+    reference_status, reference_class, partner = references
+    prediction_status, prediction_class = predictions
+    iou, hausdorff, hausdorff95 = figures
+    confusion = np.zeros((n + 1, n + 1), np.int64)
+    sums, measured = np.zeros((4, n)), np.zeros(n, np.int64)
+    ignored_reference = ignored_prediction = 0
+    for row in range(len(partner)):
+        own = reference_class[row]
+        if partner[row] == NO_PARTNER:
+            confusion[own, 0] += reference_status[row] == _FN
+            ignored_reference += reference_status[row] == _IGNORED
+            continue
+        other = prediction_class[partner[row]]
+        confusion[own, other] += 1
+        sums[0, own - 1] += iou[row] if own == other else 0.0
+        sums[1, own - 1] += iou[row]
+        if not np.isnan(hausdorff[row]):
+            sums[2, own - 1] += hausdorff[row]
+            sums[3, own - 1] += hausdorff95[row]
+            measured[own - 1] += 1
+    for row in range(len(prediction_status)):
+        confusion[0, prediction_class[row]] += prediction_status[row] == _FP
+        ignored_prediction += prediction_status[row] == _IGNORED
+    return confusion, sums, measured, (ignored_reference, ignored_prediction)
 
 
 def unit_metrics(counts: Counts) -> Metrics:
@@ -239,27 +274,28 @@ def class_metrics(counts: Counts) -> pd.DataFrame:
     precision, recall and f1 are those of the classification of matched pairs,
     on the row-normalised confusion matrix.
     """
-    recall = class_recall(counts)
+    columns = {"class": list(counts.class_names), **class_figures(counts)}
+    return pd.DataFrame(columns, columns=list(CLASS_COLUMNS))
+
+
+def class_figures(counts: Counts) -> dict[str, NDArray[np.int64] | FloatArray]:
+    """Compute the same without the names: the columns but ``class``, each (C,)."""
     normalised = normalised_confusion(counts)
-    column_sum = normalised.sum(axis=0)
+    column_sum, row_sum = normalised.sum(axis=0), normalised.sum(axis=1)
     right = np.diag(normalised)
-    return pd.DataFrame(
-        {
-            "class": list(counts.class_names),
-            "tp": counts.tp,
-            "fp": counts.fp,
-            "fn": counts.fn,
-            "iou_sum": counts.iou_sum,
-            **class_quality(counts),
-            "precision": _divide(right, column_sum),
-            "recall": recall,
-            "f1": _divide(2 * right, normalised.sum(axis=1) + column_sum),
-            "mean_iou": _divide(counts.matched_iou_sum, _matched(counts).sum(axis=1)),
-            "mean_hausdorff_px": _divide(counts.hausdorff_sum_px, counts.hausdorff_pairs),
-            "mean_hausdorff95_px": _divide(counts.hausdorff95_sum_px, counts.hausdorff_pairs),
-        },
-        columns=list(CLASS_COLUMNS),
-    )
+    return {
+        "tp": counts.tp,
+        "fp": counts.fp,
+        "fn": counts.fn,
+        "iou_sum": counts.iou_sum,
+        **class_quality(counts),
+        "precision": _divide(right, column_sum),
+        "recall": class_recall(counts),
+        "f1": _divide(2 * right, row_sum + column_sum),
+        "mean_iou": _divide(counts.matched_iou_sum, _matched(counts).sum(axis=1)),
+        "mean_hausdorff_px": _divide(counts.hausdorff_sum_px, counts.hausdorff_pairs),
+        "mean_hausdorff95_px": _divide(counts.hausdorff95_sum_px, counts.hausdorff_pairs),
+    }
 
 
 def class_quality(counts: Counts) -> dict[str, FloatArray]:
@@ -320,5 +356,5 @@ def _ratio(above: float, below: float) -> float:
 
 
 def _mean_defined(values: FloatArray) -> float:
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
+    defined = values[values == values]  # NaN differs from itself
+    return float(np.add.reduce(defined) / len(defined)) if len(defined) else float("nan")

@@ -92,17 +92,27 @@ class Emphasis:
     origin_yx_px: tuple[int, int]
 
 
-def label_data(labels: LabelImage) -> NDArray[np.uint16]:
+def label_data(labels: LabelImage, out: NDArray[np.uint16] | None = None) -> NDArray[np.uint16]:
     """Give the image that a labels layer shows: label ``k`` is the object of row ``k - 1``.
 
     16 bits, because the graphics card then looks the colours up itself.
     Beyond 65,534 objects labels start over at 1: their colours are then those
     of the first ones, which `too_many_objects` tells.
+
+    Parameters
+    ----------
+    labels
+        The objects.
+    out
+        An image of the same shape to write to; a new one where None.
     """
-    if len(labels) <= MAX_OBJECTS:
-        return labels.index.astype(np.uint16)
-    wrapped = (labels.index - 1) % MAX_OBJECTS + 1
-    return np.where(labels.index == 0, 0, wrapped).astype(np.uint16)
+    picture = np.empty(labels.shape, np.uint16) if out is None else out
+    if not too_many_objects(labels):
+        np.copyto(picture, labels.index, casting="unsafe")
+    else:
+        wrapped = (labels.index - 1) % MAX_OBJECTS + 1
+        np.copyto(picture, np.where(labels.index == 0, 0, wrapped), casting="unsafe")
+    return picture
 
 
 def too_many_objects(labels: LabelImage) -> bool:

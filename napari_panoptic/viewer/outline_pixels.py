@@ -29,41 +29,60 @@ def outline_pixels(labels: NDArray[Any], thickness: int) -> NDArray[Any]:
     The same type (y, x): the label on rims, 0 elsewhere.
     """
     height, width = labels.shape
-    steps = np.empty((height, width), np.uint8)
-    far = thickness + 1
+    rim = np.zeros((height, width), np.uint8)
     for y in range(height):
-        above = labels[max(y - 1, 0)]
-        here = labels[y]
-        below = labels[min(y + 1, height - 1)]
+        _mark_edges(labels[max(y - 1, 0)], labels[y], labels[min(y + 1, height - 1)], rim[y])
+    # Where all four neighbours are of the same object, the rim grows to it from any of them.
+    for _ in range(thickness - 1):
+        narrower = rim.copy()
+        for y in range(height):
+            _widen(
+                narrower[max(y - 1, 0)],
+                narrower[y],
+                narrower[min(y + 1, height - 1)],
+                labels[y],
+                rim[y],
+            )
+    result = np.empty_like(labels)
+    for y in range(height):
+        here, marked, kept = labels[y], rim[y], result[y]
         for x in range(width):
-            label = here[x]
-            if label == 0:
-                steps[y, x] = 0
-            elif (
-                above[x] != label
-                or below[x] != label
-                or here[max(x - 1, 0)] != label
-                or here[min(x + 1, width - 1)] != label
-            ):
-                steps[y, x] = 1
-            else:
-                # All four neighbours are of the same object.
-                nearest = far
-                if y > 0:
-                    nearest = min(nearest, steps[y - 1, x] + 1)
-                if x > 0:
-                    nearest = min(nearest, steps[y, x - 1] + 1)
-                steps[y, x] = nearest
-    result = np.zeros_like(labels)
-    for y in range(height - 1, -1, -1):
-        for x in range(width - 1, -1, -1):
-            if steps[y, x] == 0:
-                continue
-            if steps[y, x] > 1:
-                if y + 1 < height:
-                    steps[y, x] = min(steps[y, x], steps[y + 1, x] + 1)
-                if x + 1 < width:
-                    steps[y, x] = min(steps[y, x], steps[y, x + 1] + 1)
-            if steps[y, x] <= thickness:
-                result[y, x] = labels[y, x]
+            kept[x] = here[x] if marked[x] else 0
     return result
+
+
+@compiled
+def _mark_edges(
+    above: NDArray[Any], here: NDArray[Any], below: NDArray[Any], rim: NDArray[np.uint8]
+) -> None:
+    """Mark object pixels of a row with a neighbour that is not of the same object."""
+    # Without a branch, so that many pixels are looked at at a time.
+    for x in range(len(here)):
+        rim[x] = (above[x] != here[x]) | (below[x] != here[x])
+    right, rim_right = here[1:], rim[1:]
+    for x in range(len(right)):
+        rim[x] |= here[x] != right[x]
+    for x in range(len(right)):
+        rim_right[x] |= here[x] != right[x]
+    for x in range(len(here)):
+        rim[x] &= here[x] != 0
+
+
+@compiled
+def _widen(
+    above: NDArray[np.uint8],
+    here: NDArray[np.uint8],
+    below: NDArray[np.uint8],
+    labels: NDArray[Any],
+    rim: NDArray[np.uint8],
+) -> None:
+    """Mark object pixels of a row beside those that are marked."""
+    for x in range(len(here)):
+        rim[x] = above[x] | here[x] | below[x]
+    right, rim_right = here[1:], rim[1:]
+    for x in range(len(right)):
+        rim[x] |= right[x]
+    for x in range(len(right)):
+        rim_right[x] |= here[x]
+    for x in range(len(here)):
+        rim[x] &= labels[x] != 0

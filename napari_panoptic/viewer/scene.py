@@ -118,6 +118,7 @@ class Scene:
         self._look = Look()
         self._listed: Listed | None = None
         self._stand_in: StandIn | None = None
+        self._always: StandIn | None = None
         self._seen_before: dict[str, tuple[Layer, bool]] = {}
 
     def step_aside(self, stand_in: StandIn) -> None:
@@ -148,6 +149,17 @@ class Scene:
         self._show_as_before()
         self._seen_before = {}
         self.emphasise(self._emphasised)
+
+        if self._always is not None:
+            self.step_aside(self._always)
+
+    def step_aside_always(self, stand_in: StandIn | None) -> None:
+        """Let a view stand in whenever no other does; None for none any more."""
+        self._always = stand_in
+        if stand_in is None:
+            self.come_back()
+        else:
+            self.step_aside(stand_in)
 
     @property
     def stand_in(self) -> StandIn | None:
@@ -580,13 +592,12 @@ class Scene:
             self._set_visible[role] = False
             _set(layer, "visible", False)
         self._values[role] = LayerValues(labels.ids)
-        picture = contents.label_data(labels)
         own = self._arrays.get(role)
-        if is_seen and own is layer.data and own.dtype == picture.dtype:
-            np.copyto(own, picture)
+        if is_seen and own is not None and own is layer.data:
+            contents.label_data(labels, out=own)
             layer.refresh(extent=False)  # sooner done than with other data of the same size
         else:
-            layer.data = self._arrays[role] = picture
+            layer.data = self._arrays[role] = contents.label_data(labels)
         layer.editable = False
         self._size(layer)
 
@@ -752,7 +763,7 @@ class Scene:
     def _outcomes(self, team: str | None) -> Outcomes | None:
         if self._snapshot is None or team is None:
             return None
-        evaluation = self._snapshot.evaluations.get(team)
+        evaluation = self._snapshot.result(team)
         return None if evaluation is None else evaluation.outcomes
 
     def _labels(self, team: str, side: Side) -> LabelImage | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.errors import LabelError
+from napari_panoptic.evaluation import live as live_module
+from napari_panoptic.evaluation import live_outcomes
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.live import IdWindow, LiveEvaluation
@@ -30,7 +33,8 @@ def pair_of(case: LabelCase) -> LabelPair:
 def assert_same(live: Evaluation, full: Evaluation) -> None:
     assert live.objects.equals(full.objects)
     np.testing.assert_array_equal(live.counts.confusion, full.counts.confusion)
-    assert dict(live.metrics) == pytest.approx(dict(full.metrics), rel=1e-12, nan_ok=True)
+    np.testing.assert_equal(dict(live.metrics), dict(full.metrics))
+    pd.testing.assert_frame_equal(live.by_class, full.by_class, check_exact=True)
     for side in Side:
         ours, theirs = live.outcomes.side(side), full.outcomes.side(side)
         for name in ("partner", "bbox", "hausdorff95_px", "status", "cause"):
@@ -80,6 +84,8 @@ class Scribbler:
             self.huge()
         elif choice < 0.5:
             self.redraw()
+        elif choice < 0.6:
+            self.rename()
         else:
             self.stroke()
 
@@ -117,6 +123,15 @@ class Scribbler:
             top, left = (int(self.rng.integers(n)) for n in shape)
             self.void[top : top + 6, left : left + 6] ^= True
         self.live.set_ambiguous(self.void)
+
+    def rename(self) -> None:
+        """Give an object another class."""
+        side = list(Side)[int(self.rng.integers(2))]
+        present = np.unique(self.images[side])[1:]
+        if len(present):
+            id_, name = int(self.rng.choice(present)), str(self.rng.choice(CLASS_NAMES))
+            self.classes[side][id_] = name
+            self.live.set_class(side, id_, name)
 
     def stroke(self) -> None:
         side = list(Side)[int(self.rng.integers(2))]
@@ -162,6 +177,8 @@ SETTINGS = [
     EvaluationSettings(ambiguous="majority", iou_threshold=0.7),
     EvaluationSettings(ambiguous="keep", outlines="both-clipped"),
     EvaluationSettings(outlines="both-whole"),
+    EvaluationSettings(iou_threshold=0.2, near_iou=0.3),
+    EvaluationSettings(iou_threshold=0.1, ambiguous="majority", distances=False),
 ]
 
 
@@ -179,6 +196,49 @@ def test_any_sequence_of_edits_equals_a_full_recomputation(seed: int, often: boo
         if rng.random() < 0.1:
             how = SETTINGS[int(rng.integers(len(SETTINGS)))]
     assert_same(scribbler.live.evaluate(how), scribbler.full(how))
+
+
+def strokes_of_one_brush(seed: int, how: EvaluationSettings, count: int) -> None:
+    """Compare after each of many strokes on tissue whose objects are mostly apart."""
+    rng = np.random.default_rng(seed)
+    scribbler = Scribbler(rng, random_pair(rng, (40, 45), max_id=300))
+    for _ in range(count):
+        scribbler.stroke()
+        assert_same(scribbler.live.evaluate(how), scribbler.full(how))
+
+
+@pytest.mark.parametrize("how", SETTINGS, ids=str)
+def test_a_stroke_is_decided_where_it_is(how: EvaluationSettings, monkeypatch: Any) -> None:
+    """Everything is decided once, however many strokes follow."""
+    decided = []
+    known = LiveEvaluation._decide_all
+    monkeypatch.setattr(LiveEvaluation, "_decide_all", lambda *a: (decided.append(1), known(*a))[1])
+    strokes_of_one_brush(7, how, 25)
+    assert len(decided) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_edits_concern_many_objects_all_are_decided(seed: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(live_module, "_FEW_OBJECTS", 4)
+    strokes_of_one_brush(seed, SETTINGS[seed], 10)
+
+
+@pytest.mark.parametrize("few", [0, 50])
+def test_an_evaluation_does_not_change_with_later_edits(few: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(live_outcomes, "_FEW_GONE", few)
+    rng = np.random.default_rng(11)
+    scribbler, held = Scribbler(rng, random_pair(rng, (30, 30), max_id=200)), []
+    for _ in range(25):
+        scribbler.act()
+        how = SETTINGS[int(rng.integers(2))]
+        evaluation, full = scribbler.live.evaluate(how), scribbler.full(how)
+        table = evaluation.table
+        counted = [table.reference.area, table.prediction.bbox, table.intersection]
+        held.append((evaluation, full, counted, [column.copy() for column in counted]))
+    for evaluation, full, counted, copies in held:
+        assert_same(evaluation, full)
+        for column, copy in zip(counted, copies, strict=True):
+            np.testing.assert_array_equal(column, copy)
 
 
 @settings(max_examples=40, deadline=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
@@ -19,6 +18,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.metrics import detection_counts
+from napari_panoptic.evaluation.tiled import TiledEvaluation
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.viewer.behind import (
     behind_cell,
@@ -60,6 +60,10 @@ EMPTY = (
 )
 
 
+Shown = Evaluation | TiledEvaluation
+"""What figures are shown of: a region in memory, or a slide that was gone over in windows."""
+
+
 class MetricsPanel(QScrollArea):
     """PQ, SQ and DQ, detection, classification, outlines, and the confusion matrix.
 
@@ -75,7 +79,7 @@ class MetricsPanel(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._figures: dict[str, Figure] = {}
-        self._shown: tuple[Evaluation, ClassScheme] | None = None
+        self._shown: tuple[Shown, ClassScheme] | None = None
         self._by_class = FigureTable()
         self._confusion = FigureTable()
         for table in (self._by_class, self._confusion):
@@ -122,9 +126,7 @@ class MetricsPanel(QScrollArea):
         """Tell whether there are figures, and not only a hint."""
         return not self._content.isHidden()
 
-    def show_evaluation(
-        self, evaluation: Evaluation | None, scheme: ClassScheme | None = None
-    ) -> None:
+    def show_evaluation(self, evaluation: Shown | None, scheme: ClassScheme | None = None) -> None:
         """Show the figures of an evaluation; a hint where there is none."""
         self._message.setVisible(evaluation is None)
         self._content.setVisible(evaluation is not None)
@@ -191,7 +193,7 @@ class MetricsPanel(QScrollArea):
         self._figures[name] = figure
         return figure
 
-    def _fill_by_class(self, evaluation: Evaluation, scheme: ClassScheme) -> None:
+    def _fill_by_class(self, evaluation: Shown, scheme: ClassScheme) -> None:
         header = [
             Cell("Class", "Class of the nuclei."),
             Cell("TP", "Found, with the right class."),
@@ -203,20 +205,21 @@ class MetricsPanel(QScrollArea):
             Cell("HD px", MEANINGS["mean_hausdorff_px"]),
         ]
         rows = []
-        for record in evaluation.by_class.to_dict("records"):
-            name = str(record["class"])
+        figures = {name: column.tolist() for name, column in evaluation.class_figures.items()}
+        for number, name in enumerate(evaluation.counts.class_names):
+            record = {key: column[number] for key, column in figures.items()}
             colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
             behind = {
                 key: behind_class(key, name, scheme.names)
                 for key in ("class", "tp", "fp", "fn", "pq", "sq", "dq", "mean_hausdorff_px")
             }
             counts = [
-                Cell(count_text(int(record[key])), target=behind[key]) for key in ("tp", "fp", "fn")
+                Cell(count_text(record[key]), target=behind[key]) for key in ("tp", "fp", "fn")
             ]
             ratios = [
                 Cell(
-                    ratio_text(float(record[key])),
-                    why if math.isnan(float(record[key])) else "",
+                    ratio_text(record[key]),
+                    why if math.isnan(record[key]) else "",
                     bold=key == "pq",
                     target=behind[key],
                 )
@@ -227,17 +230,16 @@ class MetricsPanel(QScrollArea):
                 )
             ]
             distance = Cell(
-                decimal_text(float(record["mean_hausdorff_px"])),
+                decimal_text(record["mean_hausdorff_px"]),
                 target=behind["mean_hausdorff_px"],
             )
             named = Cell(name, name, colour, target=behind["class"])
             rows.append([named, *counts, *ratios, distance])
         self._by_class.fill(header, rows)
 
-    def _fill_confusion(self, evaluation: Evaluation, scheme: ClassScheme) -> None:
-        frame = evaluation.confusion
-        names = [str(name) for name in frame.columns]
-        counts = frame.to_numpy(dtype=np.int64)
+    def _fill_confusion(self, evaluation: Shown, scheme: ClassScheme) -> None:
+        names = ["none", *evaluation.counts.class_names]
+        counts = evaluation.counts.confusion.tolist()
         shown = [*names[1:], names[0]]
         header = [Cell("annotated as ↓", "Rows: annotation. Columns: prediction.")]
         classes = names[1:]
@@ -251,7 +253,7 @@ class MetricsPanel(QScrollArea):
         ]
         rows = []
         for name in shown:
-            values = [int(counts[names.index(name), names.index(other)]) for other in shown]
+            values = [counts[names.index(name)][names.index(other)] for other in shown]
             total = max(sum(values), 1)
             colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
             cells = [
@@ -277,7 +279,7 @@ class MetricsPanel(QScrollArea):
         self._confusion.fill(header, rows)
 
 
-def _counts(evaluation: Evaluation) -> dict[str, int]:
+def _counts(evaluation: Shown) -> dict[str, int]:
     matched, invented, missed = detection_counts(evaluation.counts)
     ignored = evaluation.counts.ignored_reference + evaluation.counts.ignored_prediction
     return {"matched": matched, "invented": invented, "missed": missed, "ignored": ignored}

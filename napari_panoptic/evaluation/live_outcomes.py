@@ -1,0 +1,342 @@
+"""The outcomes of a label pair under edit, decided anew where an edit can have changed them.
+
+Matching, status and cause of an object depend on the objects that chains of
+overlaps join to it, and on no other: so these are decided anew, by the same
+functions as all objects in a full evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.evaluation.ambiguity import JudgedOverlap, JudgedSide, judge
+from napari_panoptic.evaluation.decisions import decide
+from napari_panoptic.evaluation.distances import PairDistances
+from napari_panoptic.evaluation.known_distances import KnownDistances, matched_distances
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.live_pairs import Joined
+from napari_panoptic.evaluation.matching import NO_PARTNER, Matches, match
+from napari_panoptic.evaluation.outcomes import (
+    Outcomes,
+    SideOutcomes,
+    slot_outcomes,
+)
+from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.vocabulary import Side
+
+_BLANK = {"partner": NO_PARTNER, "hausdorff_px": np.nan, "hausdorff95_px": np.nan}
+# Between so few rows that are left out, the others are copied in whole stretches.
+_FEW_GONE = 50
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Edited:
+    """A label pair with edits, as far as they concern outcomes.
+
+    Parameters
+    ----------
+    pair
+        The label pair as it is now.
+    joined
+        The objects that the edits concern, with all that overlaps join to them.
+    reference, prediction
+        The counts of these objects, in this order.
+    table
+        The counts of all objects; may change with the next edit.
+    repixelled
+        The rows of each side whose pixels, or ambiguous pixels, are others.
+    """
+
+    pair: LabelPair
+    joined: Joined
+    reference: SideTable
+    prediction: SideTable
+    table: OverlapTable
+    repixelled: Mapping[Side, Collection[int]]
+
+
+class LiveOutcomes:
+    """The outcomes of a label pair under one set of settings, through its edits.
+
+    Parameters
+    ----------
+    pair, table
+        The label pair and its counts, to start from.
+    settings
+        How to evaluate.
+    known
+        Distances that were measured on the same pixels before.
+    """
+
+    def __init__(
+        self,
+        pair: LabelPair,
+        table: OverlapTable,
+        settings: EvaluationSettings,
+        known: KnownDistances,
+    ) -> None:
+        self.settings = settings
+        judged = judge(table, settings.ambiguous)
+        matches = match(pair, table, judged, settings)
+        distances: PairDistances | None = None
+        if settings.distances:
+            distances, known = matched_distances(
+                pair, table, judged, matches, settings.outlines, known
+            )
+        self.distances = known
+        slots = slot_outcomes(pair, table, judged, matches, distances, near_iou=settings.near_iou)
+        self._class_names, self._mpp = pair.class_names, pair.mpp
+        self._columns = {side: _Columns(slots.side(side)) for side in Side}
+        self._judged = {Side.REFERENCE: judged.reference, Side.PREDICTION: judged.prediction}
+        self._judged = {side: _copied(own) for side, own in self._judged.items()}
+
+    def outcomes(self) -> Outcomes:
+        """Give the outcomes as they are now; later edits do not change them."""
+        reference, prediction = (self._columns[side] for side in Side)
+        reference.put_in_order()
+        prediction.put_in_order()
+        return Outcomes(
+            reference.frozen(prediction.order),
+            prediction.frozen(reference.order),
+            self._class_names,
+            self._mpp,
+        )
+
+    def follow(self, edited: Edited) -> None:
+        """Decide anew what edits concern."""
+        self._take_classes(edited.pair)
+        joined, settings = edited.joined, self.settings
+        apart = judge(_counted_apart(edited), settings.ambiguous)
+        judged = self._in_place(apart, joined)
+        matches = match(edited.pair, edited.table, judged, settings)
+        reference_partner = matches.reference_partner[joined.reference]
+        prediction_partner = matches.prediction_partner[joined.prediction]
+        reference, prediction = decide(
+            apart,
+            Matches(
+                _renumbered(reference_partner, joined.prediction),
+                _renumbered(prediction_partner, joined.reference),
+                matches.pair,
+            ),
+            edited.pair.reference.class_index[joined.reference],
+            edited.pair.prediction.class_index[joined.prediction],
+            near_iou=settings.near_iou,
+        )
+        if settings.distances:
+            self._measure(edited, judged, matches)
+        for side, rows, own, counted, decisions, partner in (
+            (
+                Side.REFERENCE,
+                joined.reference,
+                apart.reference,
+                edited.reference,
+                reference,
+                reference_partner,
+            ),
+            (
+                Side.PREDICTION,
+                joined.prediction,
+                apart.prediction,
+                edited.prediction,
+                prediction,
+                prediction_partner,
+            ),
+        ):
+            columns = self._columns[side]
+            columns.write("status", rows, decisions.status)
+            columns.write("cause", rows, decisions.cause)
+            columns.write("partner", rows, partner)
+            columns.write("iou", rows, decisions.iou)
+            columns.write("area_px", rows, np.where(own.gone, counted.area, own.area))
+            columns.write("centroid_yx_px", rows, own.centroid_yx_px)
+            columns.write("bbox", rows, counted.bbox)
+
+    def _take_classes(self, pair: LabelPair) -> None:
+        """Take over ids and classes, and make room for new objects."""
+        for side, labels in zip(Side, (pair.reference, pair.prediction), strict=True):
+            more = len(labels) - len(self._judged[side].area)
+            self._columns[side].take_classes(labels, more)
+            if more:
+                self._judged[side] = _copied(self._judged[side], more)
+
+    def _in_place(self, apart: JudgedOverlap, joined: Joined) -> JudgedOverlap:
+        """Put what was judged apart among all other objects; no pairs but these."""
+        for side, rows, own in (
+            (Side.REFERENCE, joined.reference, apart.reference),
+            (Side.PREDICTION, joined.prediction, apart.prediction),
+        ):
+            judged = self._judged[side]
+            judged.area[rows], judged.centroid_yx_px[rows] = own.area, own.centroid_yx_px
+            judged.gone[rows], judged.ambiguous_share[rows] = own.gone, own.ambiguous_share
+        return JudgedOverlap(
+            policy=apart.policy,
+            reference=self._judged[Side.REFERENCE],
+            prediction=self._judged[Side.PREDICTION],
+            pair_reference=joined.reference[apart.pair_reference].astype(np.int32),
+            pair_prediction=joined.prediction[apart.pair_prediction].astype(np.int32),
+            intersection=apart.intersection,
+            iou=apart.iou,
+        )
+
+    def _measure(self, edited: Edited, judged: JudgedOverlap, matches: Matches) -> None:
+        """Measure the pairs that edits concern; to be called before partners are written.
+
+        Pairs that were matched before are as far apart as then, unless pixels
+        of theirs are others.
+        """
+        rows = judged.pair_reference[matches.pair]
+        columns = judged.pair_prediction[matches.pair]
+        before = self._columns[Side.REFERENCE]
+        new = before["partner"][rows] != columns
+        new |= _among(rows, edited.repixelled[Side.REFERENCE])
+        new |= _among(columns, edited.repixelled[Side.PREDICTION])
+        distances, _ = matched_distances(
+            edited.pair,
+            edited.table,
+            judged,
+            Matches(matches.reference_partner, matches.prediction_partner, matches.pair[new]),
+            self.settings.outlines,
+            KnownDistances.none(),
+        )
+        for name in ("hausdorff_px", "hausdorff95_px"):
+            figures = before[name][rows]
+            figures[new] = getattr(distances, name)
+            for side, at, joined in (
+                (Side.REFERENCE, rows, edited.joined.reference),
+                (Side.PREDICTION, columns, edited.joined.prediction),
+            ):
+                column = np.full(len(joined), np.nan)
+                column[np.searchsorted(joined, at)] = figures
+                self._columns[side].write(name, joined, column)
+
+
+class _Columns:
+    """The columns of one side's outcomes, written in place and frozen on demand."""
+
+    def __init__(self, start: SideOutcomes) -> None:
+        self._side, self._ids, self._class_index = start.side, start.ids, start.class_index
+        self._columns: dict[str, Column] = {
+            f.name: getattr(start, f.name).copy()
+            for f in fields(start)
+            if f.name not in ("side", "ids", "class_index")
+        }
+        self._frozen: dict[str, Column] = {}
+        self.order = _Order.of(self._ids, np.flatnonzero(start.area_px == 0))
+        self._order_across: _Order | None = None
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name]
+
+    def write(self, name: str, rows: NDArray[np.int64], values: Column) -> None:
+        """Write some rows of a column."""
+        column = self._columns[name]
+        if name in self._frozen and not (column[rows] == values).all():
+            del self._frozen[name]
+        column[rows] = values
+
+    def take_classes(self, labels: LabelImage, more: int) -> None:
+        """Take over ids and classes, with blank rows for new objects."""
+        if self._class_index is not labels.class_index:
+            self._frozen.pop("class_index", None)
+        self._ids, self._class_index = labels.ids, labels.class_index
+        for name, column in self._columns.items() if more else ():
+            self._columns[name] = _longer(column, more, _BLANK.get(name, 0))
+
+    def put_in_order(self) -> None:
+        """Notice which objects have come to be or gone."""
+        gone = np.flatnonzero(self._columns["area_px"] == 0)
+        if self._ids is not self.order.ids or not np.array_equal(gone, self.order.gone):
+            self.order = _Order.of(self._ids, gone)
+            self._frozen.clear()
+
+    def frozen(self, across: _Order) -> SideOutcomes:
+        """Give copies of the columns: of what was not written since the last time the same."""
+        if self._order_across is not across:
+            self._frozen.pop("partner", None)
+            self._order_across = across
+        columns: dict[str, Column] = {"ids": self._ids, "class_index": self._class_index}
+        for name, column in (columns | self._columns).items():
+            if name not in self._frozen:
+                self._frozen[name] = np.concatenate([column[part] for part in self.order.parts])
+                if name == "partner" and across.places is not None:
+                    self._frozen[name] = across.places[self._frozen[name]]
+        return SideOutcomes(side=self._side, **self._frozen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """The objects of a side that have pixels, by ascending id.
+
+    Parameters
+    ----------
+    ids, gone
+        The ids of all rows, and the rows that have no pixel.
+    parts
+        The rows of the others in their order, in parts.
+    places
+        int32 (n + 1,): where each row comes to lie, -1 for what is gone and for
+        no row (-1); None where all rows stay.
+    """
+
+    ids: NDArray[np.int64]
+    gone: NDArray[np.int64]
+    parts: Sequence[slice | NDArray[np.int64]]
+    places: NDArray[np.int32] | None
+
+    @classmethod
+    def of(cls, ids: NDArray[np.int64], gone: NDArray[np.int64]) -> _Order:
+        """Put the objects of a side in order."""
+        is_ascending = bool((ids[1:] > ids[:-1]).all())
+        if is_ascending and not len(gone):
+            return cls(ids, gone, [slice(None)], None)
+        kept = np.delete(np.arange(len(ids)), gone)
+        parts: Sequence[slice | NDArray[np.int64]]
+        if is_ascending and len(gone) <= _FEW_GONE:
+            starts, stops = np.concatenate([[0], gone + 1]), np.concatenate([gone, [len(ids)]])
+            parts = [slice(*part) for part in zip(starts.tolist(), stops.tolist(), strict=True)]
+        else:
+            kept = kept[np.argsort(ids[kept], kind="stable")]
+            parts = [kept]
+        places = np.full(len(ids) + 1, NO_PARTNER, np.int32)
+        places[kept] = np.arange(len(kept), dtype=np.int32)
+        return cls(ids, gone, parts, places)
+
+
+def _counted_apart(edited: Edited) -> OverlapTable:
+    """Give the counts of the objects that edits concern, as if there were no others."""
+    joined = edited.joined
+    return OverlapTable(
+        reference=edited.reference,
+        prediction=edited.prediction,
+        pair_reference=_renumbered(joined.pair_reference, joined.reference),
+        pair_prediction=_renumbered(joined.pair_prediction, joined.prediction),
+        intersection=joined.intersection,
+        void_intersection=joined.void_intersection,
+    )
+
+
+def _renumbered(rows: NDArray[np.int32], chosen: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Turn rows into positions among chosen ones; no partner stays none."""
+    places = np.searchsorted(chosen, rows).astype(np.int32)
+    places[rows == NO_PARTNER] = NO_PARTNER
+    return places
+
+
+def _among(rows: NDArray[np.int32], chosen: Collection[int]) -> NDArray[np.bool_]:
+    return np.array([row in chosen for row in rows.tolist()], bool)
+
+
+def _copied(side: JudgedSide, more: int = 0) -> JudgedSide:
+    """Copy a judged side, with blank rows for new objects."""
+    return JudgedSide(*(_longer(getattr(side, f.name), more, 0) for f in fields(side)))
+
+
+def _longer(column: Column, more: int, blank: float) -> Column:
+    return np.concatenate([column, np.full((more, *column.shape[1:]), blank, column.dtype)])
