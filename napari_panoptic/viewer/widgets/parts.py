@@ -417,15 +417,10 @@ class FigureTable(QTableWidget):
         is_new = [len(cells) for cells in shown] != [len(cells) for cells in wanted]
         if is_new:
             shown = ((None,) * len(header),) * len(wanted)
-            self._shape(len(rows), len(header))
-        for row, (cells, before) in enumerate(zip(wanted, shown, strict=True), start=-1):
-            for column, (cell, known) in enumerate(zip(cells, before, strict=True)):
-                if cell == known:
-                    continue
-                if row < 0:
-                    self.setHorizontalHeaderItem(column, _item(cell, column))
-                else:
-                    self.setItem(row, column, self._shaded(cell, column))
+            self.setColumnCount(len(header))
+            self.setRowCount(len(rows))
+        if wanted != shown:
+            self._put(wanted, shown)
         if is_new:
             height = _header(self.horizontalHeader()).sizeHint().height() + 22 * len(rows) + 4
             bar = self.horizontalScrollBar()
@@ -436,10 +431,22 @@ class FigureTable(QTableWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_links else Qt.FocusPolicy.NoFocus)
         self._under_mouse = QModelIndex()
 
-    def _shape(self, n_rows: int, n_columns: int) -> None:
-        self.setColumnCount(n_columns)
-        self.setRowCount(n_rows)
+    def _put(
+        self,
+        wanted: tuple[tuple[Cell, ...], ...],
+        shown: tuple[tuple[Cell | None, ...], ...],
+    ) -> None:
+        """Set the cells that differ. Columns become as wide as all of these, not after each."""
         horizontal = _header(self.horizontalHeader())
+        horizontal.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        for row, (cells, before) in enumerate(zip(wanted, shown, strict=True), start=-1):
+            for column, (cell, known) in enumerate(zip(cells, before, strict=True)):
+                if cell == known:
+                    continue
+                if row < 0:
+                    self.setHorizontalHeaderItem(column, _item(cell, column))
+                else:
+                    self.setItem(row, column, self._shaded(cell, column))
         horizontal.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         if self._stretch_first:
             horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
