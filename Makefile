@@ -1,11 +1,11 @@
 # The commands of this repository. What they do is in scripts/.
 .POSIX:
-.PHONY: help demo test bench clean environment
+.PHONY: help demo test bench bench-all clean environment
 
 help:
 	@echo "make demo    open the viewer on the sample cohort (no display: saves demo.png)"
 	@echo "make test    check formatting, lint, types and import rules, and run the tests"
-	@echo "make bench   measure speed beside other packages, in an environment of its own"
+	@echo "make bench   measure speed beside other packages, in environments of their own"
 	@echo "make clean   remove what these commands have made, except the environments"
 
 environment:
@@ -20,8 +20,13 @@ test:
 
 bench:
 	@sh scripts/setup.sh bench
-	@echo "Measuring (about a minute) ..."
+	@echo "Measuring (some ten minutes) ..."
 	@.venv-bench/bin/python -m benchmarks.run
+
+# The same with windows, whole slides and whole cohorts: an hour.
+bench-all: environment
+	@sh scripts/setup.sh bench
+	@.venv-bench/bin/python -m benchmarks.run --all
 
 clean:
 	rm -rf build dist sample-cohort demo.png .mypy_cache .ruff_cache .pytest_cache

@@ -1,41 +1,88 @@
 """What is measured: this package and its peers, each behind the same call.
 
-A matcher takes two label images and gives the pairs with an IoU above 0.5, as
-an int64 array (k, 2) sorted by the reference id. A distance takes the images
-and the pairs and gives a Hausdorff distance for each. A restorer takes an image
-of class numbers and gives a label image.
+Every contender is called with the arrays of its stage and gives an array that can be compared:
+
+- A matcher takes two label images and gives the pairs with an IoU above 0.5 as an int64 array
+  (k, 2), sorted by the reference id, or where it does not tell them their number.
+- A measure of distances takes two label images and pairs (k, 2), and gives a figure or three
+  (Hausdorff distance, its 95th percentile, average surface distance) for each, in px.
+- A restorer takes an RGB image and gives a label image.
+- A rasterizer takes vertices (x, y), where each polygon starts among them, and the image's
+  shape, and gives a label image of the polygons' numbers from 1.
+
+A peer is imported where it is called, so that one that is not installed stops no other.
 """
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-import cc3d
-import fastremap
-import medpy.metric.binary
 import numpy as np
-import stardist.matching
-import traccuracy.matchers._compute_overlap as traccuracy_overlap
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
+from skimage.draw import polygon as skimage_polygon
 from skimage.measure import label as skimage_label
 from skimage.metrics import contingency_table, hausdorff_distance
 from skimage.segmentation import expand_labels
 
 from benchmarks.cases import CLASSES, Labels
-from napari_panoptic.evaluation.ambiguity import judge
+from benchmarks.live import strokes
+from napari_panoptic._compiled import compiled
+from napari_panoptic.evaluation.ambiguity import JudgedOverlap, judge
 from napari_panoptic.evaluation.distances import pair_distances
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.matching import match
-from napari_panoptic.evaluation.overlap import overlap_table
-from napari_panoptic.evaluation.settings import EvaluationSettings, Restoration
+from napari_panoptic.evaluation.evaluate import evaluate, evaluated
+from napari_panoptic.evaluation.known_distances import KnownDistances
+from napari_panoptic.evaluation.labels import LabelPair
+from napari_panoptic.evaluation.live import LiveEvaluation
+from napari_panoptic.evaluation.matching import Matches, match
+from napari_panoptic.evaluation.metrics import Counts, class_figures, count, unit_metrics
+from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
+from napari_panoptic.evaluation.overlap import OverlapTable, overlap_table
+from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Restoration
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io._kernels import classify
 from napari_panoptic.io.colour_coded import ColourCodedMask, restore
+from napari_panoptic.io.imagescope import Annotation, Polygon
+from napari_panoptic.io.rasterize import rasterize
 from napari_panoptic.regions import MONUSAC_CLASSES
 
 Pairs = NDArray[np.int64]
 Distances = NDArray[np.float64]
-Matcher = Callable[[Labels, Labels], Pairs]
-SETTINGS = EvaluationSettings()
+Contender = Callable[..., NDArray[Any]]
+SETTINGS = EvaluationSettings(distances=False)
+CENTROID = EvaluationSettings(distances=False, matching=Matching.CENTROID)
+_kept: dict[tuple[str, int], tuple[Any, Any]] = {}
+
+
+def _once(what: str, make: Callable[..., Any], *arrays: NDArray[Any]) -> Any:
+    """Make something from arrays the first time only: what is given to the work, not its part."""
+    key = what, id(arrays[0])
+    if key not in _kept:
+        _kept[key] = make(*arrays), arrays  # the arrays too, so that no other gets their id
+    return _kept[key][0]
+
+
+def read_once(*arrays: NDArray[Any]) -> NDArray[Any]:
+    """LIMIT: read every value of the input once."""
+    return np.array([array.max() for array in arrays])
+
+
+@compiled
+def _colours_read(rgb: NDArray[np.uint8]) -> np.int64:
+    seen = np.int64(0)
+    for y in range(rgb.shape[0]):
+        for x in range(rgb.shape[1]):
+            red, green, blue = rgb[y, x]
+            seen ^= np.int64(red) << 16 | np.int64(green) << 8 | np.int64(blue)
+    return seen
+
+
+def read_colours(rgb: NDArray[np.uint8]) -> NDArray[Any]:
+    """LIMIT: look at the colour of every pixel once, one thread."""
+    return np.array(_colours_read(rgb))
 
 
 # --- Matching ----------------------------------------------------------------
@@ -43,18 +90,14 @@ SETTINGS = EvaluationSettings()
 
 def trusted_pair(reference: Labels, prediction: Labels) -> LabelPair:
     """Make the value that this package keeps of two label images while it works with them."""
-    sides = []
-    for labels in (reference, prediction):
-        classes = dict.fromkeys(range(1, int(labels.max()) + 1), CLASSES[0])
-        sides.append(LabelImage.from_array(labels, classes, CLASSES))
-    return LabelPair(*sides)
+    return LabelPair.from_arrays(reference, prediction, CLASSES[0], CLASSES[0], CLASSES)
 
 
-def match_pair(pair: LabelPair) -> Pairs:
-    """Match what is already a label pair."""
+def match_pair(pair: LabelPair, *rules: EvaluationSettings) -> Pairs:
+    """Match what is already a label pair, by each rule; the pairs of the last."""
     table = overlap_table(pair)
     judged = judge(table, SETTINGS.ambiguous)
-    matched = match(pair, table, judged, SETTINGS).pair
+    matched = [match(pair, table, judged, rule).pair for rule in rules or (SETTINGS,)][-1]
     return np.stack(
         [
             pair.reference.ids[judged.pair_reference[matched]],
@@ -64,8 +107,50 @@ def match_pair(pair: LabelPair) -> Pairs:
     )
 
 
+def _classed_pair(reference: Labels, prediction: Labels) -> LabelPair:
+    """Make the same with four classes, where the figures are what is measured."""
+    classes_of = [_four_classes(labels) for labels in (reference, prediction)]
+    return LabelPair.from_arrays(reference, prediction, classes_of[0], classes_of[1], CLASSES)
+
+
+def _four_classes(labels: Labels) -> dict[int, str]:
+    ids = np.unique(labels[labels > 0]).tolist()
+    return {id_: CLASSES[id_ % len(CLASSES)] for id_ in ids}
+
+
 def match_here(reference: Labels, prediction: Labels) -> Pairs:
     return _sorted(match_pair(trusted_pair(reference, prediction)))
+
+
+def match_checked(reference: Labels, prediction: Labels) -> Pairs:
+    return _sorted(match_pair(_once("pair", trusted_pair, reference, prediction)))
+
+
+def match_centroid(reference: Labels, prediction: Labels) -> Pairs:
+    return _sorted(match_pair(trusted_pair(reference, prediction), CENTROID))
+
+
+def match_both(reference: Labels, prediction: Labels) -> Pairs:
+    return _sorted(match_pair(trusted_pair(reference, prediction), CENTROID, SETTINGS))
+
+
+def evaluate_here(reference: Labels, prediction: Labels) -> Pairs:
+    """Evaluate as a whole: statuses, causes and metrics besides the pairs; their number."""
+    evaluation = evaluate(trusted_pair(reference, prediction), SETTINGS)
+    return np.array(_figures(evaluation.counts).sum(), np.int64)
+
+
+def evaluate_all(reference: Labels, prediction: Labels) -> Pairs:
+    """Do the same with distances."""
+    evaluation = evaluate(trusted_pair(reference, prediction))
+    return np.array(_figures(evaluation.counts).sum(), np.int64)
+
+
+def _figures(counts: Counts) -> NDArray[np.int64]:
+    """Compute all figures of a unit and of its classes; its pairs by class, to be compared."""
+    unit_metrics(counts)
+    class_figures(counts)
+    return counts.confusion[1:, 1:]
 
 
 def match_numpy_unique(reference: Labels, prediction: Labels) -> Pairs:
@@ -80,6 +165,8 @@ def match_numpy_bincount(reference: Labels, prediction: Labels) -> Pairs:
 
 
 def match_fastremap(reference: Labels, prediction: Labels) -> Pairs:
+    import fastremap
+
     fused = _fused(reference, prediction)
     return _from_fused(prediction, *fastremap.unique(fused, return_counts=True))
 
@@ -94,13 +181,17 @@ def match_skimage(reference: Labels, prediction: Labels) -> Pairs:
 
 
 def match_stardist(reference: Labels, prediction: Labels) -> Pairs:
+    import stardist.matching
+
     result = stardist.matching.matching(reference, prediction, thresh=0.5, report_matches=True)
     pairs = np.array(result.matched_pairs, dtype=np.int64).reshape(-1, 2)
-    # It accepts an IoU of exactly the threshold, and lists pairs below it too.
-    return _sorted(pairs[np.array(result.matched_scores) > 0.5])
+    # It lists pairs below the threshold too.
+    return _sorted(pairs[np.array(result.matched_tps, dtype=np.int64)])
 
 
 def match_traccuracy(reference: Labels, prediction: Labels) -> Pairs:
+    import traccuracy.matchers._compute_overlap as traccuracy_overlap
+
     boxes = [_boxes(labels) for labels in (reference, prediction)]
     overlaps = traccuracy_overlap.get_labels_with_overlap(
         reference,
@@ -112,18 +203,6 @@ def match_traccuracy(reference: Labels, prediction: Labels) -> Pairs:
         overlap="iou",
     )
     return _sorted(np.array([(a, b) for a, b, iou in overlaps if iou > 0.5], dtype=np.int64))
-
-
-MATCHERS: dict[str, Matcher] = {
-    "NumPy unique of fused ids": match_numpy_unique,
-    "NumPy bincount of fused ids": match_numpy_bincount,
-    "fastremap": match_fastremap,
-    "scikit-image contingency_table": match_skimage,
-    "traccuracy": match_traccuracy,
-    "stardist.matching": match_stardist,
-}
-DENSE = {"NumPy bincount of fused ids", "traccuracy", "stardist.matching"}
-"""Matchers whose memory grows with the product of the numbers of objects."""
 
 
 def _fused(reference: Labels, prediction: Labels) -> Pairs:
@@ -149,16 +228,23 @@ def _sorted(pairs: Pairs) -> Pairs:
     return pairs[np.argsort(pairs[:, 0], kind="stable")].astype(np.int64)
 
 
-# --- Hausdorff ---------------------------------------------------------------
+# --- Distances ---------------------------------------------------------------
 
 
-def distances_here(pair: LabelPair, rows: Pairs) -> Distances:
-    """Measure pairs given as rows (k, 2) of the two sides."""
-    judged = judge(overlap_table(pair), SETTINGS.ambiguous)
-    result = pair_distances(
-        pair, judged, rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int32), SETTINGS.outlines
-    )
-    return np.asarray(result.hausdorff_px)
+def distances_here(reference: Labels, prediction: Labels, pairs: Pairs) -> Distances:
+    pair, table, judged, rows = _once("judged", _judged, reference, prediction, pairs)
+    found = pair_distances(pair, table, judged, rows[0], rows[1], SETTINGS.outlines)
+    return np.stack([found.hausdorff_px, found.hausdorff95_px, found.average_surface_px], axis=1)
+
+
+def _judged(reference: Labels, prediction: Labels, pairs: Pairs) -> tuple[Any, ...]:
+    pair = trusted_pair(reference, prediction)
+    table = overlap_table(pair)
+    rows = [
+        np.searchsorted(side.ids, ids).astype(np.int32)
+        for side, ids in zip((pair.reference, pair.prediction), pairs.T, strict=True)
+    ]
+    return pair, table, judge(table, SETTINGS.ambiguous), rows
 
 
 def _crops(
@@ -166,7 +252,7 @@ def _crops(
 ) -> list[tuple[NDArray[np.bool_], ...]]:
     """Cut both objects of each pair out, with one px of what is around them."""
     boxes = ndimage.find_objects(reference), ndimage.find_objects(prediction)
-    crops = []
+    crops: list[tuple[NDArray[np.bool_], ...]] = []
     for a, b in pairs:
         one, other = boxes[0][a - 1], boxes[1][b - 1]
         box = tuple(
@@ -182,9 +268,7 @@ def _contour(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return contour
 
 
-def _by_contours(
-    distance: Callable[[NDArray[np.bool_], NDArray[np.bool_]], float],
-) -> Callable[[Labels, Labels, Pairs], Distances]:
+def _by_contours(distance: Callable[[NDArray[np.bool_], NDArray[np.bool_]], Any]) -> Contender:
     def measure(reference: Labels, prediction: Labels, pairs: Pairs) -> Distances:
         crops = _crops(reference, prediction, pairs)
         return np.array([distance(_contour(a), _contour(b)) for a, b in crops])
@@ -195,6 +279,16 @@ def _by_contours(
 def _cdist(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
     table = cdist(np.argwhere(a), np.argwhere(b))
     return float(max(table.min(axis=0).max(), table.min(axis=1).max()))
+
+
+def _cdist_all(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> tuple[float, float, float]:
+    table = cdist(np.argwhere(a), np.argwhere(b))
+    to_a, to_b = table.min(axis=0), table.min(axis=1)
+    return (
+        float(max(to_a.max(), to_b.max())),
+        float(max(np.percentile(to_a, 95), np.percentile(to_b, 95))),
+        float(np.concatenate([to_a, to_b]).mean()),
+    )
 
 
 def _tree(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
@@ -208,32 +302,44 @@ def _edt(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
 
 
 def distances_medpy(reference: Labels, prediction: Labels, pairs: Pairs) -> Distances:
+    import medpy.metric.binary
+
     crops = _crops(reference, prediction, pairs)
     return np.array([medpy.metric.binary.hd(b, a) for a, b in crops])
-
-
-DISTANCES: dict[str, Callable[[Labels, Labels, Pairs], Distances]] = {
-    "SciPy cdist on crops": _by_contours(_cdist),
-    "SciPy distance transform on crops": _by_contours(_edt),
-    "SciPy cKDTree": _by_contours(_tree),
-    "scikit-image on crops": _by_contours(lambda a, b: float(hausdorff_distance(a, b))),
-    "medpy": distances_medpy,
-}
 
 
 # --- Restoration -------------------------------------------------------------
 
 
-def restore_here(mask: ColourCodedMask) -> Labels:
-    return restore(mask, MONUSAC_CLASSES, Restoration.BORDER_DILATED, 1).index
+def _classes_of(rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Turn colours into class numbers, as reading a file does."""
+    colours = (*MONUSAC_CLASSES.background, *MONUSAC_CLASSES.border, *MONUSAC_CLASSES.colours)
+    others = len(colours) - len(CLASSES)
+    codes = np.array([r << 16 | g << 8 | b for r, g, b in colours], np.int32)
+    values = np.array([0] * others + list(range(1, len(CLASSES) + 1)), np.uint8)
+    return classify(rgb, codes, values)
 
 
-def _restored(classes: NDArray[np.uint8], grown: Callable[[NDArray[np.bool_]], Labels]) -> Labels:
+def restore_dilated(rgb: NDArray[np.uint8]) -> Labels:
+    return _restored_here(rgb, Restoration.BORDER_DILATED)
+
+
+def restore_removed(rgb: NDArray[np.uint8]) -> Labels:
+    return _restored_here(rgb, Restoration.BORDER_REMOVED)
+
+
+def _restored_here(rgb: NDArray[np.uint8], restoration: Restoration) -> Labels:
+    mask = ColourCodedMask(_classes_of(rgb), Path("in-memory"))
+    return restore(mask, MONUSAC_CLASSES, restoration, 1).index
+
+
+def _restored(rgb: NDArray[np.uint8], grown: Callable[[NDArray[np.bool_]], Labels]) -> Labels:
     """Flatten the restored objects of each class, later classes over earlier ones."""
-    flat = np.zeros(classes.shape, np.int32)
+    flat = np.zeros(rgb.shape[:2], np.int32)
+    code = rgb @ np.array([65536, 256, 1], np.int32)
     used = 0
-    for number in range(1, len(CLASSES) + 1):
-        labels = grown(classes == number)
+    for r, g, b in MONUSAC_CLASSES.colours:
+        labels = grown(code == (r << 16 | g << 8 | b))
         flat = np.where(labels > 0, labels + used, flat)
         used += int(labels.max(initial=0))
     return flat
@@ -247,32 +353,230 @@ def _cross_maximum(labels: Labels) -> Labels:
     return result
 
 
-def restore_scipy(classes: NDArray[np.uint8]) -> Labels:
-    return _restored(classes, lambda mask: _cross_maximum(ndimage.label(mask, np.ones((3, 3)))[0]))
+def _label_scipy(mask: NDArray[np.bool_]) -> Labels:
+    return np.asarray(ndimage.label(mask, np.ones((3, 3)))[0], np.int32)
 
 
-def restore_cc3d(classes: NDArray[np.uint8]) -> Labels:
-    return _restored(
-        classes,
-        lambda mask: _cross_maximum(cc3d.connected_components(mask, connectivity=8).astype("i4")),
-    )
+def _label_cc3d(mask: NDArray[np.bool_]) -> Labels:
+    import cc3d
+
+    return np.asarray(cc3d.connected_components(mask, connectivity=8), np.int32)
 
 
-def restore_skimage(classes: NDArray[np.uint8]) -> Labels:
-    return _restored(
-        classes, lambda mask: _cross_maximum(skimage_label(mask, connectivity=2).astype("i4"))
-    )
+def _label_skimage(mask: NDArray[np.bool_]) -> Labels:
+    return np.asarray(skimage_label(mask, connectivity=2), np.int32)
 
 
-def restore_expand_labels(classes: NDArray[np.uint8]) -> Labels:
-    return _restored(
-        classes, lambda mask: expand_labels(skimage_label(mask, connectivity=2).astype("i4"), 1)
-    )
+def _restorer(
+    label: Callable[[NDArray[np.bool_]], Labels], grow: Callable[[Labels], Labels] | None = None
+) -> Contender:
+    def restored(rgb: NDArray[np.uint8]) -> Labels:
+        return _restored(rgb, lambda mask: grow(label(mask)) if grow else label(mask))
+
+    return restored
 
 
-RESTORERS: dict[str, Callable[[NDArray[np.uint8]], Labels]] = {
-    "cc3d + shifted maxima": restore_cc3d,
-    "SciPy label + shifted maxima": restore_scipy,
-    "scikit-image label + shifted maxima": restore_skimage,
-    "scikit-image expand_labels": restore_expand_labels,
+# --- Polygons ----------------------------------------------------------------
+
+
+def allocate(*given: NDArray[Any]) -> Labels:
+    """LIMIT: allocate the image and touch it."""
+    image = np.empty(tuple(given[-1]), np.int32)
+    image.fill(0)
+    return image
+
+
+def rasterize_here(
+    vertices: NDArray[np.float64], starts: NDArray[np.int64], shape: NDArray[np.int64]
+) -> Labels:
+    annotation = _once("annotation", _annotation, vertices, starts)
+    height, width = shape.tolist()
+    labels = rasterize(annotation, (height, width), MONUSAC_CLASSES).labels
+    # Numbered 1..n without those that later ones cover: only compared, so not worth a lookup.
+    return labels.index
+
+
+def rasterized_ids(
+    vertices: NDArray[np.float64], starts: NDArray[np.int64], shape: NDArray[np.int64]
+) -> Labels:
+    """Give the numbers of the polygons, for the comparison."""
+    annotation = _annotation(vertices, starts)
+    height, width = shape.tolist()
+    drawn = rasterize(annotation, (height, width), MONUSAC_CLASSES)
+    return drawn.labels.id_image().astype(np.int32)
+
+
+def _annotation(vertices: NDArray[np.float64], starts: NDArray[np.int64]) -> Annotation:
+    outlines = np.split(vertices, starts[1:-1])
+    polygons = (Polygon(k, CLASSES[0], xy) for k, xy in enumerate(outlines, start=1))
+    return Annotation(tuple(polygons), None)
+
+
+def _drawer(draw: Callable[[Labels, NDArray[np.int64], int], None]) -> Contender:
+    def drawn(
+        vertices: NDArray[np.float64], starts: NDArray[np.int64], shape: NDArray[np.int64]
+    ) -> Labels:
+        image = np.zeros(tuple(shape), np.int32)
+        outlines = np.split(np.trunc(vertices).astype(np.int64), starts[1:-1])
+        for k, xy in enumerate(outlines, start=1):
+            draw(image, xy, k)
+        return image
+
+    return drawn
+
+
+def _draw_skimage(image: Labels, xy: NDArray[np.int64], label: int) -> None:
+    image[skimage_polygon(xy[:, 1], xy[:, 0], image.shape)] = label
+
+
+def _draw_cv2(image: Labels, xy: NDArray[np.int64], label: int) -> None:
+    import cv2
+
+    cv2.fillPoly(image, [xy.astype(np.int32)], label)
+
+
+def rasterize_pillow(
+    vertices: NDArray[np.float64], starts: NDArray[np.int64], shape: NDArray[np.int64]
+) -> Labels:
+    from PIL import Image, ImageDraw
+
+    image = Image.new("I", (int(shape[1]), int(shape[0])))
+    draw = ImageDraw.Draw(image)
+    outlines = np.split(np.trunc(vertices).astype(np.int64), starts[1:-1])
+    for k, xy in enumerate(outlines, start=1):
+        draw.polygon(xy.ravel().tolist(), fill=k, outline=k)
+    return np.asarray(image, np.int32)
+
+
+# --- From the overlap table to the figures -----------------------------------
+
+
+def _counted(reference: Labels, prediction: Labels) -> tuple[LabelPair, OverlapTable]:
+    pair = _classed_pair(reference, prediction)
+    return pair, overlap_table(pair)
+
+
+def figures_of_table(reference: Labels, prediction: Labels) -> Pairs:
+    pair, table = _once("counted", _counted, reference, prediction)
+    counts = evaluated(pair, table, SETTINGS, KnownDistances.none()).counts
+    return _figures(counts)
+
+
+def matches_of_table(reference: Labels, prediction: Labels) -> Pairs:
+    pair, table = _once("counted", _counted, reference, prediction)
+    judged = judge(table, SETTINGS.ambiguous)
+    return match(pair, table, judged, SETTINGS).pair
+
+
+def _matched(reference: Labels, prediction: Labels) -> tuple[Any, ...]:
+    pair, table = _counted(reference, prediction)
+    judged = judge(table, SETTINGS.ambiguous)
+    return pair, table, judged, match(pair, table, judged, SETTINGS)
+
+
+def outcomes_of_matches(reference: Labels, prediction: Labels) -> Pairs:
+    found = _decided(*_once("matched", _matched, reference, prediction))
+    return np.array(len(found.reference) + len(found.prediction))
+
+
+def _decided(
+    pair: LabelPair, table: OverlapTable, judged: JudgedOverlap, matches: Matches
+) -> Outcomes:
+    return outcomes(pair, table, judged, matches, None, near_iou=SETTINGS.near_iou)
+
+
+def figures_of_outcomes(reference: Labels, prediction: Labels) -> Pairs:
+    found = _once("outcomes", lambda *given: _decided(*_matched(*given)), reference, prediction)
+    return _figures(count(found))
+
+
+# --- A stroke ----------------------------------------------------------------
+
+
+class _Edited:
+    """A pair under edit, and the strokes that `benchmarks.live` draws on its prediction."""
+
+    def __init__(self, reference: Labels, prediction: Labels) -> None:
+        self.live = LiveEvaluation(_classed_pair(reference, prediction))
+        self.live.evaluate(SETTINGS)
+        self._labels = prediction.copy()
+        self._strokes = strokes(self._labels)
+
+    def stroke(self) -> None:
+        """Paint the next one; after the last they begin anew."""
+        following = next(self._strokes, None)
+        if following is None:
+            self._strokes = strokes(self._labels)
+            following = next(self._strokes)
+        y, x, ids = following
+        classes = {ids: CLASSES[0]} if isinstance(ids, int) else {}
+        self.live.set_pixels(Side.PREDICTION, y, x, ids, classes=classes)
+
+
+def stroke_touched(reference: Labels, prediction: Labels) -> Pairs:
+    """Count anew, and decide about the objects that a stroke can concern."""
+    edited = _once("touched", _Edited, reference, prediction)
+    edited.stroke()
+    edited.live.decide(SETTINGS)
+    return np.zeros(0, np.int64)
+
+
+def stroke_figures(reference: Labels, prediction: Labels) -> Pairs:
+    """Give all figures of the region after a stroke."""
+    edited = _once("figures", _Edited, reference, prediction)
+    edited.stroke()
+    return _figures(edited.live.evaluate(SETTINGS).counts)
+
+
+def stroke_recounted(reference: Labels, prediction: Labels) -> Pairs:
+    """Give the same by evaluating the whole pair."""
+    edited = _once("recounted", _Edited, reference, prediction)
+    edited.stroke()
+    return _figures(evaluate(edited.live.pair(), SETTINGS).counts)
+
+
+CONTENDERS: dict[str, Contender] = {
+    "LIMIT": read_once,
+    "read colours": read_colours,
+    "match": match_here,
+    "match checked": match_checked,
+    "match centroid": match_centroid,
+    "match both": match_both,
+    "evaluate": evaluate_here,
+    "evaluate with distances": evaluate_all,
+    "NumPy unique": match_numpy_unique,
+    "NumPy bincount": match_numpy_bincount,
+    "fastremap": match_fastremap,
+    "scikit-image contingency_table": match_skimage,
+    "traccuracy": match_traccuracy,
+    "stardist.matching": match_stardist,
+    "distances": distances_here,
+    "SciPy cdist, all three": _by_contours(_cdist_all),
+    "SciPy cdist": _by_contours(_cdist),
+    "SciPy distance transform": _by_contours(_edt),
+    "SciPy cKDTree": _by_contours(_tree),
+    "scikit-image hausdorff_distance": _by_contours(lambda a, b: float(hausdorff_distance(a, b))),
+    "medpy": distances_medpy,
+    "restore dilated": restore_dilated,
+    "restore removed": restore_removed,
+    "cc3d, maxima": _restorer(_label_cc3d, _cross_maximum),
+    "SciPy label, maxima": _restorer(_label_scipy, _cross_maximum),
+    "scikit-image label, maxima": _restorer(_label_skimage, _cross_maximum),
+    "scikit-image expand_labels": _restorer(_label_skimage, partial(expand_labels, distance=1)),
+    "cc3d": _restorer(_label_cc3d),
+    "SciPy label": _restorer(_label_scipy),
+    "scikit-image label": _restorer(_label_skimage),
+    "allocate": allocate,
+    "rasterize": rasterize_here,
+    "rasterized ids": rasterized_ids,
+    "skimage.draw.polygon": _drawer(_draw_skimage),
+    "OpenCV fillPoly": _drawer(_draw_cv2),
+    "Pillow": rasterize_pillow,
+    "figures of table": figures_of_table,
+    "matches of table": matches_of_table,
+    "outcomes of matches": outcomes_of_matches,
+    "figures of outcomes": figures_of_outcomes,
+    "stroke touched": stroke_touched,
+    "stroke figures": stroke_figures,
+    "stroke recounted": stroke_recounted,
 }

@@ -1,169 +1,248 @@
-"""Measure matching, Hausdorff distance and restoration beside peers; print medians and ratios.
+"""Measure this package beside its peers, and write docs/benchmarks.md.
 
-Run by ``make bench``. Every contender gets the same arrays in the same process,
-is called once to warm up, and then several times; its result is compared with
-ours.
+Run by ``make bench``. See benchmarks/README.md.
 """
 
+from __future__ import annotations
+
 import argparse
-import resource
+import os
+import platform
+import re
+import shutil
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from datetime import date
 from pathlib import Path
-from statistics import median
-from typing import TypeVar
+from string import Template
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import contenders as c
-from benchmarks.cases import LARGE, MEDIUM, SMALL, Labels, Size, class_image, label_pair
-from napari_panoptic import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.colour_coded import ColourCodedMask
-from napari_panoptic.snapshots import load_region
+from benchmarks import table
+from benchmarks.cases import LARGE, MEDIUM, SMALL
+from benchmarks.stages import (
+    AGREEMENT,
+    MATCHERS,
+    Measured,
+    Results,
+    Row,
+    Stage,
+    make_inputs,
+    make_stages,
+    same_pairs,
+)
+from benchmarks.workers import PACKAGES, ROOT, UnansweredError, Workers
 
-T = TypeVar("T")
-Row = tuple[str, float, str]
-_BUDGET_S = 2.0
-_MOST_CALLS = 15
-_FEWEST_CALLS = 3
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+TEMPLATE = Path(__file__).with_name("document.md")
+ROUNDS = 11
+FEWEST_ROUNDS = 2
+BUDGET_S = 4.0
+"""No more rounds for a contender that has had so much time."""
+
+# Scripts with a table of their own: module and arguments, and whether they open a window.
+_CASES = "../shared/cases"
+OTHERS: tuple[tuple[tuple[str, ...], bool], ...] = (
+    (("benchmarks.start", f"{_CASES}/monusac"), True),
+    (("benchmarks.switch", f"{_CASES}/monusac", f"{_CASES}/monusac-large"), True),
+    (("benchmarks.switch",), True),
+    (("benchmarks.sliders",), True),
+    (("benchmarks.strokes",), True),
+    (("benchmarks.fills",), True),
+    (("benchmarks.desk",), True),
+    (("benchmarks.live",), False),
+    (("benchmarks.cohort",), False),
+    (("benchmarks.experiment",), False),
+    (("benchmarks.slide",), False),
+    (("benchmarks.slide_view",), True),
+)
+OTHERS_BEGIN, OTHERS_END = "<!-- other scripts -->", "<!-- end of other scripts -->"
+AT_MOST_S = 1800
 
 
-def timed(call: Callable[[], T]) -> tuple[float, T]:
-    """Give the median time in ms of several calls after a first one, and the result."""
-    result = call()
-    times: list[float] = []
-    while len(times) < _FEWEST_CALLS or (len(times) < _MOST_CALLS and sum(times) < _BUDGET_S):
-        start = time.perf_counter()
-        result = call()
-        times.append(time.perf_counter() - start)
-    return 1000 * median(times), result
+# --- Measuring -----------------------------------------------------------------
 
 
-def report(title: str, rows: Iterable[Row]) -> None:
-    """Print a table; the ratio is to the second row, which is ours."""
-    rows = list(rows)
-    ours = rows[1][1]
-    print(f"\n{title}")
-    print(f"  {'':36} {'ms':>9} {'x ours':>8}   result")
-    for name, milliseconds, verdict in rows:
-        print(f"  {name:36} {milliseconds:9.2f} {milliseconds / ours:8.2f}   {verdict}")
+def measure(stage: Stage, workers: Workers) -> dict[str, Measured]:
+    """Measure a stage: results first, then times in rounds through all rows, then memory."""
+    found = {row.label: Measured() for row in stage.rows}
+    _compare(stage, workers, found)
+    spent = dict.fromkeys(found, 0.0)
+    for k in range(ROUNDS):
+        for row in stage.rows:
+            measured = found[row.label]
+            if measured.error or (k >= FEWEST_ROUNDS and spent[row.label] > BUDGET_S):
+                continue
+            start = time.perf_counter()
+            measured.rounds_ms.append(workers.milliseconds(row, stage.inputs))
+            spent[row.label] += time.perf_counter() - start
+    for row in stage.rows:
+        if not found[row.label].error:
+            found[row.label].extra_bytes = workers.extra_bytes(row, stage.inputs)
+    return found
 
 
-def limit(*arrays: NDArray[np.generic]) -> Row:
-    """Time reading the arrays once: nothing can be faster."""
-    return ("LIMIT: reading the input once", timed(lambda: [a.max() for a in arrays])[0], "")
-
-
-def matching(size: Size) -> list[Row]:
-    """Measure matching at IoU > 0.5 with the list of pairs."""
-    reference, prediction = label_pair(size)
-    pair = c.trusted_pair(reference, prediction)
-    ours_ms, _ = timed(lambda: c.match_pair(pair))
-    arrays_ms, pairs = timed(lambda: c.match_here(reference, prediction))
-    rows = [
-        limit(reference, prediction),
-        ("napari-panoptic", ours_ms, f"{len(pairs)} pairs"),
-        ("napari-panoptic, checking raw arrays", arrays_ms, f"{len(pairs)} pairs"),
-    ]
-    for name, matcher in c.MATCHERS.items():
-        if size is LARGE and name in c.DENSE:
+def _compare(stage: Stage, workers: Workers, found: dict[str, Measured]) -> None:
+    """Hold each result against ours from the same inputs."""
+    ours: dict[str, NDArray[np.generic]] = {}
+    for row in stage.rows:
+        try:
+            result = workers.result(row, stage.inputs)
+        except UnansweredError as error:
+            found[row.label].error = str(error)
             continue
-        milliseconds, theirs = timed(lambda matcher=matcher: matcher(reference, prediction))
-        rows.append((name, milliseconds, _same_pairs(pairs, theirs)))
-    return rows
+        if stage.compare is None or row is stage.limit:
+            continue
+        if row.inputs in ours:
+            found[row.label].verdict = stage.compare(ours[row.inputs], result)
+        else:
+            ours[row.inputs] = result
+            if stage.compare is same_pairs:
+                found[row.label].verdict = _number(len(result))
 
 
-def _same_pairs(ours: c.Pairs, theirs: c.Pairs) -> str:
-    different = {tuple(p) for p in ours.tolist()} ^ {tuple(p) for p in theirs.tolist()}
-    return "same" if not different else f"{len(different)} pairs differ"
+def _number(pairs: int) -> str:
+    return f"{pairs:,} pair{'' if pairs == 1 else 's'}"
 
 
-def hausdorff() -> list[Row]:
-    """Measure contour-to-contour Hausdorff distances of all matched pairs of M."""
-    reference, prediction = label_pair(MEDIUM)
-    pair = c.trusted_pair(reference, prediction)
-    pairs = c.match_here(reference, prediction)
-    rows = np.stack(
-        [
-            np.searchsorted(pair.reference.ids, pairs[:, 0]),
-            np.searchsorted(pair.prediction.ids, pairs[:, 1]),
-        ],
-        axis=1,
+def agreement(workers: Workers) -> dict[tuple[str, str], str]:
+    """Give the number of pairs that each matcher finds, where matchers are known to differ."""
+    found = {}
+    for key in AGREEMENT:
+        for row in MATCHERS:
+            try:
+                pairs = workers.result(row, key)
+            except UnansweredError:
+                continue
+            found[key, row.label] = str(int(pairs) if pairs.ndim == 0 else len(pairs))
+    return found
+
+
+# --- The document --------------------------------------------------------------
+
+
+def machine() -> str:
+    """Describe the machine in a line, without its name."""
+    cores = os.cpu_count()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"{cores} cores ({_processor()}), {memory:.0f} GiB, {system}"
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    text = info.read_text(encoding="utf-8") if info.exists() else ""
+    named = re.search(r"model name\s*:\s*(.+)", text)
+    return named[1].strip() if named else platform.processor() or "processor unknown"
+
+
+def environments(workers: Workers) -> dict[str, dict[str, str | None] | str]:
+    """Give the versions in each environment, or why there is none."""
+    found: dict[str, dict[str, str | None] | str] = {}
+    for module in PACKAGES:
+        try:
+            found[_environment(module)] = workers.versions(module)
+        except UnansweredError as error:
+            found[_environment(module)] = f"left out: {error}"
+    return found
+
+
+def _environment(module: str) -> str:
+    _, _, peer = module.rpartition("peers_")
+    return "the main one" if peer == module else f"for {peer}"
+
+
+def other_scripts() -> str:
+    """Run the benchmarks that have a table of their own, and give what they print."""
+    parts = []
+    for arguments, has_window in OTHERS:
+        name = " ".join(arguments)
+        print(f"{name} ...", flush=True)
+        parts.append(f"### `{name}`\n\n```text\n{_printed(arguments, has_window)}\n```")
+    return "\n\n".join([f"Run on {date.today().isoformat()}.", *parts])
+
+
+def _printed(arguments: Sequence[str], has_window: bool) -> str:
+    if missing := [path for path in arguments[1:] if not (ROOT / path).exists()]:
+        return f"left out: {missing[0]} is not there"
+    # Windows need Qt, which is in the environment of `make demo`.
+    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", *arguments]
+    if has_window and not os.environ.get("DISPLAY"):
+        if not shutil.which("xvfb-run"):
+            return "left out: there is no display, and no xvfb-run to make one"
+        command = ["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", *command]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, cwd=ROOT, capture_output=True, text=True, timeout=AT_MOST_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"left out: {type(error).__name__}"
+    return done.stdout.replace(str(ROOT), ".").strip()
+
+
+def earlier_scripts() -> str:
+    """Give what stands in the document of these scripts, from the last run that had them."""
+    text = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else ""
+    _, begins, rest = text.partition(OTHERS_BEGIN)
+    kept, ends, _ = rest.partition(OTHERS_END)
+    return kept.strip() if begins and ends else "Not run yet: `make bench-all` fills this in."
+
+
+def document(
+    stages: Iterable[Stage], results: Results, agreements: dict[tuple[str, str], str], **others: str
+) -> str:
+    """Fill in the template."""
+    tables = "\n\n".join(table.stage_table(stage, results) for stage in stages)
+    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        targets=table.target_table(results),
+        tables=tables,
+        agreement=table.agreement_table(agreements),
+        **others,
     )
-    ours_ms, ours = timed(lambda: c.distances_here(pair, rows))
-    table = [
-        limit(reference, prediction),
-        ("napari-panoptic", ours_ms, f"{len(pairs)} pairs"),
-    ]
-    for name, measure in c.DISTANCES.items():
-        milliseconds, theirs = timed(lambda measure=measure: measure(reference, prediction, pairs))
-        different = int((~np.isclose(ours, theirs, rtol=1e-12)).sum())
-        table.append((name, milliseconds, f"{different} differ" if different else "same"))
-    return table
-
-
-def restoration() -> list[Row]:
-    """Measure border-dilated restoration of M, from class numbers to labels."""
-    classes = class_image(label_pair(MEDIUM)[0])
-    mask = ColourCodedMask(classes, Path("in-memory"))
-    ours_ms, ours = timed(lambda: c.restore_here(mask))
-    table = [limit(classes), ("napari-panoptic", ours_ms, f"{int(ours.max())} objects")]
-    for name, restorer in c.RESTORERS.items():
-        milliseconds, theirs = timed(lambda restorer=restorer: restorer(classes))
-        table.append((name, milliseconds, _same_objects(ours, theirs)))
-    return table
-
-
-def _same_objects(ours: Labels, theirs: Labels) -> str:
-    """Compare two label images without regard to the numbers themselves."""
-    partner = np.zeros(int(ours.max()) + 1, np.int32)
-    partner[ours.ravel()] = theirs.ravel()
-    partner[0] = 0
-    different = int((partner[ours] != theirs).sum())
-    return "same" if not different else f"{different} px differ"
-
-
-def whole_cohort() -> None:
-    """Time the command ``evaluate`` as a process of its own, and loading a region to look at."""
-    cases = Path(__file__).resolve().parents[2] / "shared" / "cases"
-    folders = [cases / "monusac", cases / "monusac-large"]
-    if not all(folder.is_dir() for folder in folders):
-        print("\nWhole cohorts: left out, the shared cases are not beside this repository")
-        return
-    print("\nWhole cohorts, distances included")
-    with tempfile.TemporaryDirectory() as output:
-        command = [sys.executable, "-m", "napari_panoptic.cli", "evaluate"]
-        call = [*command, str(folders[0]), "--output", output]
-        milliseconds, _ = timed(lambda: subprocess.run(call, check=True, capture_output=True))  # noqa: S603
-    # Of all child processes so far the largest: on Linux in KiB.
-    peak_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    print(f"  evaluate, 30 regions, 4 teams: {milliseconds / 1000:.1f} s, {peak_mib:.0f} MiB")
-    for folder in folders:
-        cohort = open_cohort(folder)
-        slowest = max(
-            timed(lambda name=region.name: load_region(cohort, name, EvaluationSettings()))[0]  # noqa: B023
-            for region in cohort.regions[:6]
-        )
-        print(
-            f"  loading a region of {folder.name} with all teams: {slowest:.0f} ms (slowest of 6)"
-        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave the largest images out")
+    parser.add_argument("--quick", action="store_true", help="no large images; only print")
+    parser.add_argument("--stages", nargs="*", metavar="WORD", help="those named so; only print")
+    parser.add_argument("--all", action="store_true", help="windows and whole slides too: an hour")
     options = parser.parse_args()
-    for size in (SMALL, MEDIUM) if options.quick else (SMALL, MEDIUM, LARGE):
-        title = f"Matching {size.name}: {size.side} x {size.side} px, {size.objects} objects"
-        report(title, matching(size))
-    report("Hausdorff distance of all matched pairs of M", hausdorff())
-    report("Border-dilated restoration of M", restoration())
-    whole_cohort()
+    sizes = (SMALL, MEDIUM) if options.quick else (SMALL, MEDIUM, LARGE)
+    stages = [
+        stage
+        for stage in make_stages(sizes)
+        if not options.stages or any(word in stage.key for word in options.stages)
+    ]
+    results: Results = {}
+    with tempfile.TemporaryDirectory() as folder, Workers(Path(folder)) as workers:
+        workers.hand_over(inputs := make_inputs(sizes))
+        pairs = workers.result(Row("", "match"), "pair M")
+        workers.hand_over({"distances": [*inputs["pair M"], pairs]})
+        for stage in stages:
+            print(f"{stage.title} ...", flush=True)
+            for label, measured in measure(stage, workers).items():
+                results[stage.key, label] = measured
+            print(f"\n{table.stage_table(stage, results)}\n", flush=True)
+        agreements = agreement(workers)
+        versions = table.versions_table(environments(workers))
+    print(f"{table.target_table(results)}\n\n{table.agreement_table(agreements)}\n\n{versions}")
+    if options.quick or options.stages:
+        return
+    scripts = other_scripts() if options.all else earlier_scripts()
+    text = document(
+        stages,
+        results,
+        agreements,
+        machine=machine(),
+        date=date.today().isoformat(),
+        versions=versions,
+        scripts=f"{OTHERS_BEGIN}\n\n{scripts}\n\n{OTHERS_END}",
+    )
+    DOCUMENT.write_text(text, encoding="utf-8")
+    print(f"\nWritten to {DOCUMENT.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 #   setup.sh         for `make demo`: .venv with the package and its test tools, and the
 #                    system libraries that Qt and OpenGL need
 #   setup.sh test    for `make test`: the same, and a browser to open reports in
-#   setup.sh bench   for `make bench`: .venv-bench with the package and its peers
+#   setup.sh bench   for `make bench`: .venv-bench with the package and its peers, and two
+#                    more environments for peers that cannot be installed beside them
 #
 # PYTHON=/path/to/python chooses the interpreter (3.11 or newer).
 set -eu
@@ -15,6 +16,8 @@ purpose=${1:-work}
 case $purpose in
     work | test) venv=.venv made_from=pyproject.toml ;;
     bench) venv=.venv-bench made_from="pyproject.toml benchmarks/requirements.txt" ;;
+    bench-panoptica | bench-torch)
+        venv=.venv-$purpose made_from=benchmarks/requirements-${purpose#bench-}.txt ;;
     *) echo "unknown environment '$1': give none, test or bench" >&2; exit 2 ;;
 esac
 # The environment remembers what it was made from. Scripts in it hold its
@@ -193,16 +196,47 @@ install_package() {
     # --group needs pip 25.1.
     pip_install --upgrade "pip>=25.1" ||
         stop "pip could not be updated; the reason is above. Is there a network connection?"
-    if [ "$venv" = .venv ]; then
-        say "Installing napari-panoptic and its test tools (a few minutes the first time) ..."
-        set -- --editable ".[pyqt6]" --group test
-    else
-        say "Installing napari-panoptic and its peers (a few minutes the first time) ..."
-        set -- --editable . --requirement benchmarks/requirements.txt
-    fi
-    pip_install "$@" ||
+    case $purpose in
+        work | test)
+            say "Installing napari-panoptic and its test tools (a few minutes the first time) ..."
+            pip_install --editable ".[pyqt6]" --group test ;;
+        bench)
+            say "Installing napari-panoptic and its peers (a few minutes the first time) ..."
+            pip_install --editable . ;;
+        bench-torch)
+            say "Installing peers that need PyTorch (a few minutes the first time) ..."
+            install_torch ;;
+        *)
+            say "Installing peers for $venv ..." ;;
+    esac ||
         stop "The packages could not be installed; the reason is above."
+    case $purpose in
+        # Not up to date with a peer missing: the next run tries again.
+        bench*) install_peers || return 0 ;;
+    esac
     state >"$state_file"
+}
+
+# All at once; where that fails one by one, so that a peer that cannot be had stops
+# no other. The benchmarks name those that are missing.
+install_peers() {
+    peers=benchmarks/requirements${purpose#bench}.txt
+    # Of cellpose only the figures are wanted, which need none of what it brings for its model.
+    [ "$purpose" != bench-torch ] || pip_install --no-deps "cellpose>=4" || say "Left out: cellpose"
+    pip_install --requirement "$peers" 2>/dev/null && return
+    sed 's/#.*//' "$peers" | while read -r peer; do
+        [ -z "$peer" ] || pip_install "$peer" || say "Left out: $peer"
+    done
+    return 1
+}
+
+# PyTorch for processors only: on Linux what PyPI has brings 3 GB for graphics cards. From a
+# wheel beside pip (PIP_FIND_LINKS) or from PyTorch itself.
+install_torch() {
+    [ "$(uname -s)" = Linux ] || { pip_install torch; return; }
+    pip_install --no-deps --no-index torch 2>/dev/null ||
+        pip_install --no-deps --retries 1 --timeout 15 \
+            --index-url https://download.pytorch.org/whl/cpu torch
 }
 
 # ---------------------------------------------------------------------------
@@ -215,3 +249,8 @@ fi
 install_system_packages
 is_usable || make_venv
 is_up_to_date || install_package
+if [ "$purpose" = bench ]; then
+    # Without these environments the benchmarks leave their peers out, and say so.
+    sh scripts/setup.sh bench-panoptica || say "Going on without panoptica."
+    sh scripts/setup.sh bench-torch || say "Going on without cellpose and torchmetrics."
+fi
