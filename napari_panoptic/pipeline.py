@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import pandas as pd
 
@@ -21,7 +22,7 @@ from napari_panoptic.evaluation.challenge import (
     evaluate_challenge,
 )
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
-from napari_panoptic.evaluation.labels import LabelPair
+from napari_panoptic.evaluation.labels import LabelPair, size_text
 from napari_panoptic.evaluation.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.evaluation.settings import EvaluationSettings, Restoration, Scoring
 from napari_panoptic.io.loading import LoadedMasks, load_masks, reference_shape
@@ -61,7 +62,13 @@ def way_of(settings: EvaluationSettings) -> Way:
     return settings.restoration, settings.dilation_radius
 
 
-SOURCE_ORDER = (Source.COLOUR_CODED, Source.LABELS, Source.SUBMISSION, Source.IMAGESCOPE)
+SOURCE_ORDER = (
+    Source.COLOUR_CODED,
+    Source.LABELS,
+    Source.SUBMISSION,
+    Source.IMAGESCOPE,
+    Source.GEOJSON,
+)
 """Which form of a prediction is read where several are there and none is asked for."""
 
 
@@ -70,6 +77,46 @@ def choose_files(forms: Mapping[Source, MaskFiles], source: Source | None) -> Ma
     if source is not None:
         return forms.get(source)
     return next((forms[form] for form in SOURCE_ORDER if form in forms), None)
+
+
+HELD_UP_TO_PX = 2**28
+"""Regions of more pixels are evaluated in windows: their label images and what is computed from
+them take about 16 bytes a pixel, 4 GiB here."""
+
+
+class TooLargeError(PanopticError):
+    """A region has more pixels than are to be held."""
+
+
+@dataclass(frozen=True)
+class RegionSize:
+    """What is known of a region's image without its pixels.
+
+    Parameters
+    ----------
+    shape, mpp
+        Size in px, and micrometres per pixel or None.
+    findings
+        What was odd.
+    """
+
+    shape: tuple[int, int]
+    mpp: float | None
+    findings: tuple[Finding, ...]
+
+
+def region_size(cohort: Cohort, region: Region) -> RegionSize:
+    """Find out how large a region is, from its image or else its masks.
+
+    Raises
+    ------
+    PanopticError
+        Where no file tells that.
+    """
+    info, findings = _probe(region)
+    if info is None:
+        return RegionSize(_shape_from_masks(cohort, region), None, findings)
+    return RegionSize(info.shape, info.mpp, findings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +153,37 @@ class ReferenceMasks:
         return replace(self, masks=restored, findings=(*others, *restored.findings))
 
 
-def load_reference(cohort: Cohort, region: Region, settings: EvaluationSettings) -> ReferenceMasks:
+def load_reference(
+    cohort: Cohort,
+    region: Region,
+    settings: EvaluationSettings,
+    *,
+    held_up_to_px: int | None = None,
+) -> ReferenceMasks:
     """Read a region's size and annotation, without its pixels.
+
+    Parameters
+    ----------
+    cohort, region
+        What to read.
+    settings
+        How objects are recovered from colour-coded masks.
+    held_up_to_px
+        How many pixels the region may have; None for any number.
 
     Raises
     ------
+    TooLargeError
+        Where it has more.
     PanopticError
         Where not even the size of the region can be found out.
     """
-    info, findings = _probe(region)
-    shape = info.shape if info is not None else _shape_from_masks(cohort, region)
+    size = region_size(cohort, region)
+    shape, findings = size.shape, size.findings
+    if held_up_to_px is not None and shape[0] * shape[1] > held_up_to_px:
+        raise TooLargeError(
+            f"an image of {size_text(shape)} is too large to be held as a whole", region=region.name
+        )
     masks: LoadedMasks | None = None
     if region.reference is not None:
         try:
@@ -130,8 +198,7 @@ def load_reference(cohort: Cohort, region: Region, settings: EvaluationSettings)
             findings += masks.findings
         except (PanopticError, OSError) as error:
             findings += (unreadable(error, region=region.name),)
-    mpp = info.mpp if info is not None else None
-    return ReferenceMasks(shape=shape, mpp=mpp, masks=masks, findings=findings)
+    return ReferenceMasks(shape=shape, mpp=size.mpp, masks=masks, findings=findings)
 
 
 def load_prediction(
@@ -259,6 +326,9 @@ class RegionResult:
         Class -> the challenge's view of it; only under challenge scoring.
     findings
         What was odd or stood in the way.
+    rows
+        The objects' rows in a file, where they are too many to hold and
+        ``objects`` is None therefore.
     """
 
     team: str
@@ -268,13 +338,48 @@ class RegionResult:
     counts: Counts | None
     scores: Mapping[str, ClassScore] | None = None
     findings: tuple[Finding, ...] = ()
+    rows: RowsFile | None = None
 
     def without_objects(self) -> RegionResult:
         """Give a copy that keeps sums and findings, and nothing that grows with the objects."""
         scores = self.scores
         if scores is not None:
             scores = {name: score.without_ids() for name, score in scores.items()}
-        return replace(self, objects=None, scores=scores)
+        return replace(self, objects=None, rows=None, scores=scores)
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """Rows of objects as they stand in ``objects.csv``, without its header.
+
+    Parameters
+    ----------
+    path
+        The file.
+    n_bytes
+        Its size, by which a file that is whole is known.
+    """
+
+    path: Path
+    n_bytes: int
+
+
+PLACE_COLUMNS = ("team", "patient", "region")
+"""The columns of ``objects.csv`` that say where an object is; the others follow."""
+
+
+def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
+    """Give rows of objects with the names of where they are before the other columns."""
+    frame = objects.copy()
+    for position, name in enumerate(PLACE_COLUMNS):
+        frame.insert(position, name, getattr(result, name))
+    return frame
+
+
+def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> None:
+    """Write rows of objects of a region as ``objects.csv`` has them, without its header."""
+    if not objects.empty:
+        placed(objects, result).to_csv(file, index=False, header=False, lineterminator="\n")
 
 
 def evaluate_region(
@@ -368,6 +473,7 @@ def evaluate_cohort_summary(
     *,
     source: Source | None = None,
     team_names: tuple[str, ...] | None = None,
+    held_up_to_px: int = HELD_UP_TO_PX,
 ) -> Iterator[RegionSummary]:
     """Evaluate the whole cohort in lines, region by region, without distances.
 
@@ -379,12 +485,14 @@ def evaluate_cohort_summary(
         Which form of the predictions; None for the usual one.
     team_names
         Which teams; all where None.
+    held_up_to_px
+        Regions of more pixels are left out, with a finding.
     """
     quick = settings.replaced(distances=False)
     teams = tuple(team.name for team in cohort.teams) if team_names is None else team_names
     for region in cohort.regions:
         try:
-            reference = load_reference(cohort, region, quick)
+            reference = load_reference(cohort, region, quick, held_up_to_px=held_up_to_px)
         except (PanopticError, OSError) as error:
             finding = unreadable(error, region=region.name)
             for team in teams:

@@ -77,6 +77,7 @@ class Source(StrEnum):
     SUBMISSION = "submission"  # one n-ary .mat mask per class
     LABELS = "labels"  # label images (TIFF, PNG, NPY)
     IMAGESCOPE = "imagescope"  # ImageScope XML polygons
+    GEOJSON = "geojson"  # GeoJSON polygons, as QuPath writes them
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,10 @@ MONUSAC_LAYOUT = Layout(
         *(f"{{region}}.{ending}" for ending in ("svs", "tif", "tiff", "png", "jpg", "jpeg")),
     ),
     reference=MaskPatterns(
-        {Source.IMAGESCOPE: _with_and_without_patient(ANNOTATIONS, "{region}.xml")}
+        {
+            Source.IMAGESCOPE: _with_and_without_patient(ANNOTATIONS, "{region}.xml"),
+            Source.GEOJSON: _with_and_without_patient(ANNOTATIONS, "{region}.geojson"),
+        }
     ),
     predictions=MaskPatterns(
         {
@@ -114,6 +117,7 @@ MONUSAC_LAYOUT = Layout(
             Source.SUBMISSION: _with_and_without_patient(
                 f"{SUBMISSIONS}/{{team}}", "{region}/{class}/*.mat"
             ),
+            Source.GEOJSON: _with_and_without_patient(f"{TEAMS}/{{team}}", "{region}.geojson"),
         }
     ),
     annotation=MaskPatterns(

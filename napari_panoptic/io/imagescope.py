@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,18 +19,30 @@ import numpy as np
 from defusedxml.common import DefusedXmlException
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io._files import check_file, replaced_when_complete
-from napari_panoptic.io._kernels import crosses_itself
+from napari_panoptic.io._scanners import UNUSUAL, split_vertices
+from napari_panoptic.io.polygons import (
+    LARGEST_COORDINATE,
+    ODD_SHAPES,
+    UNKNOWN,
+    PolygonFile,
+    PolygonStore,
+    ReadingStoppedError,
+    class_number,
+    ids_array,
+    object_findings,
+    unknown_class_findings,
+)
 from napari_panoptic.regions import ClassScheme
 
 WHAT = "an ImageScope XML annotation"
-LARGEST_COORDINATE = 2.0**29
-"""Vertices farther out than this, in px, are taken for damage."""
+BLOCK_BYTES = 4 * 2**20
 
 ELLIPSE = "2"
 """What ImageScope writes as a region's type when an ellipse was drawn."""
 
+_Dtype = type[np.int32] | type[np.float64]
 # The parser's messages that mean: the bytes are not in the encoding they claim.
 _ENCODING_ERRORS = {
     errors.XML_ERROR_INVALID_TOKEN,
@@ -78,16 +91,24 @@ class Annotation:
     findings: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class _Outline:
-    """A ``Region`` element as it is in the file."""
+@dataclass(frozen=True)
+class _Watch:
+    """Whom to tell how far reading is, and whom to ask whether to go on."""
 
-    id: int
-    class_names: tuple[str, ...]
-    vertices_xy: NDArray[np.float64]
-    unreadable_vertices: int
-    is_ellipse: bool
-    is_hole: bool
+    path: Path
+    progress: Callable[[int, int], None] | None = None
+    is_wanted: Callable[[], bool] = lambda: True
+
+    def blocks(self) -> Iterator[bytes]:
+        """Give the file block by block."""
+        total = self.path.stat().st_size
+        with self.path.open("rb") as file:
+            while block := file.read(BLOCK_BYTES):
+                if not self.is_wanted():
+                    raise ReadingStoppedError("reading was stopped", path=self.path)
+                yield block
+                if self.progress is not None:
+                    self.progress(file.tell(), total)
 
 
 def read_annotation(path: Path, scheme: ClassScheme) -> Annotation:
@@ -117,27 +138,49 @@ def read_annotation(path: Path, scheme: ClassScheme) -> Annotation:
         defines entities. A file that is cut off is refused as a whole: with half
         an annotation, good predictions would count as false.
     """
-    check_file(path, WHAT)
-    root, findings = _parse(path)
-    if root.tag != "Annotations":
-        raise UnreadableFileError(
-            f"expected {WHAT} with the root element Annotations, found "
-            f"<{str(root.tag)[:60]}>, an XML file of another program; export the annotation "
-            f"from ImageScope, or describe its form in cohort.toml",
-            path=path,
-        )
-    outlines = list(_outlines(root))
-    polygons = tuple(
-        Polygon(outline.id, name, outline.vertices_xy)
-        for outline in outlines
-        if (name := _known(outline.class_names, scheme)) is not None
-    )
-    mpp, mpp_findings = _mpp(root, path)
+    file = _read(_Watch(path), scheme, np.float64)
+    polygons = file.polygons
+    starts = polygons.ring_starts.tolist()
+    names = [scheme.ambiguous or "", *scheme.names]
+    numbers = zip(polygons.ids.tolist(), polygons.class_index.tolist(), strict=True)
     return Annotation(
-        polygons,
-        mpp,
-        (*findings, *mpp_findings, *_oddities(outlines, scheme, path)),
+        tuple(
+            Polygon(id_, names[number], polygons.vertices_xy[start:stop].astype(np.float64))
+            for (id_, number), start, stop in zip(numbers, starts, starts[1:], strict=False)
+        ),
+        file.mpp,
+        file.findings,
     )
+
+
+def read_polygons(
+    path: Path,
+    scheme: ClassScheme,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> PolygonFile:
+    """Read what `read_annotation` reads into few arrays, vertices truncated.
+
+    Parameters
+    ----------
+    path
+        The file.
+    scheme
+        The classes.
+    progress
+        Is told bytes read and bytes in all.
+    is_wanted
+        Asked now and then whether to go on.
+
+    Raises
+    ------
+    UnreadableFileError
+        As `read_annotation` does.
+    ReadingStoppedError
+        Where ``is_wanted`` said no.
+    """
+    return _read(_Watch(path, progress, is_wanted), scheme, np.int32)
 
 
 def write_annotation(path: Path, polygons: Iterable[Polygon], mpp: float | None = None) -> None:
@@ -162,35 +205,130 @@ def write_annotation(path: Path, polygons: Iterable[Polygon], mpp: float | None 
         file.write(text.encode("utf-8"))
 
 
-def _parse(path: Path) -> tuple[Any, list[Finding]]:
-    data = path.read_bytes()
+def _read(watch: _Watch, scheme: ClassScheme, dtype: _Dtype) -> PolygonFile:
+    path = watch.path
+    check_file(path, WHAT)
+    content, findings = _content(watch, dtype)
+    if content.root_tag != "Annotations":
+        raise UnreadableFileError(
+            f"expected {WHAT} with the root element Annotations, found "
+            f"<{content.root_tag[:60]}>, an XML file of another program; export the annotation "
+            f"from ImageScope, or describe its form in cohort.toml",
+            path=path,
+        )
+    mpp, mpp_findings = _mpp(content.mpp, path)
+    file = content.finished(scheme, path)
+    return PolygonFile(file.polygons, mpp, (*findings, *mpp_findings, *file.findings))
+
+
+def _content(watch: _Watch, dtype: _Dtype) -> tuple[_Content, list[Finding]]:
+    path = watch.path
     try:
-        return _root(data, path), []
+        return _scanned(watch, dtype), []
+    except (_UnusualError, defusedxml.ElementTree.ParseError, ValueError, LookupError):
+        # Slower, and right in every case; it also words the error, if there is one.
+        pass
+    try:
+        return _parsed(watch.blocks(), path, dtype), []
     except defusedxml.ElementTree.ParseError as error:
         if ErrorString(error.code) not in _ENCODING_ERRORS:
             raise _broken(path, error) from error
-        first = error
+        first: Exception = error
     except (LookupError, ValueError) as error:
         first = error
     # The bytes are not in the encoding that the file claims; try what such files are in.
-    text, encoding = _decoded(data)
+    text, encoding = _decoded(path.read_bytes())
     try:
-        root = _root(re.sub(r"^\s*<\?xml[^>]*\?>", "", text), path)
+        content = _parsed([re.sub(r"^\s*<\?xml[^>]*\?>", "", text)], path, dtype)
     except (defusedxml.ElementTree.ParseError, LookupError, ValueError):
         raise _broken(path, first) from first
     message = f"the file is not in the encoding that it claims; it was read as {encoding}"
-    return root, [Finding(FindingKind.FALLBACK, message, path=path)]
+    return content, [Finding(FindingKind.FALLBACK, message, path=path)]
 
 
-def _root(source: bytes | str, path: Path) -> Any:
+def _parsed(blocks: Iterable[bytes | str], path: Path, dtype: _Dtype) -> _Content:
+    content = _Content(dtype)
+    parser = defusedxml.ElementTree.XMLParser(target=content)
     try:
-        return defusedxml.ElementTree.fromstring(source)
+        for block in blocks:
+            parser.feed(block)
+            content.store()
+        parser.close()
     except DefusedXmlException as error:
         raise UnreadableFileError(
             f"expected {WHAT}, found a file that defines XML entities, which annotations never "
             f"need and which can exhaust the memory; it was not read",
             path=path,
         ) from error
+    content.store()
+    return content
+
+
+_DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*(<\?xml[^<>]*\?>)?")
+_PLAIN_ENCODING = re.compile(rb"encoding\s*=\s*[\"'](utf-8|us-ascii|ascii)[\"']", re.IGNORECASE)
+
+
+class _UnusualError(Exception):
+    """The file is not plain enough for the scanner."""
+
+
+def _scanned(watch: _Watch, dtype: _Dtype) -> _Content:
+    """Read a plain file: its vertices by a compiled scanner, the rest by the safe parser.
+
+    Raises
+    ------
+    _UnusualError
+        Where the file is not so plain that both ways certainly agree: with
+        comments, other sections or another encoding, with vertices written
+        otherwise than ImageScope does, or outside of regions.
+    """
+    content = _Content(dtype, is_scanned=True)
+    parser = defusedxml.ElementTree.XMLParser(target=content)
+    # Straight to the target: the parser's own steps between them treat name spaces.
+    parser.parser.ordered_attributes = False
+    parser.parser.StartElementHandler = content.start
+    parser.parser.EndElementHandler = content.end
+    rest = b""
+    is_first = True
+    for block in watch.blocks():
+        if is_first:
+            declaration = _declaration(block)
+            block = block[len(declaration) :]
+            parser.feed(declaration)
+            is_first = False
+        rest = _feed(parser, content, rest + block, is_last=False)
+    _feed(parser, content, rest, is_last=True)
+    # The parser may keep an end for later, and the regions in it.
+    parser.close()
+    content.store(np.zeros((0, 2)))
+    if content.root_tag != "Annotations":
+        raise _UnusualError
+    return content
+
+
+def _declaration(start: bytes) -> bytes:
+    found = _DECLARATION.match(start)
+    if found is None:
+        raise _UnusualError
+    if b"encoding" in found[0] and not _PLAIN_ENCODING.search(found[0]):
+        raise _UnusualError
+    return found[0]
+
+
+def _feed(parser: Any, content: _Content, block: bytes, *, is_last: bool) -> bytes:
+    """Hand a block on without its vertices; give the bytes that belong to the next one."""
+    data = np.frombuffer(block, np.uint8)
+    # The shortest vertex has 21 bytes.
+    skeleton = np.empty(len(data) + 9, np.uint8)
+    xy = np.empty((len(data) // 21 + 1, 2), np.float64)
+    sizes = np.empty(len(data) // 21 + 1, np.int64)
+    used, kept, points, runs = split_vertices(data, is_last, skeleton, xy, sizes)
+    if used == UNUSUAL or len(data) - used > BLOCK_BYTES:
+        raise _UnusualError
+    content.runs.extend(sizes[:runs].tolist())
+    parser.feed(skeleton[:kept].tobytes())
+    content.store(xy[:points])
+    return block[used:]
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
@@ -210,45 +348,155 @@ def _broken(path: Path, error: Exception) -> UnreadableFileError:
     )
 
 
-def _outlines(root: Any) -> Iterator[_Outline]:
-    number = 0
-    for layer in root.iter("Annotation"):
-        names = [a.get("Name", "") for a in layer.iterfind("Attributes/Attribute")]
-        names.append(layer.get("Name", ""))
-        class_names = tuple(name.strip() for name in names if name.strip())
-        for region in layer.iterfind("Regions/Region"):
-            number += 1
-            vertices, unreadable = _vertices(region)
-            yield _Outline(
-                number,
-                class_names,
-                vertices,
-                unreadable,
-                is_ellipse=region.get("Type") == ELLIPSE,
-                is_hole=region.get("NegativeROA") == "1",
-            )
+# What an element is, by its parent and its name; a layer may stand anywhere.
+_OTHER, _LAYER, _ATTRIBUTES, _ATTRIBUTE, _REGIONS, _REGION, _VERTICES, _VERTEX = range(8)
+_KINDS = {
+    (_LAYER, "Attributes"): _ATTRIBUTES,
+    (_ATTRIBUTES, "Attribute"): _ATTRIBUTE,
+    (_LAYER, "Regions"): _REGIONS,
+    (_REGIONS, "Region"): _REGION,
+    (_REGION, "Vertices"): _VERTICES,
+    (_VERTICES, "Vertex"): _VERTEX,
+}
 
 
-def _vertices(region: Any) -> tuple[NDArray[np.float64], int]:
-    elements = region.findall("Vertices/Vertex")
-    points = []
-    for element in elements:
+class _Content:
+    """What a parser is told of an annotation, kept in arrays.
+
+    Parameters
+    ----------
+    dtype
+        Of the vertices that are kept.
+    is_scanned
+        Whether a scanner takes the vertices out and leaves an empty ``Vertex``
+        for each run of them.
+    """
+
+    def __init__(self, dtype: _Dtype, *, is_scanned: bool = False) -> None:
+        self.root_tag = ""
+        self.mpp: str | None = None
+        # How many vertices the runs have that were taken out and not met yet.
+        self.runs: deque[int] = deque()
+        self._is_scanned = is_scanned
+        self._store = PolygonStore(dtype)
+        self._kinds: list[int] = []
+        self._open_layers: list[int] = []
+        self._attribute_names: list[list[str]] = []
+        self._layer_names: list[str] = []
+        # Of each region: its layer, its vertices, whether some are unreadable, whether odd.
+        self._layer = array("q")
+        self._sizes = array("q")
+        self._unreadable = array("q")
+        self._drawn_otherwise = array("q")
+        self._stored = 0
+        self._xy = array("d")
+        self._pending = np.zeros((0, 2))
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take note of an element that begins."""
+        kinds = self._kinds
+        if not kinds:
+            self.root_tag = tag
+            self.mpp = attributes.get("MicronsPerPixel")
+        kind = _KINDS.get((kinds[-1], tag), _OTHER) if kinds else _OTHER
+        if kind == _VERTEX:
+            self._vertex(attributes)
+        elif tag == "Vertex" and self._is_scanned:
+            raise _UnusualError  # its run belongs to no region
+        elif kind == _REGION:
+            self._region(attributes)
+        elif kind == _ATTRIBUTE:
+            self._attribute_names[self._open_layers[-1]].append(attributes.get("Name", ""))
+        elif tag == "Annotation":
+            kind = _LAYER
+            if _REGION in kinds:
+                raise ValueError("an Annotation inside a Region")
+            self._open_layers.append(len(self._layer_names))
+            self._layer_names.append(attributes.get("Name", ""))
+            self._attribute_names.append([])
+        kinds.append(kind)
+
+    def end(self, tag: str) -> None:  # noqa: ARG002 - what the parser calls
+        """Take note of an element that ends."""
+        if self._kinds.pop() == _LAYER:
+            self._open_layers.pop()
+
+    def store(self, xy: NDArray[np.float64] | None = None) -> None:
+        """Store the regions that are complete.
+
+        Parameters
+        ----------
+        xy
+            float64 (n, 2): the vertices of the runs that a scanner took out
+            since; None where there was no scanner.
+        """
+        if xy is None:
+            xy = np.array(self._xy, np.float64).reshape(-1, 2)
+            self._xy = array("d")
+        xy = np.concatenate([self._pending, xy])
+        complete = len(self._sizes) - (_REGION in self._kinds)
+        sizes = np.array(self._sizes[self._stored : complete], np.int64)
+        used = int(sizes.sum())
+        one = np.ones(len(sizes), np.int64)
+        self._store.add(xy[:used], sizes, np.zeros(len(sizes), np.bool_), one)
+        self._pending = xy[used:].copy()
+        self._stored = complete
+
+    def finished(self, scheme: ClassScheme, path: Path) -> PolygonFile:
+        """Give the polygons, and what was odd about them."""
+        called = [
+            tuple(name.strip() for name in (*names, name) if name.strip())
+            for names, name in zip(self._attribute_names, self._layer_names, strict=True)
+        ]
+        of_layer = np.array([class_number(names, scheme) for names in called], np.int16)
+        layer = ids_array(self._layer)
+        index = of_layer[layer]
+        polygons, odd = self._store.finished(index)
+        odd[FindingKind.UNREADABLE] = _of_known(self._unreadable, index)
+        unknown: dict[str | None, list[int]] = {}
+        for row in np.flatnonzero(index == UNKNOWN).tolist():
+            names = called[layer[row]]
+            unknown.setdefault(names[0] if names else None, []).append(row + 1)
+        findings = list(unknown_class_findings(unknown, scheme, path))
+        for kind, message in ODD_SHAPES.items():
+            findings += object_findings(kind, odd[kind], message, path)
+        otherwise = _of_known(self._drawn_otherwise, index)
+        message = "ellipse(s) or negative region(s) of ImageScope, filled like any other polygon"
+        findings += object_findings(FindingKind.FALLBACK, otherwise, message, path)
+        return PolygonFile(polygons, None, tuple(findings))
+
+    def _region(self, attributes: dict[str, str]) -> None:
+        self._layer.append(self._open_layers[-1])
+        self._sizes.append(0)
+        if attributes.get("Type") == ELLIPSE or attributes.get("NegativeROA") == "1":
+            self._drawn_otherwise.append(len(self._sizes))
+
+    def _vertex(self, attributes: dict[str, str]) -> None:
+        if self._is_scanned:
+            if attributes or not self.runs:
+                raise _UnusualError
+            self._sizes[-1] += self.runs.popleft()
+            return
         try:
-            x, y = float(element.get("X")), float(element.get("Y"))
-        except (TypeError, ValueError):
-            continue
+            x, y = float(attributes["X"]), float(attributes["Y"])
+        except (KeyError, ValueError):
+            x = math.nan
         if abs(x) <= LARGEST_COORDINATE and abs(y) <= LARGEST_COORDINATE:
-            points.append((x, y))
-    vertices = np.array(points, dtype=np.float64).reshape(-1, 2)
-    return vertices, len(elements) - len(points)
+            self._xy.append(x)
+            self._xy.append(y)
+            self._sizes[-1] += 1
+        elif not self._unreadable or self._unreadable[-1] != len(self._sizes):
+            self._unreadable.append(len(self._sizes))
 
 
-def _known(names: Sequence[str], scheme: ClassScheme) -> str | None:
-    return next((known for name in names if (known := scheme.canonical(name))), None)
+def _of_known(ids: array[int], class_index: NDArray[np.int16]) -> NDArray[np.int64]:
+    """Leave out the objects of unknown classes."""
+    every = ids_array(ids)
+    known: NDArray[np.int64] = every[class_index[every - 1] != UNKNOWN]
+    return known
 
 
-def _mpp(root: Any, path: Path) -> tuple[float | None, list[Finding]]:
-    text = root.get("MicronsPerPixel")
+def _mpp(text: str | None, path: Path) -> tuple[float | None, list[Finding]]:
     if text is None:
         return None, []
     try:
@@ -262,63 +510,6 @@ def _mpp(root: Any, path: Path) -> tuple[float | None, list[Finding]]:
         f"micrometres per pixel"
     )
     return None, [Finding(FindingKind.NO_MPP, message, path=path)]
-
-
-def _oddities(outlines: list[_Outline], scheme: ClassScheme, path: Path) -> Iterator[Finding]:
-    def finding(kind: FindingKind, found: list[_Outline], message: str) -> Iterator[Finding]:
-        if found:
-            ids = tuple(outline.id for outline in found)
-            text = f"{len(ids)} {message} ({'object' if len(ids) == 1 else 'objects'} "
-            text += f"{english_list(ids)})"
-            yield Finding(kind, text, path=path, count=len(ids), object_ids=ids)
-
-    yield from _unknown_classes(outlines, scheme, path)
-    known = [outline for outline in outlines if _known(outline.class_names, scheme)]
-    yield from finding(
-        FindingKind.UNREADABLE,
-        [outline for outline in known if outline.unreadable_vertices],
-        "polygon(s) with vertices without a readable X and Y, drawn without these vertices",
-    )
-    degenerate = [o for o in known if len(np.unique(o.vertices_xy, axis=0)) < 3]
-    yield from finding(
-        FindingKind.DEGENERATE,
-        degenerate,
-        "polygon(s) with fewer than three different vertices, kept as they are",
-    )
-    yield from finding(
-        FindingKind.SELF_CROSSING,
-        [o for o in known if len(o.vertices_xy) > 3 and _crosses(o.vertices_xy)],
-        "polygon(s) whose outline crosses itself, filled by the even-odd rule",
-    )
-    yield from finding(
-        FindingKind.FALLBACK,
-        [outline for outline in known if outline.is_ellipse or outline.is_hole],
-        "ellipse(s) or negative region(s) of ImageScope, filled like any other polygon",
-    )
-
-
-def _unknown_classes(
-    outlines: list[_Outline], scheme: ClassScheme, path: Path
-) -> Iterator[Finding]:
-    unknown = [outline for outline in outlines if not _known(outline.class_names, scheme)]
-    names = Counter(outline.class_names[:1] for outline in unknown)
-    known = [*scheme.names, *([scheme.ambiguous] if scheme.ambiguous else [])]
-    for name, count in names.items():
-        called = f"of the unknown class '{name[0]}'" if name else "without a class name"
-        yield Finding(
-            FindingKind.UNKNOWN_CLASS,
-            f"{count} polygon(s) {called} left out; known are {english_list(known)} "
-            f"(other spellings can be listed under [aliases] in cohort.toml)",
-            path=path,
-            class_name=name[0] if name else None,
-            count=count,
-            object_ids=tuple(o.id for o in unknown if o.class_names[:1] == name),
-        )
-
-
-def _crosses(vertices_xy: NDArray[np.float64]) -> bool:
-    xs, ys = np.ascontiguousarray(vertices_xy.T)
-    return bool(crosses_itself(xs, ys))
 
 
 def _document(polygons: Iterable[Polygon], mpp: float | None) -> Iterator[str]:

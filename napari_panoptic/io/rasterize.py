@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage, Vanished, size_text
-from napari_panoptic.io._kernels import fill_polygon
 from napari_panoptic.io._masks import vanished_findings
-from napari_panoptic.io.imagescope import Annotation, Polygon, read_annotation
+from napari_panoptic.io._polygons import Flat, bounds, draw_counted, draw_window, have_pixels
+from napari_panoptic.io.geojson_reader import read_geojson
+from napari_panoptic.io.imagescope import Annotation, read_polygons
+from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, Polygons, class_number
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
 from napari_panoptic.regions import ClassScheme, MaskFiles, Source
 
@@ -48,17 +50,12 @@ def rasterize(
     *,
     region: str | None = None,
 ) -> RasterizedAnnotation:
-    """Fill the polygons of an annotation.
-
-    Vertices are truncated to whole numbers (towards zero), and each polygon
-    covers the pixels of ``skimage.draw.polygon``. Within a class a later
-    polygon overwrites an earlier one; then classes are flattened in the
-    scheme's order.
+    """Fill the polygons of an annotation, as `rasterize_polygons` does.
 
     Parameters
     ----------
     annotation
-        The polygons. Not changed.
+        The polygons; ids ascending, vertices of at most 2^29 px. Not changed.
     shape
         Height and width of the image in px.
     scheme
@@ -66,62 +63,155 @@ def rasterize(
     region
         Name of the region, for the findings.
     """
-    claims = np.zeros(shape, np.uint8)
-    masks: dict[str, NDArray[np.int32]] = {}
-    vanished: list[Vanished] = []
-    for name in scheme.names:
-        polygons = [p for p in annotation.polygons if p.class_name == name]
-        if polygons:
-            masks[name], lost = _fill(polygons, shape, claims)
-            vanished.extend(lost)
-    labels = LabelImage.from_class_masks(masks, scheme.names, shape, vanished=vanished)
-    # Counted once per pixel, however many objects and classes claim it.
-    labels = replace(labels, overlapping_px=int(np.count_nonzero(claims > 1)))
+    return rasterize_polygons(_flattened(annotation, scheme), shape, scheme, region=region)
+
+
+def rasterize_polygons(
+    polygons: Polygons,
+    shape: tuple[int, int],
+    scheme: ClassScheme,
+    *,
+    region: str | None = None,
+) -> RasterizedAnnotation:
+    """Fill polygons.
+
+    Vertices are truncated to whole numbers (towards zero), and each ring
+    covers the pixels of ``skimage.draw.polygon``; what its holes cover is cut
+    out of an outline. Within a class a later object overwrites an earlier one;
+    then classes are flattened in the scheme's order.
+
+    Parameters
+    ----------
+    polygons
+        The objects.
+    shape
+        Height and width of the image in px.
+    scheme
+        The classes.
+    region
+        Name of the region, for the findings.
+    """
+    labels = _drawn(polygons, shape, scheme)
     findings = (
         *vanished_findings(labels, region=region),
         *_overlapping(labels, region),
-        *_outside(annotation.polygons, shape, region),
+        *outside_findings(polygons, shape, region=region),
     )
-    return RasterizedAnnotation(labels, _ambiguous(annotation, shape, scheme), findings)
+    return RasterizedAnnotation(labels, _ambiguous(polygons, shape), findings)
 
 
-def _fill(
-    polygons: Sequence[Polygon], shape: tuple[int, int], claims: NDArray[np.uint8]
-) -> tuple[NDArray[np.int32], list[Vanished]]:
-    mask = np.zeros(shape, np.int32)
-    written = [_fill_one(polygon, mask, claims) for polygon in polygons]
-    survivors = np.bincount(mask.ravel(), minlength=max(p.id for p in polygons) + 1) > 0
-    lost = [
-        Vanished(polygon.id, polygon.class_name, _why_vanished(polygon, pixels))
-        for polygon, pixels in zip(polygons, written, strict=True)
-        if not survivors[polygon.id]
+def scored_rows(polygons: Polygons) -> NDArray[np.int64]:
+    """Give int64 (n,): the rows of the scored objects, in document order."""
+    return np.flatnonzero(polygons.class_index > AMBIGUOUS)
+
+
+def drawing_order(polygons: Polygons) -> NDArray[np.int64]:
+    """Give int64 (n,): the rows of the scored objects, later ones lie over earlier ones."""
+    rows = scored_rows(polygons)
+    return rows[np.argsort(polygons.class_index[rows], kind="stable")]
+
+
+def labels_by_row(polygons: Polygons, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Give int32 (n,): 1, 2 … for the objects in some rows, 0 for all others."""
+    labels = np.zeros(len(polygons), np.int32)
+    labels[rows] = np.arange(1, len(rows) + 1, dtype=np.int32)
+    return labels
+
+
+def _flattened(annotation: Annotation, scheme: ClassScheme) -> Polygons:
+    polygons = annotation.polygons
+    sizes = np.array([len(polygon.vertices_xy) for polygon in polygons], np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    numbers = {name: class_number([name], scheme) for name in {p.class_name for p in polygons}}
+    return Polygons(
+        np.concatenate([np.zeros((0, 2)), *(polygon.vertices_xy for polygon in polygons)]),
+        starts,
+        np.zeros(len(polygons), np.bool_),
+        np.arange(len(polygons) + 1),
+        np.array([polygon.id for polygon in polygons], np.int64),
+        np.array([numbers[polygon.class_name] for polygon in polygons], np.int16),
+    )
+
+
+def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> LabelImage:
+    """Draw all classes into one image: what is below is covered, and counted as it is."""
+    rows = scored_rows(polygons)
+    labels = labels_by_row(polygons, rows)
+    order = drawing_order(polygons)
+    flat = polygons.flat
+    image = np.zeros(shape, np.int32)
+    visible = np.zeros(len(rows) + 1, np.int64)
+    claimed_twice = np.zeros(shape, np.bool_)
+    overlapping = 0
+    vanished: list[Vanished] = []
+    for number, name in enumerate(scheme.names, start=1):
+        own = order[polygons.class_index[order] == number]
+        overlapping += draw_counted(flat, own, labels, image, visible, claimed_twice)
+        gone = own[visible[labels[own]] == 0]
+        reasons = _why_vanished(flat, gone, shape)
+        ids = polygons.ids[gone].tolist()
+        vanished += [Vanished(id_, name, why) for id_, why in zip(ids, reasons, strict=True)]
+    lost_before = {lost.id for lost in vanished}
+    ids = polygons.ids[rows]
+    names = np.array(scheme.names, dtype=object)[polygons.class_index[rows] - 1]
+    vanished += [
+        Vanished(id_, name, "covered by another class")
+        for id_, name in zip(ids[visible[1:] == 0].tolist(), names[visible[1:] == 0], strict=True)
+        if id_ not in lost_before
     ]
-    return mask, lost
+    drawn = LabelImage(
+        index=image,
+        ids=ids,
+        class_index=polygons.class_index[rows],
+        original_ids=ids,
+        class_names=scheme.names,
+        class_masks=_ClassMasks(polygons, shape, scheme),
+        vanished=tuple(vanished),
+        overlapping_px=int(overlapping),
+    )
+    return drawn.tidied() if vanished else drawn
 
 
-def _fill_one(polygon: Polygon, mask: NDArray[np.int32], claims: NDArray[np.uint8]) -> int:
-    if not len(polygon.vertices_xy):
-        return 0
-    xs, ys = np.ascontiguousarray(np.trunc(polygon.vertices_xy).astype(np.int64).T)
-    return int(fill_polygon(xs, ys, polygon.id, mask, claims))
+class _ClassMasks(Mapping[str, NDArray[np.int32]]):
+    """A mask per class that has polygons, drawn when it is asked for: most never are."""
+
+    def __init__(self, polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> None:
+        self._polygons, self._shape = polygons, shape
+        present = set(polygons.class_index.tolist())
+        self._numbers = {n: k for k, n in enumerate(scheme.names, start=1) if k in present}
+
+    def __getitem__(self, name: str) -> NDArray[np.int32]:
+        own = np.flatnonzero(self._polygons.class_index == self._numbers[name])
+        mask = np.zeros(self._shape, np.int32)
+        draw_window(self._polygons.flat, own, self._polygons.ids.astype(np.int32), 0, 0, mask)
+        return mask
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
 
-def _why_vanished(polygon: Polygon, written: int) -> str:
-    if written:
-        return COVERED
-    # Vertices always are pixels of their polygon, so whatever has one lies elsewhere.
-    return OUTSIDE if len(polygon.vertices_xy) else NO_PIXEL
+def _why_vanished(flat: Flat, rows: NDArray[np.int64], shape: tuple[int, int]) -> list[str]:
+    """Say of objects without a pixel in their class why they have none."""
+    reasons = []
+    boxes = bounds(flat)[rows].tolist()
+    drawn = have_pixels(flat, rows, shape)
+    for (y0, x0, y1, x1), any_pixel in zip(boxes, drawn.tolist(), strict=True):
+        inside = 0 <= y0 <= y1 <= shape[0] and 0 <= x0 <= x1 <= shape[1]
+        # Vertices are pixels of their ring: they lie elsewhere, unless a hole has them.
+        reasons.append(COVERED if any_pixel else NO_PIXEL if inside else OUTSIDE)
+    return reasons
 
 
-def _ambiguous(
-    annotation: Annotation, shape: tuple[int, int], scheme: ClassScheme
-) -> NDArray[np.bool_] | None:
-    mask = np.zeros(shape, np.int32)
-    claims = np.zeros(shape, np.uint8)
-    for polygon in annotation.polygons:
-        if polygon.class_name == scheme.ambiguous:
-            _fill_one(polygon, mask, claims)
-    return mask > 0 if mask.any() else None
+def _ambiguous(polygons: Polygons, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
+    rows = np.flatnonzero(polygons.class_index == AMBIGUOUS)
+    if not len(rows):
+        return None
+    mask = np.zeros(shape, np.bool_)
+    draw_window(polygons.flat, rows, np.ones(len(polygons), np.int32), 0, 0, mask)
+    return mask if mask.any() else None
 
 
 def _overlapping(labels: LabelImage, region: str | None) -> Iterator[Finding]:
@@ -135,11 +225,13 @@ def _overlapping(labels: LabelImage, region: str | None) -> Iterator[Finding]:
         )
 
 
-def _outside(
-    polygons: Sequence[Polygon], shape: tuple[int, int], region: str | None
+def outside_findings(
+    polygons: Polygons, shape: tuple[int, int], *, region: str | None
 ) -> Iterator[Finding]:
-    height, width = shape
-    ids = tuple(p.id for p in polygons if _sticks_out(p.vertices_xy, height, width))
+    """Report the objects, ambiguous ones too, with vertices outside the image."""
+    boxes = bounds(polygons.flat)
+    sticks_out = (boxes[:, :2] < 0).any(axis=1) | (boxes[:, 2:] > shape).any(axis=1)
+    ids = tuple(polygons.ids[sticks_out].tolist())
     if ids:
         yield Finding(
             FindingKind.OUTSIDE_IMAGE,
@@ -151,11 +243,8 @@ def _outside(
         )
 
 
-def _sticks_out(vertices_xy: NDArray[np.float64], height: int, width: int) -> bool:
-    if not len(vertices_xy):
-        return False
-    inside = np.trunc(vertices_xy)
-    return bool((inside < 0).any() or (inside >= (width, height)).any())
+READERS = {Source.IMAGESCOPE: read_polygons, Source.GEOJSON: read_geojson}
+"""How the polygons of each form are read."""
 
 
 def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
@@ -167,10 +256,11 @@ def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> Loaded
             path=path,
             region=request.region,
         )
-    annotation = read_annotation(path, scheme)
-    drawn = rasterize(annotation, request.shape, scheme, region=request.region)
-    findings = located((*annotation.findings, *drawn.findings), request, path=path)
-    return LoadedMasks(drawn.labels, drawn.ambiguous, findings, mpp=annotation.mpp)
+    file: PolygonFile = READERS[files.source](path, scheme)
+    drawn = rasterize_polygons(file.polygons, request.shape, scheme, region=request.region)
+    findings = located((*file.findings, *drawn.findings), request, path=path)
+    return LoadedMasks(drawn.labels, drawn.ambiguous, findings, mpp=file.mpp)
 
 
-register(Source.IMAGESCOPE, _load)
+for _source in READERS:
+    register(_source, _load)

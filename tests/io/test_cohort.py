@@ -73,6 +73,20 @@ def test_the_monusac_folders(tmp_path: Path) -> None:
     assert cohort.findings == ()
 
 
+def test_geojson_beside_other_forms_and_instead_of_them(tmp_path: Path) -> None:
+    root = monusac(tmp_path)
+    (root / DATA / "P_B" / "P_B_10.xml").unlink()
+    for region in ("P_A_1", "P_B_10"):
+        patient = region.rpartition("_")[0]
+        touch(root, f"{DATA}/{patient}/{region}.geojson")
+        touch(root, f"Teams/gamma/{patient}/{region}.geojson")
+    cohort = open_cohort(root)
+    sources = [r.reference.source for r in cohort.regions if r.reference]
+    assert sources == [Source.IMAGESCOPE, Source.IMAGESCOPE, Source.GEOJSON]
+    assert list(cohort.predictions["gamma", "P_A_1"]) == [Source.GEOJSON]
+    assert not [f for f in cohort.findings if f.kind is FindingKind.EXTRA]
+
+
 @pytest.mark.parametrize("absent", ["Teams", "Submissions", COPIES])
 def test_only_the_annotations_must_be_there(tmp_path: Path, absent: str) -> None:
     root = monusac(tmp_path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -8,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.imagescope import Annotation, Polygon, read_annotation, write_annotation
+from napari_panoptic.io import imagescope
+from napari_panoptic.io.imagescope import (
+    Annotation,
+    Polygon,
+    read_annotation,
+    read_polygons,
+    write_annotation,
+)
+from napari_panoptic.io.polygons import ReadingStoppedError
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
 from tests.io.builders import annotation_xml, square, write_xml
 
@@ -199,3 +208,148 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
         write_annotation(path, [broken])
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+# --- plain files, of which a scanner takes the vertices ------------------------------------------
+
+
+def oracle(text: str) -> list[tuple[int, str | None, list[tuple[float, float]]]]:
+    """Read id, class and vertices with the standard library, element by element."""
+    found = []
+    for layer in ElementTree.fromstring(text.encode()).iter("Annotation"):  # noqa: S314
+        names = [a.get("Name", "") for a in layer.iterfind("Attributes/Attribute")]
+        known = [n for name in names if (n := MONUSAC_CLASSES.canonical(name))]
+        for region in layer.iterfind("Regions/Region"):
+            points = []
+            for vertex in region.iterfind("Vertices/Vertex"):
+                try:
+                    point = float(vertex.get("X", "")), float(vertex.get("Y", ""))
+                except ValueError:
+                    continue
+                if max(abs(v) for v in point) <= 2**29:
+                    points.append(point)
+            found.append((len(found) + 1, known[0] if known else None, points))
+    return [(id_, name, points) for id_, name, points in found if name]
+
+
+def random_document(seed: int, *, oddity: str = "") -> str:
+    """Write a plain document, with one thing odd if asked for."""
+    generator = np.random.default_rng(seed)
+    space = ["", "\n", "\r\n\t", "  "][seed % 4]
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', '<Annotations MicronsPerPixel="0.5">']
+    for name in generator.choice([*MONUSAC_CLASSES.names, "Ambiguous", "Ünknown"], 4):
+        lines.append(f'<Annotation Name=""><Attributes><Attribute Name="{name}"/></Attributes>')
+        lines.append("<Regions><RegionAttributeHeaders/>")
+        for number in range(generator.integers(0, 9)):
+            points = generator.normal(20, 9, (generator.integers(0, 12), 2))
+            digits = int(generator.integers(0, 17))
+            vertices = [f'<Vertex X="{x:.{digits}f}" Y="{y:.{digits}f}" Z="0"/>' for x, y in points]
+            if oddity and number == 2:
+                vertices.insert(len(vertices) // 2, oddity)
+            text = space.join(vertices)
+            lines.append(f'<Region Text="a > {number}" Id="1"><Vertices>{space}{text}</Vertices>')
+            lines.append("</Region>")
+        lines.append("</Regions></Annotation>")
+    return space.join([*lines, "</Annotations>", ""])
+
+
+def found_in(path: Path) -> list[tuple[int, str | None, list[tuple[float, float]]]]:
+    polygons = read_annotation(path, MONUSAC_CLASSES).polygons
+    return [(p.id, p.class_name, [(x, y) for x, y in p.vertices_xy.tolist()]) for p in polygons]
+
+
+ODDITIES = [
+    '<!-- <Vertex X="1" Y="2"/> -->',
+    '<?pi <Vertex X="1" Y="2"/> ?>',
+    '<![CDATA[<Vertex X="1" Y="2"/>]]>',
+    '<Vertex Y="1" X="2"/>',
+    "<Vertex X='1' Y='2'/>",
+    '<Vertex X="1e1" Y="2"/>',
+    '<Vertex X="&#49;" Y="2"/>',
+    '<Vertex X="nan" Y="2"/>',
+    '<Vertex X="" Y="2"/>',
+    '<Vertex X=" 1" Y="1_0"/>',
+    '<Vertex X="1" Y="2" W="3"/>',
+    '<Vertex X="1" Y="2"></Vertex>',
+    '<Vertex X="1" Y="2"><Vertex X="3" Y="4"/></Vertex>',
+    '<Vertex X="600000000" Y="2"/>',
+    '<Vertex X="0.1000000000000000055511151231257827" Y="2"/>',
+    "<Vertex/>",
+    '<Other><Vertex X="1" Y="2"/></Other>',
+    "words between",
+]
+
+
+@pytest.mark.parametrize("oddity", ["", *ODDITIES])
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_between_vertices_is_read_as_a_parser_does(
+    tmp_path: Path, seed: int, oddity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = random_document(seed, oddity=oddity)
+    path = tmp_path / "a.xml"
+    path.write_bytes(text.encode())
+    expected = oracle(text)
+    assert found_in(path) == expected
+    monkeypatch.setattr(imagescope, "BLOCK_BYTES", 73 + seed)
+    assert found_in(path) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plain_files_go_through_the_scanner(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In blocks of any size: what a block cuts off belongs to the next one."""
+    text = random_document(seed)
+    path = tmp_path / "a.xml"
+    path.write_bytes(text.encode())
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("read element by element")
+
+    monkeypatch.setattr(imagescope, "_parsed", refuse)
+    for size in (80, 97, 128, 1000, 2**22):
+        monkeypatch.setattr(imagescope, "BLOCK_BYTES", size)
+        assert found_in(path) == oracle(text)
+
+
+def test_both_ways_find_the_same_oddities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.xml"
+    path.write_bytes(random_document(3).encode())
+    scanned = read_annotation(path, MONUSAC_CLASSES)
+    monkeypatch.setattr(imagescope, "split_vertices", lambda *_: (imagescope.UNUSUAL, 0, 0, 0))
+    parsed = read_annotation(path, MONUSAC_CLASSES)
+    assert scanned.findings == parsed.findings
+    assert scanned.findings
+    assert scanned.mpp == parsed.mpp == 0.5
+
+
+def test_flat_polygons_are_those_of_the_annotation_truncated(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_bytes(random_document(2).encode())
+    annotation = read_annotation(path, MONUSAC_CLASSES)
+    file = read_polygons(path, MONUSAC_CLASSES)
+    assert file.findings == annotation.findings
+    assert file.polygons.ids.tolist() == [p.id for p in annotation.polygons]
+    assert file.polygons.vertices_xy.dtype == np.int32
+    for row, polygon in enumerate(annotation.polygons):
+        start, stop = file.polygons.ring_starts[row : row + 2]
+        np.testing.assert_array_equal(
+            file.polygons.vertices_xy[start:stop], np.trunc(polygon.vertices_xy)
+        )
+
+
+def test_reading_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_bytes(random_document(2).encode())
+    told: list[tuple[int, int]] = []
+    read_polygons(path, MONUSAC_CLASSES, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (path.stat().st_size, path.stat().st_size)
+    with pytest.raises(ReadingStoppedError):
+        read_polygons(path, MONUSAC_CLASSES, is_wanted=lambda: False)
+
+
+def test_a_layer_inside_a_region_is_damage(tmp_path: Path) -> None:
+    text = annotation_xml(("Epithelial", [square(0, 0)]))
+    text = text.replace("</Vertices>", "</Vertices><Annotation/>")
+    with pytest.raises(UnreadableFileError, match="inside a Region"):
+        read(tmp_path, text)

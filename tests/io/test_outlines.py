@@ -10,7 +10,7 @@ from scipy import ndimage
 from skimage.draw import polygon
 
 from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.io._kernels import fill_polygon
+from napari_panoptic.io._polygons import draw_window
 from napari_panoptic.io.imagescope import read_annotation, write_annotation
 from napari_panoptic.io.outlines import (
     Outlines,
@@ -61,8 +61,8 @@ def filled_by_rings(rings: list[Ring], shape: tuple[int, ...]) -> NDArray[np.boo
 def filled_by_reader(vertices: Ring, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     mask = np.zeros(shape, np.int32)
     if len(vertices):
-        xs, ys = np.ascontiguousarray(vertices.T.astype(np.int64))
-        fill_polygon(xs, ys, 1, mask, np.zeros(shape, np.uint8))
+        ring = (vertices.astype(np.int32), np.array([0, len(vertices)]), np.zeros(1, bool))
+        draw_window((*ring, np.arange(2)), np.zeros(1, int), np.ones(1, np.int32), 0, 0, mask)
     return mask > 0
 
 

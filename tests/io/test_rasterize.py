@@ -9,7 +9,8 @@ from skimage.draw import polygon as reference_polygon
 from napari_panoptic.errors import FindingKind
 from napari_panoptic.evaluation.labels import Vanished
 from napari_panoptic.io.imagescope import Annotation, Polygon
-from napari_panoptic.io.rasterize import RasterizedAnnotation, rasterize
+from napari_panoptic.io.polygons import Polygons
+from napari_panoptic.io.rasterize import RasterizedAnnotation, rasterize, rasterize_polygons
 from napari_panoptic.regions import MONUSAC_CLASSES
 from tests.io.builders import Points, square
 
@@ -62,6 +63,40 @@ def test_whole_annotations_against_the_plain_way(seed: int) -> None:
     scored = {n for n, (name, _) in enumerate(outlines, start=1) if name != "Ambiguous"}
     lost = {vanished.id for vanished in drawn.labels.vanished}
     assert lost == scored - set(np.unique(flat))
+
+
+def test_class_masks_are_those_of_each_class_alone() -> None:
+    drawn = draw(
+        ("Neutrophil", square(0, 0)),
+        ("Epithelial", square(2, 2)),
+        ("Neutrophil", square(1, 1)),
+        ("Ambiguous", square(0, 0, 9)),
+        ("Macrophage", [(-9, -9)]),
+    )
+    masks = drawn.labels.class_masks
+    assert list(masks) == ["Epithelial", "Neutrophil", "Macrophage"]
+    for name, numbers in {"Epithelial": [2], "Neutrophil": [1, 3], "Macrophage": []}.items():
+        expected = np.zeros(SHAPE, np.int32)
+        for number in numbers:
+            x, y = np.array({1: square(0, 0), 2: square(2, 2), 3: square(1, 1)}[number], int).T
+            expected[reference_polygon(y, x, SHAPE)] = number
+        np.testing.assert_array_equal(masks[name], expected)
+        assert masks[name].dtype == np.int32
+
+
+def test_an_object_that_is_all_hole_has_no_pixel() -> None:
+    ring = np.array(square(3, 3), np.int32)
+    polygons = Polygons(
+        np.concatenate([ring, ring, ring + 9]),
+        np.array([0, 4, 8, 12]),
+        np.array([False, True, False]),
+        np.array([0, 2, 3]),
+        np.array([1, 2]),
+        np.array([1, 1], np.int16),
+    )
+    drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES)
+    assert drawn.labels.vanished == (Vanished(1, "Epithelial", "no inner pixel"),)
+    assert drawn.labels.ids.tolist() == [2]
 
 
 def test_ids_and_classes_follow_the_file() -> None:

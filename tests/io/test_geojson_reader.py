@@ -1,0 +1,333 @@
+"""GeoJSON against a plain reading with the standard library."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io import geojson_reader
+from napari_panoptic.io.geojson import geo_objects, write_geojson
+from napari_panoptic.io.geojson_reader import read_geojson
+from napari_panoptic.io.loading import load_masks
+from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, ReadingStoppedError
+from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from tests.io.builders import square, two_objects
+
+Json = Any
+
+
+def feature(
+    coordinates: Json, classification: Json = "Epithelial", *, kind: str = "Polygon", **more: Json
+) -> dict[str, Json]:
+    return {
+        "type": "Feature",
+        "geometry": {"type": kind, "coordinates": coordinates},
+        "properties": {"objectType": "detection", "classification": classification},
+        **more,
+    }
+
+
+def closed(*points: tuple[object, object]) -> list[Json]:
+    return [*(list(point) for point in points), list(points[0])]
+
+
+def collection(*features: Json) -> dict[str, Json]:
+    return {"type": "FeatureCollection", "features": list(features)}
+
+
+def read(tmp_path: Path, content: Json) -> PolygonFile:
+    path = tmp_path / "a.geojson"
+    if not isinstance(content, bytes):
+        content = (content if isinstance(content, str) else json.dumps(content)).encode()
+    path.write_bytes(content)
+    return read_geojson(path, MONUSAC_CLASSES)
+
+
+def rings_of(file: PolygonFile) -> list[list[tuple[list[list[float]], bool]]]:
+    polygons = file.polygons
+    starts = polygons.ring_starts
+    return [
+        [
+            (polygons.vertices_xy[starts[k] : starts[k + 1]].tolist(), bool(polygons.is_hole[k]))
+            for k in range(first, last)
+        ]
+        for first, last in zip(
+            polygons.object_starts[:-1].tolist(), polygons.object_starts[1:].tolist(), strict=True
+        )
+    ]
+
+
+def only(file: PolygonFile, kind: FindingKind) -> Finding:
+    (finding,) = [finding for finding in file.findings if finding.kind is kind]
+    return finding
+
+
+SQUARE = closed(*square(1, 1))
+
+
+def test_objects_come_in_document_order_with_running_ids(tmp_path: Path) -> None:
+    file = read(
+        tmp_path,
+        collection(
+            feature([SQUARE], "Neutrophil"),
+            feature([SQUARE], "Nonsense"),
+            feature([closed((1.9, -0.9), (5, 0), (5, 5))], {"name": "Ambiguous"}),
+            feature([[SQUARE], [closed(*square(9, 9)), SQUARE]], kind="MultiPolygon"),
+        ),
+    )
+    assert file.polygons.ids.tolist() == [1, 3, 4]
+    assert file.polygons.class_index.tolist() == [3, AMBIGUOUS, 1]
+    corners = [list(point) for point in square(1, 1)]
+    assert rings_of(file) == [
+        [(corners, False)],
+        [([[1, 0], [5, 0], [5, 5]], False)],
+        [(corners, False), ([list(point) for point in square(9, 9)], False), (corners, True)],
+    ]
+    unknown = only(file, FindingKind.UNKNOWN_CLASS)
+    assert (unknown.object_ids, unknown.class_name) == ((2,), "Nonsense")
+    assert file.mpp is None
+
+
+@pytest.mark.parametrize(
+    "classification",
+    [
+        "Epithelial",
+        " epithelial ",
+        {"name": "Epithelial", "color": [1, 2, 3]},
+        {"names": ["Epithelial"]},
+        {"names": ["Epithelial", "Positive"]},
+        {"name": "Epithelial: Positive"},
+        ["Epithelial", "Positive"],
+    ],
+)
+def test_classes_are_found_where_qupath_puts_them(tmp_path: Path, classification: Json) -> None:
+    file = read(tmp_path, [feature([SQUARE], classification), feature([SQUARE], classification)])
+    assert file.polygons.class_index.tolist() == [1, 1]
+    assert file.findings == ()
+
+
+@pytest.mark.parametrize("properties", [None, {}, {"classification": None}])
+def test_objects_without_a_class(tmp_path: Path, properties: Json) -> None:
+    file = read(tmp_path, [{**feature([SQUARE]), "properties": properties}])
+    assert "without a class name" in only(file, FindingKind.UNKNOWN_CLASS).message
+    assert len(file.polygons) == 0
+
+
+def test_one_feature_alone_and_none_at_all(tmp_path: Path) -> None:
+    assert len(read(tmp_path, feature([SQUARE])).polygons) == 1
+    for nothing in ([], collection(), {"features": [], "type": "FeatureCollection", "bbox": [1]}):
+        assert len(read(tmp_path, nothing).polygons) == 0
+    assert (
+        len(read(tmp_path, b"\xef\xbb\xbf \n" + json.dumps([feature([SQUARE])]).encode()).polygons)
+        == 1
+    )
+
+
+def test_what_outlines_no_object_is_left_out_and_told(tmp_path: Path) -> None:
+    tile = feature([SQUARE])
+    tile["properties"]["objectType"] = "tile"
+    file = read(
+        tmp_path,
+        [
+            {**feature([]), "geometry": {"type": "GeometryCollection", "geometries": []}},
+            feature([1, 2], kind="Point"),
+            {**feature([]), "geometry": None},
+            tile,
+            feature([SQUARE]),
+        ],
+    )
+    assert file.polygons.ids.tolist() == [5]
+    unreadable = [f for f in file.findings if f.kind is FindingKind.UNREADABLE]
+    assert [f.object_ids for f in unreadable] == [(1, 2), (3,)]
+    assert "GeometryCollection, Point" in unreadable[0].message
+    assert only(file, FindingKind.FALLBACK).object_ids == (4,)
+
+
+def test_of_a_cell_the_nucleus_is_taken(tmp_path: Path) -> None:
+    nucleus = {"type": "Polygon", "coordinates": [closed(*square(3, 3, 1))]}
+    file = read(tmp_path, [feature([SQUARE], nucleusGeometry=nucleus), feature([SQUARE])])
+    assert rings_of(file)[0] == [([list(point) for point in square(3, 3, 1)], False)]
+    assert only(file, FindingKind.FALLBACK).object_ids == (1,)
+
+
+def test_odd_outlines_are_kept_and_reported(tmp_path: Path) -> None:
+    file = read(
+        tmp_path,
+        [
+            feature([closed((0, 0), (4, 4), (4, 0), (0, 4))]),
+            feature([closed((3, 3), (3, 3))]),
+            feature([]),
+            feature([[[1e3, 0], [0, 1.5e1], ["x", 1], [1], None, [600000000, 1], [9, 9]]]),
+        ],
+    )
+    assert only(file, FindingKind.SELF_CROSSING).object_ids == (1,)
+    assert only(file, FindingKind.DEGENERATE).object_ids == (2, 3)
+    assert only(file, FindingKind.UNREADABLE).object_ids == (4,)
+    assert rings_of(file)[3] == [([[1000, 0], [0, 15], [9, 9]], False)]
+
+
+DEEP = "[" * 3000 + "]" * 3000
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"   ", "cut off"),
+        (b"<xml/>", "begins otherwise"),
+        (b"\xff\xfe[\0]\0", "begins otherwise"),
+        ("[", "cut off"),
+        ('{"type": "FeatureCollection", "features": [', "cut off"),
+        (json.dumps([feature([SQUARE])])[:-20], "cut off"),
+        ('["', "cut off"),
+        ("[1]", "feature 1"),
+        ("[null]", "feature 1"),
+        ('["Feature"]', "feature 1"),
+        ('[{"type": "Polygon"}]', "feature 1"),
+        ([feature([SQUARE]), feature(3)], "feature 2"),
+        ([feature({"ring": 0})], "feature 1"),
+        ([feature([{"ring": 0}])], "feature 1"),
+        ([feature([{"ring": "x"}])], "feature 1"),
+        ([feature([SQUARE], 3)], "feature 1"),
+        ([feature([SQUARE], {"names": [1]})], "feature 1"),
+        ([feature([SQUARE], {"names": 1})], "feature 1"),
+        ([feature(SQUARE)], "feature 1"),
+        ([{**feature([SQUARE]), "properties": [1]}], "feature 1"),
+        ([{**feature([SQUARE]), "properties": {"objectType": [1]}}], "feature 1"),
+        ([{**feature([SQUARE]), "geometry": "x"}], "feature 1"),
+        ([{**feature([SQUARE]), "geometry": {"type": "Polygon"}}], "feature 1"),
+        ([feature([[[float("nan"), 1], [2, 3]]])], "damaged"),
+        ([feature([[[float("inf"), 1], [2, 3]]])], "damaged"),
+        ("[[[01, 2], [3, 4]]]", "damaged"),
+        ("[[[1., 2], [3, 4]]]", "damaged"),
+        (f"[{DEEP}]", "damaged"),
+        ("[,]", "damaged"),
+        ("[{}},{}]", "brackets"),
+        ("[]]", "cut off"),
+        ("[][]", "damaged"),
+        ('{"type": "Polygon", "coordinates": []}', "neither"),
+        ('{"type": "FeatureCollection"}', "neither"),
+        ('{"type": "FeatureCollection", "features": {"a": [{}]}}', "neither"),
+        ('{"features": []}', "neither"),
+        (b'[{"type": "\xff"}]', "damaged"),
+    ],
+)
+def test_what_is_no_annotation(tmp_path: Path, content: Json, words: str) -> None:
+    with pytest.raises(UnreadableFileError, match=words) as error:
+        read(tmp_path, content)
+    assert error.value.path == tmp_path / "a.geojson"
+    assert "expected GeoJSON" in error.value.message
+
+
+@pytest.mark.parametrize("text", ["[F,]", "[,F]", "[F,,F]", "[F F]"])
+@pytest.mark.parametrize("features", [1, 2, 500])
+def test_commas_between_features_are_checked_wherever_batches_end(
+    tmp_path: Path, text: str, features: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(geojson_reader, "BATCH_FEATURES", features)
+    with pytest.raises(UnreadableFileError):
+        read(tmp_path, text.replace("F", json.dumps(feature([SQUARE]))))
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match="no such file"):
+        read_geojson(tmp_path / "a.geojson", MONUSAC_CLASSES)
+
+
+def random_features(seed: int) -> list[Json]:
+    generator = np.random.default_rng(seed)
+
+    def ring() -> list[Json]:
+        points = generator.normal(20, 9, (generator.integers(3, 9), 2))
+        digits = int(generator.integers(0, 18))
+        return closed(*((round(x, digits), round(y, digits)) for x, y in points.tolist()))
+
+    found = []
+    for name in generator.choice([*MONUSAC_CLASSES.names, "Ambiguous", 'É "[{,}]" \\'], 30):
+        if generator.random() < 0.3:
+            parts = [[ring(), ring()], [ring()]]
+            found.append(feature(parts, str(name), kind="MultiPolygon"))
+        else:
+            found.append(feature([ring()], {"name": str(name)}, id="[[1,2],[3,4]]", x=[[1, 2]]))
+    return found
+
+
+def oracle(features: list[Json]) -> list[tuple[int, list[tuple[list[list[int]], bool]]]]:
+    found = []
+    for id_, item in enumerate(features, start=1):
+        classification = item["properties"]["classification"]
+        name = classification if isinstance(classification, str) else classification["name"]
+        coordinates = item["geometry"]["coordinates"]
+        parts = coordinates if item["geometry"]["type"] == "MultiPolygon" else [coordinates]
+        rings = [
+            ([[int(x), int(y)] for x, y in ring[:-1]], place > 0)
+            for part in parts
+            for place, ring in enumerate(part)
+        ]
+        if MONUSAC_CLASSES.canonical(name):
+            found.append((id_, rings))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("block", [1, 7, 64, 2**22])
+@pytest.mark.parametrize("batch", [1, 4, 500])
+def test_blocks_and_batches_of_any_size(
+    tmp_path: Path, seed: int, block: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(geojson_reader, "BLOCK_BYTES", block)
+    monkeypatch.setattr(geojson_reader, "BATCH_FEATURES", batch)
+    features = random_features(seed)
+    content = [
+        features,
+        {"name": "features", "bbox": [[1, 2], [3, 4]], **collection(*features), "a": [[5, 6]]},
+    ][seed % 2]
+    file = read(tmp_path, json.dumps(content, indent=seed or None, ensure_ascii=seed > 2))
+    found = list(zip(file.polygons.ids.tolist(), rings_of(file), strict=True))
+    assert found == oracle(features)
+
+
+def test_reading_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
+    read(tmp_path, random_features(0))
+    path = tmp_path / "a.geojson"
+    told: list[tuple[int, int]] = []
+    read_geojson(path, MONUSAC_CLASSES, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (path.stat().st_size, path.stat().st_size)
+    with pytest.raises(ReadingStoppedError):
+        read_geojson(path, MONUSAC_CLASSES, is_wanted=lambda: False)
+
+
+def test_it_is_loaded_like_any_other_form(tmp_path: Path) -> None:
+    hole = closed(*square(3, 3, 1))
+    read(
+        tmp_path,
+        collection(feature([closed(*square(1, 1, 6)), hole]), feature([SQUARE], "Ambiguous")),
+    )
+    files = MaskFiles(Source.GEOJSON, {"": (tmp_path / "a.geojson",)})
+    loaded = load_masks(files, MONUSAC_CLASSES, shape=(10, 12), region="R", team="T")
+    expected = np.zeros((10, 12), int)
+    expected[1:8, 1:8] = 1
+    expected[3:5, 3:5] = 0
+    np.testing.assert_array_equal(loaded.labels.id_image(), expected)
+    assert loaded.ambiguous is not None
+    assert loaded.ambiguous[1:6, 1:6].all()
+    assert np.count_nonzero(loaded.ambiguous) == 25
+    with pytest.raises(UnreadableFileError, match="size of the region"):
+        load_masks(files, MONUSAC_CLASSES, shape=None)
+
+
+def test_what_this_program_exports_can_be_read(tmp_path: Path) -> None:
+    """Its outlines run along the edges of pixels: objects grow by half a pixel on two sides."""
+    mask = two_objects()
+    labels = LabelImage.from_array(mask, {1: "Epithelial", 2: "Neutrophil"}, MONUSAC_CLASSES.names)
+    path = tmp_path / "a.geojson"
+    write_geojson(path, geo_objects(labels, side=Side.REFERENCE), scheme=MONUSAC_CLASSES)
+    file = read_geojson(path, MONUSAC_CLASSES)
+    assert file.polygons.class_index.tolist() == [1, 3]
+    assert file.findings == ()

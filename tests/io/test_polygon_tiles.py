@@ -1,0 +1,151 @@
+"""Windows of polygons against the whole, drawn at once."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from napari_panoptic.errors import FindingKind
+from napari_panoptic.evaluation.tiles import Box, TiledLabels
+from napari_panoptic.io import polygon_tiles
+from napari_panoptic.io.imagescope import read_polygons
+from napari_panoptic.io.polygon_tiles import open_polygon_tiles
+from napari_panoptic.io.rasterize import rasterize_polygons
+from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from tests.io.builders import square, write_xml
+
+SHAPE = (150, 210)
+
+
+def random_features(seed: int, *, ambiguous: bool = True) -> list[dict[str, Any]]:
+    generator = np.random.default_rng(seed)
+    names = [*MONUSAC_CLASSES.names, *(["Ambiguous"] if ambiguous else []), "Unknown"]
+
+    def ring(size: float) -> list[list[float]]:
+        centre = generator.uniform(-10, 220, 2)
+        points = centre + generator.normal(0, size, (generator.integers(1, 9), 2))
+        return [*points.tolist(), points[0].tolist()]
+
+    features = []
+    for name in generator.choice(names, 60):
+        size = float(generator.choice([2, 9, 60]))
+        parts = [[ring(size), *([ring(size)] if generator.random() < 0.3 else [])]]
+        parts += [[ring(size)]] if generator.random() < 0.2 else []
+        geometry = {"type": "MultiPolygon", "coordinates": parts}
+        properties = {"classification": str(name)}
+        features.append({"type": "Feature", "geometry": geometry, "properties": properties})
+    return features
+
+
+def geojson(path: Path, features: list[dict[str, Any]]) -> MaskFiles:
+    path.write_text(json.dumps(features), encoding="utf-8")
+    return MaskFiles(Source.GEOJSON, {"": (path,)})
+
+
+def id_window(labels: TiledLabels, box: Box) -> NDArray[np.int64]:
+    return np.concatenate([[0], labels.ids])[labels.read(box)]
+
+
+def boxes(seed: int) -> list[Box]:
+    generator = np.random.default_rng(seed)
+    found = [(0, 0, *SHAPE), (64, 64, 128, 128), (63, 127, 65, 129), (5, 5, 5, 9)]
+    for _ in range(12):
+        y0, x0 = int(generator.integers(0, SHAPE[0])), int(generator.integers(0, SHAPE[1]))
+        y1 = int(generator.integers(y0 + 1, SHAPE[0] + 1))
+        found.append((y0, x0, y1, int(generator.integers(x0 + 1, SHAPE[1] + 1))))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_window_is_that_of_the_whole(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polygon_tiles, "TILE_PX", [16, 64, 1024][seed % 3])
+    files = geojson(tmp_path / "a.geojson", random_features(seed))
+    tiles = open_polygon_tiles(files, MONUSAC_CLASSES, SHAPE, region="R", team="T")
+    file = polygon_tiles.READERS[Source.GEOJSON](files.all_paths[0], MONUSAC_CLASSES)
+    whole = rasterize_polygons(file.polygons, SHAPE, MONUSAC_CLASSES)
+    ids = whole.labels.id_image()
+    assert tiles.ambiguous is not None
+    assert whole.ambiguous is not None
+    for box in boxes(seed):
+        y0, x0, y1, x1 = box
+        window = id_window(tiles.labels, box)
+        assert tiles.labels.read(box).dtype == np.int32
+        np.testing.assert_array_equal(window, ids[y0:y1, x0:x1])
+        area = tiles.ambiguous.read(box)
+        expected = whole.ambiguous[y0:y1, x0:x1]
+        assert (area is None) == (not expected.any())
+        if area is not None:
+            np.testing.assert_array_equal(area, expected)
+    # Those without a pixel have a row here, too.
+    lost = {v.id for v in whole.labels.vanished}
+    assert set(tiles.labels.ids.tolist()) == set(whole.labels.ids.tolist()) | lost
+    rows = np.searchsorted(tiles.labels.ids, whole.labels.ids)
+    np.testing.assert_array_equal(tiles.labels.class_index[rows], whole.labels.class_index)
+
+
+def test_findings_say_where_they_were_met(tmp_path: Path) -> None:
+    files = geojson(tmp_path / "a.geojson", random_features(3))
+    told: list[tuple[int, int]] = []
+    tiles = open_polygon_tiles(
+        files,
+        MONUSAC_CLASSES,
+        SHAPE,
+        region="R",
+        team="T",
+        progress=lambda done, total: told.append((done, total)),
+    )
+    kinds = {finding.kind for finding in tiles.findings}
+    assert {FindingKind.UNKNOWN_CLASS, FindingKind.OUTSIDE_IMAGE} <= kinds
+    places = {(f.region, f.team, f.path) for f in tiles.findings}
+    assert places == {("R", "T", tmp_path / "a.geojson")}
+    assert told
+
+
+def test_imagescope_polygons_without_an_ambiguous_area(tmp_path: Path) -> None:
+    path = write_xml(tmp_path / "a.xml", ("Lymphocyte", [square(3, 5), square(6, 7)]))
+    tiles = open_polygon_tiles(MaskFiles(Source.IMAGESCOPE, {"": (path,)}), MONUSAC_CLASSES, SHAPE)
+    assert tiles.ambiguous is None
+    assert tiles.findings == ()
+    whole = rasterize_polygons(
+        read_polygons(path, MONUSAC_CLASSES).polygons, SHAPE, MONUSAC_CLASSES
+    )
+    window = id_window(tiles.labels, (0, 0, 20, 20))
+    np.testing.assert_array_equal(window, whole.labels.id_image()[:20, :20])
+    assert set(np.unique(window)) == {0, 1, 2}
+
+
+def test_nothing_is_annotated(tmp_path: Path) -> None:
+    tiles = open_polygon_tiles(geojson(tmp_path / "a.geojson", []), MONUSAC_CLASSES, SHAPE)
+    assert (len(tiles.labels), tiles.ambiguous) == (0, None)
+    assert not tiles.labels.read((0, 0, 9, 9)).any()
+
+
+def test_threads_read_at_the_same_time(tmp_path: Path) -> None:
+    files = geojson(tmp_path / "a.geojson", random_features(1))
+    labels = open_polygon_tiles(files, MONUSAC_CLASSES, SHAPE).labels
+    wanted = boxes(0) * 4
+    alone = [labels.read(box) for box in wanted]
+    with ThreadPoolExecutor(4) as pool:
+        for one, other in zip(alone, pool.map(labels.read, wanted), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_many_objects_over_the_whole_slide_take_few_places(tmp_path: Path) -> None:
+    everywhere = [[0, 0], [99_999, 0], [99_999, 99_999], [0, 0]]
+    feature = {
+        "type": "Feature",
+        "geometry": {"type": "Polygon", "coordinates": [everywhere]},
+        "properties": {"classification": "Epithelial"},
+    }
+    files = geojson(tmp_path / "a.geojson", [feature] * 50)
+    labels = open_polygon_tiles(files, MONUSAC_CLASSES, (100_000, 100_000)).labels
+    assert len(labels.read.__self__.places) <= 50 * polygon_tiles.MOST_PER_OBJECT
+    assert labels.read((99_000, 99_000, 99_010, 99_010))[0].max() == 50
