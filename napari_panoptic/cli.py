@@ -49,7 +49,7 @@ from napari_panoptic.io.metadata import (
 from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
-from napari_panoptic.pipeline import RegionResult
+from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionResult
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
@@ -204,6 +204,14 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         "--no-distances",
         action="store_true",
         help="leave the Hausdorff distances out (faster)",
+    )
+    parser.add_argument(
+        "--held-up-to",
+        type=_positive,
+        default=HELD_UP_TO_PX,
+        metavar="PX",
+        help="regions of more pixels are read in windows, never as a whole; with the same figures, "
+        "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
     )
     parser.set_defaults(run=_evaluate)
 
@@ -451,7 +459,11 @@ def _evaluate(options: argparse.Namespace) -> int:
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
     _make_folder(options.output)  # before the work, not after it
-    work = Experiment(tuple(names), (Condition(options.protocol, settings, _source_from(options)),))
+    work = Experiment(
+        tuple(names),
+        (Condition(options.protocol, settings, _source_from(options)),),
+        held_up_to_px=options.held_up_to,
+    )
     store = PartStore(options.output / _STORE)
     if not options.resume:
         store.remove()
@@ -500,6 +512,7 @@ def _results(
             scheduler=options.scheduler,
             store=store.folder,
             on_result=progress.on_result,
+            on_progress=progress.on_progress,
         ):
             for result in found:
                 objects.add(result)
@@ -536,6 +549,10 @@ class _Progress:
         self._taken_over += done.is_taken_over
         if done.remark:
             self._bar.write(f"napari-panoptic: {done.remark}", file=sys.stderr)
+
+    def on_progress(self, region: str, share: float, saying: str) -> None:
+        """Show how far a region is that takes long by itself."""
+        self._bar.set_postfix_str(f"{region}: {saying}, {share:.0%}")
 
 
 def _stopped() -> int:

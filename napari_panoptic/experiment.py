@@ -31,8 +31,10 @@ from napari_panoptic.evaluation.settings import (
 )
 from napari_panoptic.io.registry import LoadedMasks
 from napari_panoptic.pipeline import (
+    HELD_UP_TO_PX,
     ReferenceMasks,
     RegionResult,
+    TooLargeError,
     Way,
     choose_files,
     load_reference,
@@ -102,16 +104,31 @@ class Experiment:
         The conditions.
     with_objects
         Whether the rows of the objects are wanted, or the sums alone.
+    held_up_to_px
+        Larger regions are not evaluated here, but in windows: see
+        `napari_panoptic.whole_slides`. Without effect on figures.
     """
 
     team_names: tuple[str, ...]
     conditions: tuple[Condition, ...]
     with_objects: bool = True
+    held_up_to_px: int = HELD_UP_TO_PX
 
     def evaluate(self, cohort: Cohort, region: Region) -> list[list[RegionResult]]:
-        """Evaluate one region; see :func:`evaluate_conditions`."""
+        """Evaluate one region; see :func:`evaluate_conditions`.
+
+        Raises
+        ------
+        TooLargeError
+            For a region that is not to be held.
+        """
         return evaluate_conditions(
-            cohort, region, self.team_names, self.conditions, with_objects=self.with_objects
+            cohort,
+            region,
+            self.team_names,
+            self.conditions,
+            with_objects=self.with_objects,
+            held_up_to_px=self.held_up_to_px,
         )
 
     def as_record(self) -> dict[str, Any]:
@@ -217,6 +234,7 @@ def evaluate_conditions(
     conditions: Sequence[Condition],
     *,
     with_objects: bool = True,
+    held_up_to_px: int | None = None,
 ) -> list[list[RegionResult]]:
     """Evaluate several teams on one region under several conditions.
 
@@ -232,17 +250,28 @@ def evaluate_conditions(
         How; in any order.
     with_objects
         Whether the rows of the objects are wanted, or the sums alone.
+    held_up_to_px
+        How many pixels the region may have; None for any number.
 
     Returns
     -------
     list of list of RegionResult
         Per condition, in their order, the teams in theirs. What cannot be
         read is a finding.
+
+    Raises
+    ------
+    TooLargeError
+        Where the region has more pixels.
     """
     if not conditions:
         return []
     try:
-        reference = load_reference(cohort, region, conditions[0].settings)
+        reference = load_reference(
+            cohort, region, conditions[0].settings, held_up_to_px=held_up_to_px
+        )
+    except TooLargeError:
+        raise
     except (PanopticError, OSError) as error:
         return [unreadable_region(region, team_names, error) for _ in conditions]
     annotation = _Annotation(reference, way_of(conditions[0].settings))

@@ -28,6 +28,7 @@ from concurrent.futures import (
 )
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,8 +38,9 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.experiment import Experiment
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.parts import DamagedPartError, PartStore, RegionResults
-from napari_panoptic.pipeline import SOURCE_ORDER
+from napari_panoptic.pipeline import SOURCE_ORDER, TooLargeError
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
+from napari_panoptic.whole_slides import SlideRun, evaluate_slide
 
 THREADS, PROCESSES, AUTO = "threads", "processes", "auto"
 """Ways to do several regions at a time on this machine; any other is a Dask scheduler's address."""
@@ -78,6 +80,7 @@ def run_regions(
     scheduler: str = THREADS,
     store: Path | None = None,
     on_result: Callable[[RegionDone], None] | None = None,
+    on_progress: Callable[[str, float, str], None] | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> Iterator[RegionResults]:
     """Evaluate all regions of a cohort, several at a time.
@@ -102,6 +105,10 @@ def run_regions(
     on_result
         Called, from the thread that asks for the results, with each region
         that is done.
+    on_progress
+        Called, from any thread of this process, with the name of a region too
+        large to hold that is being gone over, how much of it is done (0 to
+        1), and what is being done. Other processes do not tell.
     is_wanted
         Asked again and again; where it says no, nothing more is yielded.
 
@@ -118,9 +125,11 @@ def run_regions(
         Where the store cannot be written, the scheduler does not answer, or
         workers die again and again.
     """
-    pool = _open_pool(jobs, scheduler)
+    # Workers may have another current folder.
+    kept = None if store is None else PartStore(store.absolute())
+    pool = _open_pool(jobs, scheduler, on_progress)
     try:
-        run = _Run(cohort, work, pool, None if store is None else PartStore(store), on_result)
+        run = _Run(cohort, work, pool, kept, on_result)
         yield from run.in_order(is_wanted)
     finally:
         pool.close()
@@ -183,7 +192,7 @@ class _Done:
 
 
 def _do_region(
-    part: Cohort, work: Experiment, is_stored: bool, known: str | None, version: str
+    part: Cohort, work: Experiment, known: str | None, version: str, slides: SlideRun
 ) -> _Done:
     """Evaluate the one region of a cut cohort, unless its fingerprint is the known one."""
     if version != __version__:
@@ -192,10 +201,14 @@ def _do_region(
             f"same version everywhere"
         )
     (region,) = part.regions
-    fingerprint = region_fingerprint(part, region, work) if is_stored else ""
+    fingerprint = "" if slides.store is None else region_fingerprint(part, region, work)
     if known is not None and fingerprint == known:
         return _Done(fingerprint, None)
-    return _Done(fingerprint, work.evaluate(part, region))
+    try:
+        results = work.evaluate(part, region)
+    except TooLargeError:
+        results = evaluate_slide(part, region, work, slides)
+    return _Done(fingerprint, results)
 
 
 class _Cutter:
@@ -267,8 +280,7 @@ class _Run:
         while len(self._running) < self._pool.limit and (place := self._next_place()) is not None:
             known = self._known(place)
             part = self._cutter.cut(self._regions[place])
-            is_stored = self._store is not None
-            future = self._pool.submit(part, self._work, is_stored, known)
+            future = self._pool.submit(part, self._work, self._store, known)
             self._running[future] = place
 
     def _next_place(self) -> int | None:
@@ -322,7 +334,7 @@ class _Pool(Protocol):
         """How many regions may be in work or waiting for it."""
 
     def submit(
-        self, part: Cohort, work: Experiment, is_stored: bool, known: str | None
+        self, part: Cohort, work: Experiment, store: PartStore | None, known: str | None
     ) -> Future[_Done]:
         """Start with a region."""
 
@@ -339,9 +351,12 @@ class _Pool(Protocol):
         """Give up what has not begun, and wait for the rest."""
 
 
-def _open_pool(jobs: int | None, scheduler: str) -> _Pool:
+_OnProgress = Callable[[str, float, str], None] | None
+
+
+def _open_pool(jobs: int | None, scheduler: str, on_progress: _OnProgress) -> _Pool:
     if scheduler in (THREADS, PROCESSES, AUTO):
-        return _LocalPool(jobs or os.cpu_count() or 1, scheduler)
+        return _LocalPool(jobs or os.cpu_count() or 1, scheduler, on_progress)
     return _DaskPool(scheduler, jobs)
 
 
@@ -352,10 +367,14 @@ class _LocalPool:
     threads do not help there; processes take seconds to start.
     """
 
-    def __init__(self, jobs: int, scheduler: str) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: int, scheduler: str, on_progress: _OnProgress) -> None:
+        self._jobs, self._on_progress = jobs, on_progress
         self._may_change = scheduler == AUTO and jobs > 1
-        first = _processes(jobs) if scheduler == PROCESSES else ThreadPoolExecutor(jobs)
+        # Ends a slide between two windows, in whichever process it is gone over.
+        self._given_up = threading.Event()
+        self._given_up_everywhere: Any = None
+        is_processes = scheduler == PROCESSES
+        first = self._started_processes() if is_processes else ThreadPoolExecutor(jobs)
         self._executors: list[Executor] = [first]
         self._start = time.perf_counter()
 
@@ -364,10 +383,16 @@ class _LocalPool:
         return 2 * self._jobs
 
     def submit(
-        self, part: Cohort, work: Experiment, is_stored: bool, known: str | None
+        self, part: Cohort, work: Experiment, store: PartStore | None, known: str | None
     ) -> Future[_Done]:
         executor = self._executors[-1]
-        return executor.submit(_do_region, part, work, is_stored, known, __version__)
+        slides = SlideRun(store, _is_wanted_here)
+        if isinstance(executor, ThreadPoolExecutor):
+            tell = self._on_progress
+            (region,) = part.regions
+            progress = None if tell is None else partial(tell, region.name)
+            slides = SlideRun(store, lambda: not self._given_up.is_set(), progress)
+        return executor.submit(_do_region, part, work, known, __version__, slides)
 
     def result(self, future: Future[_Done], region: str) -> _Done:
         try:
@@ -385,27 +410,49 @@ class _LocalPool:
         rest_s = (time.perf_counter() - self._start) / n_done * n_left
         if rest_s > _WORTH_PROCESSES_S:
             self._may_change = False
-            self._executors.append(_processes(self._jobs))
+            self._executors.append(self._started_processes())
 
     def check(self) -> None:
         """Threads and processes need no looking after: the executor tells of their end."""
 
     def close(self) -> None:
+        self._given_up.set()
+        if self._given_up_everywhere is not None:
+            self._given_up_everywhere.set()
         for executor in self._executors:
             executor.shutdown(wait=True, cancel_futures=True)
 
+    def _started_processes(self) -> ProcessPoolExecutor:
+        executor, self._given_up_everywhere = _processes(self._jobs)
+        return executor
 
-def _processes(jobs: int) -> ProcessPoolExecutor:
+
+def _processes(jobs: int) -> tuple[ProcessPoolExecutor, Any]:
+    """Start processes; give them, and the event that ends their work between two windows."""
     # Forking a process with threads can deadlock: a server without any does it, where there is one.
     methods = multiprocessing.get_all_start_methods()
     context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
         context.set_forkserver_preload([__name__])
-    return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker)
+    given_up = context.Event()
+    executor = ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_begin_worker, initargs=(given_up,)
+    )
+    return executor, given_up
 
 
-def _begin_worker() -> None:
+_given_up_here: Any = None
+
+
+def _is_wanted_here() -> bool:
+    """Tell, in a worker process, whether the process that started it still wants results."""
+    return _given_up_here is None or not _given_up_here.is_set()
+
+
+def _begin_worker(given_up: Any) -> None:
     """Leave Ctrl-C to the process that started this one, and end when that one is gone."""
+    global _given_up_here
+    _given_up_here = given_up
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -453,10 +500,10 @@ class _DaskPool:
         return self._jobs or max(2 * self._n_threads, 2)
 
     def submit(
-        self, part: Cohort, work: Experiment, is_stored: bool, known: str | None
+        self, part: Cohort, work: Experiment, store: PartStore | None, known: str | None
     ) -> Future[_Done]:
         task = self._client.submit(
-            _do_region, part, work, is_stored, known, __version__, pure=False
+            _do_region, part, work, known, __version__, SlideRun(store), pure=False
         )
         # Tells only that the task has come to an end; what came of it is fetched by result.
         ended: Future[_Done] = Future()

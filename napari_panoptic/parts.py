@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import pandas as pd
 from napari_panoptic.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.evaluation.challenge import ClassScore
 from napari_panoptic.evaluation.metrics import Counts
-from napari_panoptic.pipeline import RegionResult
+from napari_panoptic.pipeline import RegionResult, RowsFile
 
 RegionResults = list[list[RegionResult]]
 """Per condition, the teams of one region."""
@@ -110,7 +110,30 @@ class PartStore:
         found = self._read(region)
         if found is None:
             return None
-        return [[_result(record) for record in records] for records in json.loads(found[1])]
+        results = [[_result(record) for record in records] for records in json.loads(found[1])]
+        return [[self._with_whole_rows(result) for result in found] for found in results]
+
+    def rows_path(self, region: str, number: int) -> Path:
+        """Give the place for rows of a region that are too many to hold, by a number of theirs.
+
+        `remove` removes them with the region.
+        """
+        path = self._path(region)
+        return path.with_name(f"{path.name}.{number}.csv")
+
+    def _with_whole_rows(self, result: RegionResult) -> RegionResult:
+        """Find the rows in a file of their own, in this folder wherever it is now."""
+        if result.rows is None:
+            return result
+        path = self.folder / result.rows.path.name
+        if not path.is_file() or path.stat().st_size != result.rows.n_bytes:
+            raise DamagedPartError(
+                "the stored rows of the objects are damaged or half-written: the region is "
+                "evaluated again",
+                path=path,
+                region=result.region,
+            )
+        return replace(result, rows=replace(result.rows, path=path))
 
     def n_regions(self) -> int:
         """Count the regions that are kept, whatever their fingerprints."""
@@ -187,11 +210,13 @@ def _result_record(result: RegionResult) -> dict[str, Any]:
         "counts": None if result.counts is None else _counts_record(result.counts),
         "scores": None if result.scores is None else _scores_record(result.scores),
         "findings": [finding.as_record() for finding in result.findings],
+        "rows": None if result.rows is None else [result.rows.path.name, result.rows.n_bytes],
     }
 
 
 def _result(record: Mapping[str, Any]) -> RegionResult:
     objects, counts, scores = record["objects"], record["counts"], record["scores"]
+    rows = record.get("rows")
     return RegionResult(
         team=record["team"],
         patient=record["patient"],
@@ -200,6 +225,7 @@ def _result(record: Mapping[str, Any]) -> RegionResult:
         counts=None if counts is None else _counts(counts),
         scores=None if scores is None else {name: _score(own) for name, own in scores.items()},
         findings=tuple(_finding(finding) for finding in record["findings"]),
+        rows=None if rows is None else RowsFile(Path(rows[0]), rows[1]),
     )
 
 

@@ -80,8 +80,7 @@ def read_labels(
         loaded = _read_single(files.paths[""], scheme, request)
     else:
         loaded = _read_per_class(files, scheme, request)
-    masks, ambiguous, size, findings = loaded
-    labels = LabelImage.from_class_masks(masks, scheme.names, size)
+    labels, ambiguous, findings = loaded
     findings.extend(vanished_findings(labels))
     if ambiguous is not None and not ambiguous.any():
         ambiguous = None
@@ -121,7 +120,8 @@ def write_labels(path: Path, labels: ArrayLike) -> None:
         )
 
 
-_Parts = tuple[ClassMasks, NDArray[np.bool_] | None, tuple[int, int], list[Finding]]
+_Split = tuple[LabelImage, NDArray[np.bool_] | None]
+_Parts = tuple[LabelImage, NDArray[np.bool_] | None, list[Finding]]
 
 
 def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> _Parts:
@@ -151,7 +151,7 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
             "tells its size",
             region=request.region,
         )
-    return masks, ambiguous, shape, findings
+    return LabelImage.from_class_masks(masks, scheme.names, shape), ambiguous, findings
 
 
 def _plane(pixels: NDArray[Any], path: Path, what: str, region: str | None) -> NDArray[np.integer]:
@@ -189,17 +189,16 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
     check_size(
         pixels.shape, request.shape, path=path, region=request.region, what="the label image"
     )
-    size = (pixels.shape[0], pixels.shape[1])
     if pixels.ndim == 2:
-        masks, ambiguous = _from_sidecar(pixels, path, sidecars, scheme, request, findings)
-        return masks, ambiguous, size, findings
+        labels, ambiguous = _from_sidecar(pixels, path, sidecars, scheme, request, findings)
+        return labels, ambiguous, findings
     if pixels.ndim == 3:
         channels = pixels.shape[2]
         numbers = whole_numbers(pixels, path=path, what="the label image", region=request.region)
         if channels == 2 and _second_is_class(numbers, len(scheme.names)):
-            return _from_class_numbers(numbers, path, scheme, findings), None, size, findings
+            return _from_class_numbers(numbers, path, scheme, findings), None, findings
         if channels in (len(scheme.names), len(scheme.names) + 1):
-            return _from_channels(numbers, path, scheme, findings), None, size, findings
+            return _from_channels(numbers, path, scheme, findings), None, findings
     n = len(scheme.names)
     raise UnreadableFileError(
         f"expected a label image that is 2-D, or has two channels (ids and class numbers), or "
@@ -229,7 +228,7 @@ def _second_is_class(numbers: NDArray[np.integer], classes: int) -> bool:
 
 def _from_channels(
     numbers: NDArray[np.integer], path: Path, scheme: ClassScheme, findings: list[Finding]
-) -> ClassMasks:
+) -> LabelImage:
     masks: ClassMasks = {}
     for channel, name in enumerate(scheme.names):
         what = f"the {name} channel"
@@ -237,12 +236,13 @@ def _from_channels(
             numbers[..., channel], path=path, what=what, class_name=name
         )
         findings.extend(found)
-    return masks
+    height, width, _ = numbers.shape
+    return LabelImage.from_class_masks(masks, scheme.names, (height, width))
 
 
 def _from_class_numbers(
     numbers: NDArray[np.integer], path: Path, scheme: ClassScheme, findings: list[Finding]
-) -> ClassMasks:
+) -> LabelImage:
     ids, class_numbers = numbers[..., 0], numbers[..., 1]
     mask, found = object_mask(ids, path=path, what="the channel of ids")
     findings.extend(found)
@@ -274,8 +274,8 @@ def _from_class_numbers(
         id_: number_name.get(number) or str(number)
         for id_, number in zip(unique_ids.tolist(), winner.tolist(), strict=True)
     }
-    masks, _ = _split(mask, classes, path, scheme, findings)
-    return masks
+    labels, _ = _labelled(index, unique_ids, classes, path, scheme, findings)
+    return labels
 
 
 def _from_sidecar(
@@ -285,7 +285,7 @@ def _from_sidecar(
     scheme: ClassScheme,
     request: LoadRequest,
     findings: list[Finding],
-) -> tuple[ClassMasks, NDArray[np.bool_] | None]:
+) -> _Split:
     what = "the label image"
     sidecar = next(iter(sidecars), None) or next(sidecars_beside(path), None)
     if sidecar is None:
@@ -299,39 +299,84 @@ def _from_sidecar(
             )
         mask, found = object_mask(pixels, path=path, what=what, region=request.region)
         findings.extend(found)
-        return {scheme.names[0]: mask}, None
+        one_class = {scheme.names[0]: mask}
+        return LabelImage.from_class_masks(one_class, scheme.names, mask.shape), None
     numbers = _plane(pixels, path, what, request.region)
     classes = _read_sidecar(sidecar, scheme)
-    highest = int(numbers.max(initial=0))
-    if highest > np.iinfo(np.int32).max:
-        index, ids = compact(checked_array(numbers, what))
+    index, ids = compact(checked_array(numbers, what))
+    if (highest := int(ids.max(initial=0))) > np.iinfo(np.int32).max:
         classes = {n: classes[i] for n, i in enumerate(ids.tolist(), start=1) if i in classes}
         message = f"the label image has ids up to {highest}: objects were numbered anew"
         findings.append(Finding(FindingKind.FALLBACK, message, path=path, count=len(ids)))
-        return _split(index, classes, path, scheme, findings)
-    return _split(numbers.astype(np.int32), classes, path, scheme, findings)
+        ids = np.arange(1, len(ids) + 1, dtype=np.int64)
+    return _labelled(index, ids, classes, path, scheme, findings)
 
 
-def _split(
-    mask: NDArray[np.int32],
+def _labelled(
+    index: NDArray[np.int32],
+    ids: NDArray[np.int64],
     classes: Mapping[int, str],
     path: Path,
     scheme: ClassScheme,
     findings: list[Finding],
-) -> tuple[ClassMasks, NDArray[np.bool_] | None]:
-    """Distribute the objects of one mask over masks per class."""
-    index, ids = compact(mask)
+) -> _Split:
+    """Give the objects of one image their classes, and tell the ambiguous area.
+
+    No two of them share a pixel, so that classes never lie over each other.
+    Those of other classes are left out.
+
+    Parameters
+    ----------
+    index, ids
+        As of :func:`compact`.
+    """
     canonical = [scheme.canonical(classes.get(id_, "")) for id_ in ids.tolist()]
     findings.extend(_unknown_classes(ids.tolist(), canonical, classes, path, scheme))
-    masks: ClassMasks = {}
-    names = np.array([None, *canonical], dtype=object)
-    for name in scheme.names:
-        of_class = (names == name)[index]
-        if of_class.any():
-            masks[name] = np.where(of_class, mask, np.int32(0))
-    if scheme.ambiguous not in canonical or scheme.ambiguous is None:
-        return masks, None
-    return masks, (names == scheme.ambiguous)[index]
+    numbers = {name: number for number, name in enumerate(scheme.names, start=1)}
+    class_index = np.array([numbers.get(name or "", 0) for name in canonical], np.int16)
+    kept = np.flatnonzero(class_index)
+    ambiguous = None
+    if scheme.ambiguous is not None and scheme.ambiguous in canonical:
+        is_ambiguous = [False, *(name == scheme.ambiguous for name in canonical)]
+        ambiguous = np.array(is_ambiguous).take(index)
+    if len(kept) < len(ids):
+        rows = np.zeros(len(ids) + 1, np.int32)
+        rows[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
+        index, ids, class_index = rows.take(index), ids[kept], class_index[kept]
+    labels = LabelImage(
+        index=index,
+        ids=ids,
+        class_index=class_index,
+        original_ids=ids,
+        class_names=scheme.names,
+        class_masks=_ClassMasks(index, ids, class_index, scheme.names),
+    )
+    return labels, ambiguous
+
+
+class _ClassMasks(Mapping[str, NDArray[np.int32]]):
+    """A mask per class that has objects, made when it is asked for: most never are."""
+
+    def __init__(
+        self,
+        index: NDArray[np.int32],
+        ids: NDArray[np.int64],
+        class_index: NDArray[np.int16],
+        names: tuple[str, ...],
+    ) -> None:
+        self._index, self._ids, self._class_index = index, ids, class_index
+        present = set(class_index.tolist())
+        self._numbers = {name: n for n, name in enumerate(names, start=1) if n in present}
+
+    def __getitem__(self, name: str) -> NDArray[np.int32]:
+        own = np.where(self._class_index == self._numbers[name], self._ids, 0)
+        return np.concatenate([[0], own]).astype(np.int32).take(self._index)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
 
 def _unknown_classes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +27,7 @@ from napari_panoptic.evaluation.metrics import (
 from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
 from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
 from napari_panoptic.io.fingerprints import file_fingerprints
-from napari_panoptic.pipeline import RegionResult
+from napari_panoptic.pipeline import PLACE_COLUMNS, RegionResult, placed, write_rows
 from napari_panoptic.regions import Cohort
 from napari_panoptic.report.team_statistics import (
     TeamStatistics,
@@ -36,9 +37,9 @@ from napari_panoptic.report.team_statistics import (
 )
 from napari_panoptic.report.writing import write_record, write_table
 
-_PLACE_COLUMNS = ("team", "patient", "region")
 _REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 _LOWER_IS_BETTER = ("mean_hausdorff_px",)
+_COPIED_CHARACTERS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,7 @@ class ObjectsFile:
         self._temporary = folder / ".objects.csv.part"
         # Closed by finish, or by leaving the context.
         self._file = self._temporary.open("w", encoding="utf-8", newline="")
-        self._file.write(",".join([*_PLACE_COLUMNS, *OBJECT_COLUMNS]) + "\n")
+        self._file.write(",".join([*PLACE_COLUMNS, *OBJECT_COLUMNS]) + "\n")
 
     def __enter__(self) -> Self:
         return self
@@ -128,8 +129,11 @@ class ObjectsFile:
 
     def add(self, result: RegionResult) -> None:
         """Write the objects of a team in a region, if it has any."""
-        if (frame := _placed_objects(result)) is not None:
-            frame.to_csv(self._file, index=False, header=False, lineterminator="\n")
+        if result.rows is not None:
+            with result.rows.path.open(encoding="utf-8", newline="") as rows:
+                shutil.copyfileobj(rows, self._file, _COPIED_CHARACTERS)
+        elif result.objects is not None:
+            write_rows(self._file, result.objects, result)
 
     def finish(self) -> Path:
         """Put the table in place of an older one, and give its path."""
@@ -181,20 +185,13 @@ def write_tables(
 
 def objects_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     """Give one row per object of every team and region."""
-    placed = [_placed_objects(result) for result in evaluation.evaluated]
-    frames = [frame for frame in placed if frame is not None]
-    columns = [*_PLACE_COLUMNS, *OBJECT_COLUMNS]
+    frames = [
+        placed(result.objects, result)
+        for result in evaluation.evaluated
+        if result.objects is not None and not result.objects.empty
+    ]
+    columns = [*PLACE_COLUMNS, *OBJECT_COLUMNS]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
-
-
-def _placed_objects(result: RegionResult) -> pd.DataFrame | None:
-    """Give the objects of a result, each with the names of where it is."""
-    if result.objects is None or result.objects.empty:
-        return None
-    frame = result.objects.copy()
-    for position, name in enumerate(_PLACE_COLUMNS):
-        frame.insert(position, name, getattr(result, name))
-    return frame
 
 
 def regions_table(evaluation: CohortEvaluation) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.errors import FindingKind, LabelError, UnreadableFileError
+from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.io.label_images import read_labels, write_labels
 from napari_panoptic.io.registry import LoadedMasks
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, MaskFiles
@@ -278,3 +279,37 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     with pytest.raises(FileNotFoundError):
         write_labels(tmp_path / "no" / "a.tif", two_objects())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_mask_per_class_gives_the_same_objects(tmp_path: Path, seed: int) -> None:
+    """Distributed over masks of single classes and laid over each other: slow and obvious."""
+    rng = np.random.default_rng(seed)
+    ids = np.append(0, np.sort(rng.choice(60_000, 12, replace=False) + 1))
+    labels = ids[rng.integers(0, len(ids), SHAPE)].astype(np.uint16)
+    known = [*MONUSAC_CLASSES.names, str(MONUSAC_CLASSES.ambiguous), "Unknown"]
+    classes = {int(id_): str(rng.choice(known)) for id_ in ids[1:] if rng.random() < 0.9}
+    path = save(tmp_path / "a.tif", labels)
+    (tmp_path / "a.json").write_text(json.dumps(classes), encoding="utf-8")
+    masks = {
+        name: np.where(np.isin(labels, [i for i in classes if classes[i] == name]), labels, 0)
+        for name in known
+    }
+    scored = {name: masks[name].astype(np.int32) for name in known[:-2] if masks[name].any()}
+    wanted = LabelImage.from_class_masks(scored, MONUSAC_CLASSES.names, SHAPE)
+    loaded = read(label_files(**{"": path}))
+    found = loaded.labels
+    np.testing.assert_array_equal(found.index, wanted.index)
+    assert found.index.dtype == wanted.index.dtype
+    for name in ("ids", "class_index", "original_ids"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        assert getattr(found, name).dtype == getattr(wanted, name).dtype
+    assert (found.vanished, found.overlapping_px) == (wanted.vanished, wanted.overlapping_px)
+    assert list(found.class_masks) == list(wanted.class_masks)
+    for name, mask in wanted.class_masks.items():
+        np.testing.assert_array_equal(found.class_masks[name], mask)
+        assert found.class_masks[name].dtype == mask.dtype
+    if loaded.ambiguous is None:
+        assert not masks[known[-2]].any()
+    else:
+        np.testing.assert_array_equal(loaded.ambiguous, masks[known[-2]] > 0)

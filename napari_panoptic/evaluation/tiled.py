@@ -1,0 +1,282 @@
+"""The whole chain for one slide that is too large to hold: its pixels are read in windows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.evaluation.ambiguity import JudgedOverlap, judge
+from napari_panoptic.evaluation.distances import PairDistances, cuts
+from napari_panoptic.evaluation.figures import EvaluatedFigures
+from napari_panoptic.evaluation.known_distances import KnownDistances
+from napari_panoptic.evaluation.labels import LabelPair
+from napari_panoptic.evaluation.matching import Matches, match
+from napari_panoptic.evaluation.metrics import Counts, count
+from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
+from napari_panoptic.evaluation.overlap import OverlapTable, TileCounter
+from napari_panoptic.evaluation.settings import EvaluationSettings, Matching
+from napari_panoptic.evaluation.tiled_distances import Outlined, tiled_distances
+from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels, TiledPair
+from napari_panoptic.evaluation.windows import (
+    WINDOW_PX,
+    Progress,
+    Run,
+    by_window,
+    window_edge,
+    windows,
+)
+
+# A key of known distances holds both rows and, in its two lowest bits, which outline is cut.
+_REFERENCE_SHIFT, _PREDICTION_SHIFT = 33, 2
+
+
+@dataclass(frozen=True, eq=False)
+class TiledEvaluation(EvaluatedFigures):
+    """What came of evaluating a slide; `napari_panoptic.evaluation.evaluate.Evaluation` for it.
+
+    Parameters
+    ----------
+    pair
+        What was evaluated.
+    settings
+        How.
+    table
+        Areas and intersections; a row per object of the pair, also of those
+        without a pixel.
+    outcomes
+        Status, cause, partner, IoU and distances of every object with a pixel.
+    counts
+        Their sums, which can be added over regions.
+    distances
+        What was measured on these pixels so far, under whatever settings.
+    """
+
+    pair: TiledPair
+    settings: EvaluationSettings
+    table: OverlapTable
+    outcomes: Outcomes
+    counts: Counts
+    distances: KnownDistances
+
+    @cached_property
+    def vanished_reference(self) -> NDArray[np.int64]:
+        """Rows of the reference objects of the pair that have no pixel, (m,)."""
+        return np.flatnonzero(self.table.reference.area == 0)
+
+    @cached_property
+    def vanished_prediction(self) -> NDArray[np.int64]:
+        """Rows of the predicted objects of the pair that have no pixel, (m,)."""
+        return np.flatnonzero(self.table.prediction.area == 0)
+
+
+def evaluate_tiles(
+    pair: TiledPair,
+    settings: EvaluationSettings | None = None,
+    *,
+    progress: Progress | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
+    workers: int = 2,
+    window_px: int = WINDOW_PX,
+) -> TiledEvaluation:
+    """Evaluate a slide, of which only a few windows are held at a time.
+
+    Every figure equals that of `napari_panoptic.evaluation.evaluate.evaluate`
+    on the same pixels.
+
+    Parameters
+    ----------
+    pair
+        Reference, prediction and ambiguous area. Read once, and once more for
+        the distances, and in part for the centroid rule.
+    settings
+        How to evaluate; the defaults where None. The challenge's scoring,
+        which needs the masks of each class, is not done here.
+    progress
+        Told of each window that is done, from the calling thread.
+    is_wanted
+        Asked between windows.
+    workers
+        Windows that are read at a time, each in a thread.
+    window_px
+        About the edge of a window; memory grows with its square.
+
+    Raises
+    ------
+    StoppedError
+        Where ``is_wanted`` says no.
+    PanopticError
+        What reading raises.
+    """
+    settings = settings or EvaluationSettings()
+    run = Run(max(workers, 1), is_wanted, progress, window_px)
+    counted = 0.4 if settings.distances else 0.9
+    table = _counted(pair, run.part(0.0, counted))
+    return _evaluated(pair, table, settings, KnownDistances.none(), run.part(counted, 1.0))
+
+
+def evaluate_tiles_again(
+    evaluation: TiledEvaluation,
+    settings: EvaluationSettings,
+    *,
+    progress: Progress | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
+    workers: int = 2,
+    window_px: int = WINDOW_PX,
+) -> TiledEvaluation:
+    """Evaluate the same slide under other settings.
+
+    Counts and known distances are taken over: pixels are read for distances
+    that are new, and for the centroid rule. The result and all else are as in
+    :func:`evaluate_tiles`.
+    """
+    run = Run(max(workers, 1), is_wanted, progress, window_px)
+    return _evaluated(evaluation.pair, evaluation.table, settings, evaluation.distances, run)
+
+
+def _counted(pair: TiledPair, run: Run) -> OverlapTable:
+    """Count every pixel once. Windows are read side by side, and counted one after the other."""
+    counter = TileCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
+    one_at_a_time = threading.Lock()
+
+    def add(box: Box) -> None:
+        reference, prediction = pair.reference.read(box), pair.prediction.read(box)
+        void = None if pair.ambiguous is None else pair.ambiguous.read(box)
+        # Reading takes longer than counting, and a counter for each thread much memory.
+        with one_at_a_time:
+            counter.add(box[:2], reference, prediction, void)
+
+    run.over(
+        windows(pair.reference.shape, window_edge(pair, run.window_px)), add, "counting overlaps"
+    )
+    return counter.table()
+
+
+def _evaluated(
+    pair: TiledPair,
+    table: OverlapTable,
+    settings: EvaluationSettings,
+    known: KnownDistances,
+    run: Run,
+) -> TiledEvaluation:
+    """Evaluate a slide whose overlap is counted already."""
+    judged = judge(table, settings.ambiguous)
+    is_centroid = settings.matching is Matching.CENTROID
+    begin = 0.3 if is_centroid else 0.0
+    matches = match(_held(pair, run.part(0.0, begin)), table, judged, settings)
+    distances: PairDistances | None = None
+    if settings.distances:
+        outlined = Outlined(pair, table, *cuts(judged, settings.outlines))
+        distances, known = _matched_distances(
+            outlined, judged, matches, known, run.part(begin, 1.0)
+        )
+    result = outcomes(
+        _held(pair, run), table, judged, matches, distances, near_iou=settings.near_iou
+    )
+    if run.progress is not None:
+        run.progress(run.end, "done")
+    return TiledEvaluation(
+        pair=pair,
+        settings=settings,
+        table=table,
+        outcomes=result,
+        counts=count(result),
+        distances=known,
+    )
+
+
+def _matched_distances(
+    outlined: Outlined, judged: JudgedOverlap, matches: Matches, known: KnownDistances, run: Run
+) -> tuple[PairDistances, KnownDistances]:
+    """Compute the distances of matched pairs, as far as they are not known."""
+    rows = judged.pair_reference[matches.pair]
+    columns = judged.pair_prediction[matches.pair]
+    table = outlined.table
+    # An outline without an ambiguous pixel is the same, cut or whole.
+    reference_cut = outlined.cut_reference & (table.reference.void_area[rows] > 0)
+    prediction_cut = outlined.cut_prediction & (table.prediction.void_area[columns] > 0)
+    keys = (
+        (rows.astype(np.int64) << _REFERENCE_SHIFT)
+        | (columns.astype(np.int64) << _PREDICTION_SHIFT)
+        | (2 * reference_cut + prediction_cut)
+    )
+    place, found = known.find(keys)
+    figures = np.full((len(keys), 3), np.nan)
+    figures[found] = known.figures[place[found]]
+    new = ~found
+    if new.any():
+        figures[new] = tiled_distances(outlined, rows[new], columns[new], run)
+    distances = PairDistances(figures[:, 0], figures[:, 1], figures[:, 2])
+    return distances, known.with_new(keys[new], figures[new])
+
+
+# --- a slide where a label pair is asked for --------------------------------------------------
+
+
+class _PixelsAt:
+    """Stands for an image of which single pixels are asked for: ``image[y, x]``, y and x (n,).
+
+    Reads the windows that hold any of them.
+    """
+
+    def __init__(
+        self, read: Callable[[Box], NDArray[np.generic] | None], kind: type, edge: int, run: Run
+    ) -> None:
+        self._read, self._kind, self._edge, self._run = read, kind, edge, run
+
+    def __getitem__(self, yx: tuple[NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.generic]:
+        y, x = yx
+        values: NDArray[np.generic] = np.zeros(len(y), self._kind)
+
+        def look(group: NDArray[np.int64]) -> None:
+            y0, x0 = int(y[group].min()), int(x[group].min())
+            y1, x1 = int(y[group].max()) + 1, int(x[group].max()) + 1
+            if (window := self._read((y0, x0, y1, x1))) is not None:
+                values[group] = window[y[group] - y0, x[group] - x0]
+
+        self._run.over(by_window(y, x, self._edge), look, "matching by centroids")
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldLabels:
+    """The parts of a `LabelImage` that matching and outcomes look at."""
+
+    index: _PixelsAt
+    ids: NDArray[np.int64]
+    class_index: NDArray[np.int16]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldPair:
+    """The parts of a `LabelPair` that matching and outcomes look at."""
+
+    reference: _HeldLabels
+    prediction: _HeldLabels
+    ambiguous: _PixelsAt | None
+    class_names: tuple[str, ...]
+    mpp: float | None
+
+
+def _held(pair: TiledPair, run: Run) -> LabelPair:
+    """Let a slide pass for a label pair: single pixels of it can be asked for, not all."""
+    edge = window_edge(pair, run.window_px)
+
+    def side(labels: TiledLabels) -> _HeldLabels:
+        pixels = _PixelsAt(labels.read, np.int32, edge, run.part(0.0, 0.5))
+        return _HeldLabels(pixels, labels.ids, labels.class_index)
+
+    area: TiledArea | None = pair.ambiguous
+    ambiguous = None if area is None else _PixelsAt(area.read, np.bool_, edge, run.part(0.5, 1.0))
+    held = _HeldPair(
+        side(pair.reference), side(pair.prediction), ambiguous, pair.class_names, pair.mpp
+    )
+    return cast("LabelPair", held)

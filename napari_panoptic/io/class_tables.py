@@ -1,0 +1,124 @@
+"""Tables of classes beside label images, as arrays: slides have very many objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.io.label_images import _read_sidecar
+from napari_panoptic.regions import ClassScheme
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTable:
+    """The class of each id.
+
+    Parameters
+    ----------
+    ids
+        int64 (n,): positive, ascending, unique.
+    code
+        int64 (n,): position in ``names``.
+    names
+        The names of classes as the table has them, numbers of classes replaced
+        by the names.
+    """
+
+    ids: NDArray[np.int64]
+    code: NDArray[np.int64]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, ids: NDArray[np.int64], code: NDArray[np.int64], names: Sequence[str]
+    ) -> ClassTable:
+        """Sort the rows of a table; of an id that comes twice the last row counts."""
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order]
+        is_last = np.ones(len(ids), bool)
+        is_last[:-1] = ids[1:] != ids[:-1]
+        is_last &= ids > 0
+        return cls(ids[is_last], code[order][is_last], tuple(names))
+
+    def only(self, rows: NDArray[np.bool_]) -> ClassTable:
+        """Give some of the rows."""
+        return replace(self, ids=self.ids[rows], code=self.code[rows])
+
+    def class_index(self, scheme: ClassScheme) -> NDArray[np.int16]:
+        """Give the 1-based number of each id's class; 0 for the ambiguous one, -1 for no class."""
+        numbers = {name: number for number, name in enumerate(scheme.names, start=1)}
+        known = [scheme.canonical(name) for name in self.names]
+        of_names = [-1 if name is None else numbers.get(name, 0) for name in known]
+        return np.array([*of_names, -1], np.int16)[self.code]
+
+    def names_of(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give the names of the classes of those ids that the table has."""
+        place = np.minimum(np.searchsorted(self.ids, ids), max(len(self.ids) - 1, 0))
+        return {
+            id_: self.names[int(self.code[at])]
+            for id_, at in zip(ids, place.tolist(), strict=True)
+            if len(self.ids) and self.ids[at] == id_
+        }
+
+
+def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
+    """Read a table of classes, CSV or JSON.
+
+    Equal to what `napari_panoptic.io.label_images.read_labels` understands.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none.
+    """
+    try:
+        table = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        # Whatever is unusual is left to the careful way, which also says what is wrong.
+        table = _from_mapping(_read_sidecar(path, scheme))
+    numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
+    return replace(table, names=tuple(numbers.get(name, name) for name in table.names))
+
+
+def _from_mapping(classes: Mapping[int, str]) -> ClassTable:
+    codes: dict[str, int] = {}
+    code = [codes.setdefault(name, len(codes)) for name in classes.values()]
+    ids = np.fromiter(classes.keys(), np.int64, len(classes))
+    return ClassTable.of(ids, np.array(code, np.int64), tuple(codes))
+
+
+def _from_json(path: Path) -> ClassTable:
+    classes = orjson.loads(path.read_bytes())
+    codes: dict[str, int] = {}
+    stripped = (str(name).strip() for name in classes.values())
+    code = np.fromiter((codes.setdefault(name, len(codes)) for name in stripped), np.int64)
+    return ClassTable.of(np.fromiter(map(int, classes), np.int64), code, tuple(codes))
+
+
+def _from_csv(path: Path) -> ClassTable:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+        delimiter = max(",;\t", key=first.count)
+        columns = {name.strip().casefold(): name for name in first.rstrip("\r\n").split(delimiter)}
+        id_column, class_column = columns["id"], columns["class"]
+        file.seek(0)
+        frame = pd.read_csv(
+            file,
+            sep=delimiter,
+            usecols=[id_column, class_column],
+            dtype={id_column: "int64", class_column: "category"},
+            keep_default_na=False,
+            index_col=False,
+        )
+    categories = frame[class_column].cat
+    names = [str(name).strip() for name in categories.categories]
+    code = np.array(categories.codes, np.int64)
+    if (code < 0).any():
+        raise ValueError("rows without a class")
+    return ClassTable.of(frame[id_column].to_numpy(np.int64), code, names)

@@ -1,0 +1,81 @@
+"""One way to open the objects of a slide, whatever form they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from napari_panoptic.errors import UnreadableFileError, english_list
+from napari_panoptic.evaluation.labels import size_text
+from napari_panoptic.io.label_tiles import open_label_tiles
+from napari_panoptic.io.polygon_tiles import open_polygon_tiles
+from napari_panoptic.io.tiled_masks import TiledMasks
+from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+
+
+class OpenTiles(Protocol):
+    """Opens the files of one form."""
+
+    def __call__(
+        self,
+        files: MaskFiles,
+        scheme: ClassScheme,
+        shape: tuple[int, int],
+        *,
+        region: str | None = None,
+        team: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> TiledMasks:
+        """Open the files; see :func:`open_masks`."""
+
+
+TILED_FORMS: dict[Source, OpenTiles] = {
+    Source.LABELS: open_label_tiles,
+    Source.IMAGESCOPE: open_polygon_tiles,
+    Source.GEOJSON: open_polygon_tiles,
+}
+"""Every form of which windows can be read."""
+
+
+def open_masks(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    shape: tuple[int, int],
+    *,
+    region: str | None = None,
+    team: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TiledMasks:
+    """Open the objects of one side of a slide, without reading all pixels where possible.
+
+    Parameters
+    ----------
+    files
+        Which files, in which form.
+    scheme
+        The classes.
+    shape
+        Height and width of the slide in px.
+    region, team
+        Names, for findings and errors.
+    progress
+        Told how much of how much is done; what it raises ends the work.
+
+    Raises
+    ------
+    UnreadableFileError
+        For forms that can only be read whole, and where nothing usable can be
+        read.
+    """
+    if files.source not in TILED_FORMS:
+        forms = english_list([str(form) for form in TILED_FORMS])
+        raise UnreadableFileError(
+            f"the region of {size_text(shape)} is too large to be held, and masks in the form "
+            f"'{files.source}' can only be read as a whole; forms that can be read in windows: "
+            f"{forms}",
+            path=files.all_paths[0] if files.all_paths else None,
+            region=region,
+        )
+    return TILED_FORMS[files.source](
+        files, scheme, shape, region=region, team=team, progress=progress
+    )

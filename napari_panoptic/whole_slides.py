@@ -1,0 +1,339 @@
+"""Regions too large to hold, evaluated in windows: for the runs over whole cohorts."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.errors import Finding, FindingKind, PanopticError, english_list
+from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.evaluation.settings import Scoring
+from napari_panoptic.evaluation.tiled import (
+    TiledEvaluation,
+    evaluate_tiles,
+    evaluate_tiles_again,
+)
+from napari_panoptic.evaluation.tiles import TiledPair
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.evaluation.windows import Progress, StoppedError
+from napari_panoptic.experiment import NO_SHIFT, Condition, Experiment
+from napari_panoptic.io.tiled_loading import open_masks
+from napari_panoptic.io.tiled_masks import TiledMasks
+from napari_panoptic.parts import PartStore
+from napari_panoptic.pipeline import (
+    RegionResult,
+    RegionSize,
+    RowsFile,
+    choose_files,
+    no_prediction,
+    region_size,
+    unreadable,
+    unreadable_region,
+    unusual_form,
+    write_rows,
+)
+from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
+
+_ROWS_AT_A_TIME = 50_000
+_PATIENCE_S = 0.2
+_MOST_WORKERS = 8
+# Each slide keeps all processors busy, and takes much memory.
+_ONE_SLIDE = threading.Lock()
+
+
+def _always() -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class SlideRun:
+    """How slides are gone over.
+
+    Parameters
+    ----------
+    store
+        Where rows of objects go, which are too many to hold; None to hold
+        them nevertheless.
+    is_wanted
+        Asked between windows.
+    progress
+        Told of each window that is done; None where nobody listens.
+    """
+
+    store: PartStore | None = None
+    is_wanted: Callable[[], bool] = field(default=_always)
+    progress: Progress | None = None
+
+
+def evaluate_slide(
+    cohort: Cohort, region: Region, work: Experiment, run: SlideRun
+) -> list[list[RegionResult]]:
+    """Evaluate one region window by window.
+
+    Figures equal those of `napari_panoptic.experiment.evaluate_conditions`.
+
+    Parameters
+    ----------
+    cohort, region, work
+        What to evaluate.
+    run
+        Where to keep rows, and who hears of it.
+
+    Returns
+    -------
+    list of list of RegionResult
+        Per condition, in their order, the teams in theirs. What cannot be
+        read, or not be done in windows, is a finding.
+
+    Raises
+    ------
+    StoppedError
+        Where it is no longer wanted.
+    """
+    try:
+        size = region_size(cohort, region)
+    except (PanopticError, OSError) as error:
+        return [unreadable_region(region, work.team_names, error) for _ in work.conditions]
+    with _turn(run.is_wanted):
+        slide = _Slide(cohort, region, size, work, run)
+        by_team = [slide.evaluate(place, team) for place, team in enumerate(work.team_names)]
+    return [[results[number] for results in by_team] for number in range(len(work.conditions))]
+
+
+@contextmanager
+def _turn(is_wanted: Callable[[], bool]) -> Iterator[None]:
+    """Wait until no other slide is in work."""
+    while not _ONE_SLIDE.acquire(timeout=_PATIENCE_S):
+        if not is_wanted():
+            raise StoppedError("the evaluation was stopped before it began")
+    try:
+        yield
+    finally:
+        _ONE_SLIDE.release()
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """Masks that were opened, or None where that failed, and what was odd."""
+
+    masks: TiledMasks | None
+    findings: tuple[Finding, ...]
+
+
+class _Slide:
+    """One slide, whose annotation is opened once for all teams."""
+
+    def __init__(
+        self, cohort: Cohort, region: Region, size: RegionSize, work: Experiment, run: SlideRun
+    ) -> None:
+        self._cohort, self._region, self._size = cohort, region, size
+        self._work, self._run = work, run
+        self._reference = _Opened(None, ())
+        if region.reference is not None:
+            self._reference = self._opened(region.reference, None)
+
+    def evaluate(self, place: int, team: str) -> list[RegionResult]:
+        """Evaluate one team under all conditions; its files are opened, and counted, once."""
+        forms = self._cohort.predictions.get((team, self._region.name), {})
+        opened: dict[Source, _Opened] = {}
+        known: dict[Source, TiledEvaluation] = {}
+        results = []
+        for number, condition in enumerate(self._work.conditions):
+            files = choose_files(forms, condition.source)
+            if files is None:
+                missing = no_prediction(self._region, team, condition.source)
+                results.append(self._result(team, (*self._reference.findings, missing)))
+                continue
+            if files.source not in opened:
+                opened[files.source] = self._opened(files, team)
+            rows_number = place * len(self._work.conditions) + number
+            results.append(
+                self._of_condition(team, condition, files, opened[files.source], known, rows_number)
+            )
+        return results
+
+    def _of_condition(
+        self,
+        team: str,
+        condition: Condition,
+        files: MaskFiles,
+        prediction: _Opened,
+        known: dict[Source, TiledEvaluation],
+        rows_number: int,
+    ) -> RegionResult:
+        reference = self._reference
+        findings = (*reference.findings, *prediction.findings)
+        if prediction.masks is None:
+            return self._result(team, findings)
+        unusual = unusual_form(self._cohort, self._region, team, files, condition.source)
+        if reference.masks is None:
+            return self._result(team, (*findings, *unusual))
+        if (not_here := self._not_here(condition, team)) is not None:
+            return self._result(team, (*findings, *unusual, not_here))
+        try:
+            found = self._evaluated(
+                reference.masks, prediction.masks, condition, known.get(files.source)
+            )
+        except StoppedError:
+            raise
+        except (PanopticError, OSError) as error:
+            broken = unreadable(error, region=self._region.name, team=team)
+            return self._result(team, (*findings, *unusual, broken))
+        known[files.source] = found
+        findings = (
+            *reference.findings,
+            *_findings_after(reference.masks, found.table.reference.area > 0, self._region, None),
+            *prediction.findings,
+            *_findings_after(prediction.masks, found.table.prediction.area > 0, self._region, team),
+            *unusual,
+        )
+        result = replace(self._result(team, findings), counts=found.counts)
+        return self._with_objects(result, found, rows_number)
+
+    def _evaluated(
+        self,
+        reference: TiledMasks,
+        prediction: TiledMasks,
+        condition: Condition,
+        known: TiledEvaluation | None,
+    ) -> TiledEvaluation:
+        workers = min(os.cpu_count() or 1, _MOST_WORKERS)
+        run = self._run
+        if known is not None:
+            return evaluate_tiles_again(
+                known,
+                condition.settings,
+                progress=run.progress,
+                is_wanted=run.is_wanted,
+                workers=workers,
+            )
+        return evaluate_tiles(
+            TiledPair(reference.labels, prediction.labels, reference.ambiguous, self._size.mpp),
+            condition.settings,
+            progress=run.progress,
+            is_wanted=run.is_wanted,
+            workers=workers,
+        )
+
+    def _opened(self, files: MaskFiles, team: str | None) -> _Opened:
+        saying = "opening the annotation" if team is None else f"opening masks of {team}"
+
+        def tell(done: int, of: int) -> None:
+            if not self._run.is_wanted():
+                raise StoppedError("the evaluation was stopped before it was done")
+            if self._run.progress is not None:
+                self._run.progress(done / max(of, 1), saying)
+
+        try:
+            masks = open_masks(
+                files,
+                self._cohort.scheme,
+                self._size.shape,
+                region=self._region.name,
+                team=team,
+                progress=tell,
+            )
+        except StoppedError:
+            raise
+        except (PanopticError, OSError) as error:
+            return _Opened(None, (unreadable(error, region=self._region.name, team=team),))
+        return _Opened(masks, masks.findings)
+
+    def _not_here(self, condition: Condition, team: str) -> Finding | None:
+        """Say what cannot be done in windows."""
+        what = ""
+        if condition.settings.scoring is Scoring.CHALLENGE:
+            what = "the challenge's scoring, which scores the masks of each class by themselves,"
+        elif condition.shift != NO_SHIFT:
+            what = "a shift of the predictions"
+        if not what:
+            return None
+        message = (
+            f"region {self._region.name} is too large to be held, and {what} is not possible for "
+            f"a region that is read in windows: not evaluated for team '{team}'"
+        )
+        return Finding(FindingKind.UNREADABLE, message, region=self._region.name, team=team)
+
+    def _result(self, team: str, findings: tuple[Finding, ...]) -> RegionResult:
+        region = self._region
+        return RegionResult(
+            team,
+            region.patient,
+            region.name,
+            None,
+            None,
+            findings=(*self._size.findings, *findings),
+        )
+
+    def _with_objects(
+        self, result: RegionResult, found: TiledEvaluation, number: int
+    ) -> RegionResult:
+        if not self._work.with_objects:
+            return result
+        if self._run.store is None:
+            return replace(result, objects=found.objects)
+        path = self._run.store.rows_path(self._region.name, number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            for frame in object_frames(found.outcomes, _ROWS_AT_A_TIME):
+                write_rows(file, frame, result)
+        return replace(result, rows=RowsFile(path, path.stat().st_size))
+
+
+def _findings_after(
+    masks: TiledMasks, has_pixel: NDArray[np.bool_], region: Region, team: str | None
+) -> Sequence[Finding]:
+    """Give what only shows when all windows have been read."""
+    if masks.findings_after is not None:
+        return masks.findings_after(has_pixel)
+    ids = tuple(masks.labels.ids[~has_pixel].tolist())
+    if not ids:
+        return ()
+    message = (
+        f"{len(ids)} object(s) without a pixel of their own, outside the image or covered by "
+        f"others: {english_list(ids)}"
+    )
+    return (
+        Finding(
+            FindingKind.VANISHED,
+            message,
+            region=region.name,
+            team=team,
+            count=len(ids),
+            object_ids=ids,
+        ),
+    )
+
+
+def object_frames(outcomes: Outcomes, at_most: int) -> Iterator[pd.DataFrame]:
+    """Give the rows of `Outcomes.to_frame` in their order, a bounded number at a time.
+
+    Parameters
+    ----------
+    outcomes
+        What became of every object.
+    at_most
+        So many rows in a frame.
+    """
+    for side in Side:
+        own = outcomes.side(side)
+        for start in range(0, len(own), at_most):
+            part = _part(own, slice(start, start + at_most))
+            is_reference = side is Side.REFERENCE
+            yield replace(
+                outcomes,
+                reference=part if is_reference else outcomes.reference,
+                prediction=outcomes.prediction if is_reference else part,
+            )._side_frame(side)
+
+
+def _part(side: SideOutcomes, rows: slice) -> SideOutcomes:
+    arrays = {f.name: getattr(side, f.name)[rows] for f in fields(side) if f.name != "side"}
+    return SideOutcomes(side=side.side, **arrays)

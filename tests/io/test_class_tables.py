@@ -1,0 +1,73 @@
+"""Tables of classes as arrays hold what the careful way reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_panoptic.errors import UnreadableFileError
+from napari_panoptic.io.class_tables import ClassTable, read_class_table
+from napari_panoptic.io.label_images import _read_sidecar
+from napari_panoptic.regions import ClassScheme
+
+SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")
+
+GOOD = {
+    "plain.csv": "id,class\n3,a\n1,b\n",
+    "semicolons.csv": "id;class\n3;a\n1;unclear\n",
+    "tabs.csv": "ID\tClass\n3\ta\n1\tstrange\n",
+    "more columns.csv": "x,class,id,y\n9,a,3,z\n9,b,1,z\n",
+    "spaces.csv": " id , class \n3, a \n1,b\n",
+    "numbers of classes.csv": "id,class\n3,1\n1,2\n4,7\n",
+    "twice.csv": "id,class\n3,a\n3,b\n",
+    "blank lines.csv": "id,class\n\n3,a\n\n",
+    "quoted.csv": 'id,class\n"3","a, b"\n',
+    "quoted header.csv": '"id","class"\n3,a\n',
+    "windows.csv": "\ufeffid,class\r\n3,a\r\n1,NA\r\n",
+    "no class.csv": "id,class\n3,\n",
+    "not positive.csv": "id,class\n0,a\n-3,b\n5,a\n",
+    "empty.csv": "id,class\n",
+    "plain.json": '{"3": "a", "1": "b"}',
+    "numbers.json": '{"3": 1, "1": 2}',
+    "empty.json": "{}",
+}
+BAD = {
+    "no columns.csv": "a,b\n1,2\n",
+    "fractions.csv": "id,class\n1.5,a\n",
+    "text.csv": "id,class\nx,a\n",
+    "list.json": "[1, 2]",
+    "cut.json": '{"1": "a"',
+    "words.json": '{"one": "a"}',
+}
+
+
+def as_mapping(table: ClassTable) -> dict[int, str]:
+    assert (np.diff(table.ids) > 0).all()
+    return {
+        id_: table.names[code]
+        for id_, code in zip(table.ids.tolist(), table.code.tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_equals_the_careful_way(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(GOOD[name], encoding="utf-8", newline="")
+    expected = {k: v for k, v in _read_sidecar(tmp_path / name, SCHEME).items() if k > 0}
+    assert as_mapping(read_class_table(tmp_path / name, SCHEME)) == expected
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_says_what_is_wrong(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(BAD[name], encoding="utf-8", newline="")
+    with pytest.raises(UnreadableFileError, match="table of classes"):
+        read_class_table(tmp_path / name, SCHEME)
+
+
+def test_numbers_of_classes() -> None:
+    table = ClassTable.of(np.array([7, 2, 5]), np.array([0, 1, 2]), ("B", "unclear", "odd"))
+    assert table.ids.tolist() == [2, 5, 7]
+    assert table.class_index(SCHEME).tolist() == [0, -1, 2]
+    assert table.names_of([1, 2, 7, 9]) == {2: "unclear", 7: "B"}
+    assert ClassTable.of(np.zeros(0, int), np.zeros(0, int), ()).names_of([3]) == {}

@@ -1,0 +1,308 @@
+"""Regions that are read in windows: the command gives the same files, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import tifffile
+
+from napari_panoptic.cli import main
+from napari_panoptic.errors import FindingKind
+from napari_panoptic.evaluation.evaluate import evaluate
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.windows import StoppedError
+from napari_panoptic.experiment import Condition, Experiment, threshold_conditions
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.jobs import PROCESSES, THREADS, RegionDone, run_regions
+from napari_panoptic.parts import PartStore
+from napari_panoptic.pipeline import RegionResult, load_prediction, load_reference
+from napari_panoptic.regions import Cohort
+from napari_panoptic.whole_slides import SlideRun, evaluate_slide, object_frames
+from tests.io.builders import write_svs
+from tests.label_cases import random_pair
+from tests.small_cohort import write_cohort
+
+TABLES = (
+    "objects.csv",
+    "regions.csv",
+    "patients.csv",
+    "patients_by_class.csv",
+    "teams.csv",
+    "confusion.csv",
+)
+DESCRIPTION = """
+[classes]
+Epithelial = [255, 0, 0]
+Lymphocyte = [255, 255, 0]
+Neutrophil = [0, 0, 255]
+Macrophage = [0, 255, 0]
+
+[ambiguous]
+name = "Ambiguous"
+
+[files]
+image = "images/{region}.svs"
+reference.labels = "reference/{class}/{region}.npy"
+predictions.labels = ["teams/{team}/{region}.tif", "teams/{team}/{class}/{region}.tif"]
+"""
+REGIONS = {"p1_a": (70, 90), "p1_b": (33, 50), "p2_a": (64, 64)}
+IN_WINDOWS = ("--held-up-to", "1")
+
+
+def write_labels_cohort(root: Path) -> Path:
+    """Write three regions with label images: per class, and with tables of classes."""
+    root.mkdir()
+    (root / "cohort.toml").write_text(DESCRIPTION)
+    for number, (region, shape) in enumerate(REGIONS.items()):
+        case = random_pair(np.random.default_rng(number), shape)
+        write_svs(root / "images" / f"{region}.svs", np.zeros((*shape, 3), np.uint8))
+        for place, name in enumerate(("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")):
+            path = root / "reference" / name / f"{region}.npy"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            own = [id_ for id_, class_ in case.reference_classes.items() if class_ == name]
+            np.save(path, np.where(np.isin(case.reference, own), case.reference, 0))
+            over = case.prediction * (case.prediction % 4 == place)
+            if name == "Neutrophil":
+                # Over all others and with the same ids: objects are covered and vanish.
+                over = np.where(case.prediction % 3 == 0, case.prediction, over)
+            write_image(root / "teams" / "beta" / name / f"{region}.tif", over.astype(np.uint32))
+        void = np.zeros(shape, np.uint8)
+        void[5:20, 10:40] = 1
+        area = root / "reference" / "Ambiguous" / f"{region}.npy"
+        area.parent.mkdir(exist_ok=True)
+        np.save(area, void)
+        write_image(root / "teams" / "alpha" / f"{region}.tif", case.prediction.astype(np.uint32))
+        table = {str(id_): name for id_, name in case.prediction_classes.items()}
+        (root / "teams" / "alpha" / f"{region}.json").write_text(
+            json.dumps(dict(list(table.items())[1:]))
+        )
+    return root
+
+
+def write_image(path: Path, pixels: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tifffile.imwrite(path, pixels, tile=(16, 16), compression="adobe_deflate")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_labels_cohort(tmp_path_factory.mktemp("slides") / "cohort")
+
+
+def evaluated(folder: Path, output: Path, *options: str) -> dict[str, bytes]:
+    """Give the content of all tables, with what the record warns of."""
+    assert main(["evaluate", str(folder), "--output", str(output), *options]) == 0
+    assert not (output / ".parts").exists()
+    found = {name: (output / name).read_bytes() for name in TABLES}
+    record = json.loads((output / "evaluation.json").read_text("utf-8"))
+    warnings = [[kind, sorted(map(str, told))] for kind, told in record["warnings"].items()]
+    return {**found, "warnings": json.dumps(sorted(warnings)).encode()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--matching", "centroid", "--outlines", "both-clipped"),
+        ("--ambiguous", "majority", "--iou-threshold", "0.3"),
+        ("--ambiguous", "clip-predictions", "--no-distances", "--jobs", "1"),
+        ("--ambiguous", "keep", "--scheduler", "processes", "--jobs", "2"),
+    ],
+    ids=lambda options: " ".join(options) or "defaults",
+)
+def test_tables_are_the_same_byte_for_byte(
+    folder: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    held = evaluated(folder, tmp_path / "held", *options)
+    in_windows = evaluated(folder, tmp_path / "windows", *options, *IN_WINDOWS)
+    for name, content in held.items():
+        assert in_windows[name] == content, name
+    assert held["objects.csv"].count(b"\n") > 50
+
+
+def test_polygons_are_the_same_byte_for_byte(tmp_path: Path) -> None:
+    """The annotation alone can be read in windows: it is scored against itself."""
+    root = write_cohort(tmp_path / "cohort")
+    annotations = next(path for path in root.iterdir() if "Annotations" in path.name)
+    own = tmp_path / "own"
+    own.mkdir()
+    annotations.rename(own / "annotations")
+    (own / "cohort.toml").write_text(
+        DESCRIPTION.split("[files]")[0]
+        + '[files]\nimage = "annotations/{patient}/{region}.svs"\n'
+        + 'reference.imagescope = "annotations/{patient}/{region}.xml"\n'
+        + 'predictions.imagescope = "annotations/{patient}/{region}.xml"\n'
+    )
+    held = evaluated(own, tmp_path / "held")
+    in_windows = evaluated(own, tmp_path / "windows", *IN_WINDOWS)
+    for name in TABLES:
+        assert in_windows[name] == held[name], name
+    assert held["objects.csv"].count(b"\n") > 5
+
+
+def test_other_forms_say_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write_cohort(tmp_path / "cohort")
+    output = tmp_path / "tables"
+    assert main(["evaluate", str(root), "--output", str(output), *IN_WINDOWS]) == 1
+    said = capsys.readouterr().err
+    assert "masks in the form 'colour-coded' can only be read as a whole" in said
+    assert "labels, imagescope and geojson" in said
+
+
+def test_the_challenges_scoring_says_why_not(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--output", str(tmp_path / "t"), "--protocol", "monusac-2020-as-run", *IN_WINDOWS]
+    assert main(["evaluate", str(folder), *options]) == 1
+    assert "the challenge's scoring" in capsys.readouterr().err
+
+
+def test_the_size_decides_region_by_region(folder: Path) -> None:
+    cohort = open_cohort(folder)
+    work = Experiment(("alpha",), (Condition("one", EvaluationSettings()),), held_up_to_px=64 * 64)
+    told: dict[str, int] = {}
+
+    def on_progress(region: str, share: float, saying: str) -> None:
+        assert 0 <= share <= 1
+        assert saying
+        told[region] = told.get(region, 0) + 1
+
+    list(run_regions(cohort, work, scheduler=THREADS, on_progress=on_progress))
+    assert set(told) == {"p1_a"}
+
+
+# --- several conditions, stores, and an early end ---------------------------------------------
+
+
+def small_work(**options: Any) -> Experiment:
+    return Experiment(
+        ("alpha", "beta"), threshold_conditions((0.3, 0.5, 0.8)), held_up_to_px=1, **options
+    )
+
+
+def as_compared(results: list[list[RegionResult]]) -> list[Any]:
+    return [
+        (r.team, r.region, None if r.objects is None else r.objects.to_csv(), repr(r.counts))
+        for found in results
+        for r in found
+    ]
+
+
+def test_conditions_equal_those_of_held_regions(folder: Path) -> None:
+    cohort = open_cohort(folder)
+    work = small_work()
+    for region in cohort.regions:
+        expected = replace(work, held_up_to_px=10**9).evaluate(cohort, region)
+        found = evaluate_slide(cohort, region, work, SlideRun())
+        assert as_compared(found) == as_compared(expected)
+
+
+def test_sums_alone(folder: Path) -> None:
+    cohort = open_cohort(folder)
+    ((result, *_), *_) = evaluate_slide(
+        cohort, cohort.regions[0], small_work(with_objects=False), SlideRun()
+    )
+    assert result.objects is None
+    assert result.rows is None
+    assert result.counts is not None
+
+
+@pytest.mark.parametrize("scheduler", [THREADS, PROCESSES])
+def test_resume_takes_rows_over(folder: Path, tmp_path: Path, scheduler: str) -> None:
+    cohort, store = open_cohort(folder), tmp_path / "parts"
+    first = list(run_regions(cohort, small_work(), store=store, scheduler=scheduler, jobs=2))
+    news: list[RegionDone] = []
+    again = list(
+        run_regions(
+            cohort, small_work(), store=store, scheduler=scheduler, jobs=2, on_result=news.append
+        )
+    )
+    assert {done.is_taken_over for done in news} == {True}
+    for results, expected in zip(again, first, strict=True):
+        for result, wanted in zip(results[0], expected[0], strict=True):
+            assert result.rows is not None
+            assert wanted.rows is not None
+            assert result.rows.path.read_bytes() == wanted.rows.path.read_bytes()
+    PartStore(store).remove()
+    assert not store.exists()
+
+
+def test_damaged_rows_are_evaluated_again(folder: Path, tmp_path: Path) -> None:
+    cohort, store = open_cohort(folder), tmp_path / "parts"
+    list(run_regions(cohort, small_work(), store=store))
+    rows = sorted(store.glob("*.csv"))
+    whole = [path.read_bytes() for path in rows]
+    rows[0].write_bytes(whole[0][:-5])
+    rows[-1].unlink()
+    news: list[RegionDone] = []
+    found = list(run_regions(cohort, small_work(), store=store, on_result=news.append))
+    assert len(found) == len(REGIONS)
+    assert [path.read_bytes() for path in rows] == whole
+    assert sum("rows of the objects are damaged" in done.remark for done in news) == 2
+
+
+def test_an_early_end_stops_between_windows(folder: Path) -> None:
+    cohort = open_cohort(folder)
+    asked: list[None] = []
+
+    def is_wanted() -> bool:
+        asked.append(None)
+        return len(asked) < 2
+
+    with pytest.raises(StoppedError):
+        evaluate_slide(cohort, cohort.regions[0], small_work(), SlideRun(is_wanted=is_wanted))
+    # The next one has its turn.
+    assert evaluate_slide(cohort, cohort.regions[0], small_work(), SlideRun())
+
+
+def test_leaving_a_run_early_ends_it(folder: Path) -> None:
+    cohort = open_cohort(folder)
+    results = run_regions(cohort, small_work(), jobs=1)
+    next(results)
+    results.close()
+
+
+def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    cohort = open_cohort(write_labels_cohort(tmp_path / "cohort"))
+    region = cohort.regions[0]
+    path = tmp_path / "cohort" / "teams" / "alpha" / f"{region.name}.tif"
+    with tifffile.TiffFile(path) as tiff:
+        start = tiff.pages[0].dataoffsets[0]
+    data = path.read_bytes()
+    path.write_bytes(data[:start] + b"\0" * 8 + data[start + 8 :])
+    (found, *_) = evaluate_slide(cohort, region, small_work(), SlideRun())
+    alpha, beta = found
+    assert alpha.counts is None
+    kinds = [finding.kind for finding in alpha.findings]
+    assert kinds[-1] is FindingKind.UNREADABLE
+    assert beta.counts is not None
+
+
+def test_frames_in_parts_are_the_whole_frame(folder: Path) -> None:
+    cohort = open_cohort(folder)
+    region, settings = cohort.regions[0], EvaluationSettings()
+    found = held_outcomes(cohort, region.name, settings)
+    for at_most in (1, 7, 10_000):
+        frames = list(object_frames(found, at_most))
+        assert max(map(len, frames)) <= at_most
+        pd.testing.assert_frame_equal(
+            pd.concat(frames, ignore_index=True), found.to_frame(), check_dtype=False
+        )
+
+
+def held_outcomes(cohort: Cohort, name: str, settings: EvaluationSettings) -> Any:
+    from napari_panoptic.evaluation.labels import LabelPair
+
+    region = cohort.region(name)
+    reference = load_reference(cohort, region, settings)
+    masks, _ = load_prediction(cohort, region, "alpha", reference.shape, settings, None)
+    assert reference.masks is not None
+    assert masks is not None
+    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, 0.25)
+    return evaluate(pair, settings).outcomes
