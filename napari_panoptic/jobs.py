@@ -503,7 +503,13 @@ class _DaskPool:
         self, part: Cohort, work: Experiment, store: PartStore | None, known: str | None
     ) -> Future[_Done]:
         task = self._client.submit(
-            _do_region, part, work, known, __version__, SlideRun(store), pure=False
+            _do_region,
+            part,
+            work,
+            known,
+            __version__,
+            SlideRun(store, is_on_cluster=True),
+            pure=False,
         )
         # Tells only that the task has come to an end; what came of it is fetched by result.
         ended: Future[_Done] = Future()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from napari_panoptic.evaluation.tiled import (
 )
 from napari_panoptic.evaluation.tiles import TiledPair
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.evaluation.windows import Progress, StoppedError
+from napari_panoptic.evaluation.windows import Elsewhere, Progress, StoppedError
 from napari_panoptic.experiment import NO_SHIFT, Condition, Experiment
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.io.tiled_masks import TiledMasks
@@ -40,6 +41,7 @@ from napari_panoptic.pipeline import (
     write_rows,
 )
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
+from napari_panoptic.slide_cluster import ClusterWorkers, SlideFiles, cluster_client
 
 _ROWS_AT_A_TIME = 50_000
 _PATIENCE_S = 0.2
@@ -65,11 +67,15 @@ class SlideRun:
         Asked between windows.
     progress
         Told of each window that is done; None where nobody listens.
+    is_on_cluster
+        Whether this is a task of a Dask cluster, whose other workers can go
+        over windows too.
     """
 
     store: PartStore | None = None
     is_wanted: Callable[[], bool] = field(default=_always)
     progress: Progress | None = None
+    is_on_cluster: bool = False
 
 
 def evaluate_slide(
@@ -101,8 +107,9 @@ def evaluate_slide(
         size = region_size(cohort, region)
     except (PanopticError, OSError) as error:
         return [unreadable_region(region, work.team_names, error) for _ in work.conditions]
-    with _turn(run.is_wanted):
-        slide = _Slide(cohort, region, size, work, run)
+    # Whoever waits for its turn on a cluster has given its thread back before.
+    with cluster_client(run.is_on_cluster) as client, _turn(run.is_wanted):
+        slide = _Slide(cohort, region, size, work, run, client)
         by_team = [slide.evaluate(place, team) for place, team in enumerate(work.team_names)]
     return [[results[number] for results in by_team] for number in range(len(work.conditions))]
 
@@ -131,10 +138,16 @@ class _Slide:
     """One slide, whose annotation is opened once for all teams."""
 
     def __init__(
-        self, cohort: Cohort, region: Region, size: RegionSize, work: Experiment, run: SlideRun
+        self,
+        cohort: Cohort,
+        region: Region,
+        size: RegionSize,
+        work: Experiment,
+        run: SlideRun,
+        client: Any | None,
     ) -> None:
         self._cohort, self._region, self._size = cohort, region, size
-        self._work, self._run = work, run
+        self._work, self._run, self._client = work, run, client
         self._reference = _Opened(None, ())
         if region.reference is not None:
             self._reference = self._opened(region.reference, None)
@@ -179,7 +192,15 @@ class _Slide:
             return self._result(team, (*findings, *unusual, not_here))
         try:
             found = self._evaluated(
-                reference.masks, prediction.masks, condition, known.get(files.source)
+                TiledPair(
+                    reference.masks.labels,
+                    prediction.masks.labels,
+                    reference.masks.ambiguous,
+                    self._size.mpp,
+                ),
+                condition,
+                known.get(files.source),
+                self._elsewhere(files),
             )
         except StoppedError:
             raise
@@ -199,10 +220,10 @@ class _Slide:
 
     def _evaluated(
         self,
-        reference: TiledMasks,
-        prediction: TiledMasks,
+        pair: TiledPair,
         condition: Condition,
         known: TiledEvaluation | None,
+        elsewhere: Elsewhere | None,
     ) -> TiledEvaluation:
         workers = min(os.cpu_count() or 1, _MOST_WORKERS)
         run = self._run
@@ -213,14 +234,29 @@ class _Slide:
                 progress=run.progress,
                 is_wanted=run.is_wanted,
                 workers=workers,
+                elsewhere=elsewhere,
             )
         return evaluate_tiles(
-            TiledPair(reference.labels, prediction.labels, reference.ambiguous, self._size.mpp),
+            pair,
             condition.settings,
             progress=run.progress,
             is_wanted=run.is_wanted,
             workers=workers,
+            elsewhere=elsewhere,
         )
+
+    def _elsewhere(self, files: MaskFiles) -> Elsewhere | None:
+        """Let the whole cluster go over the windows, where this is a task of one."""
+        if self._client is None or self._region.reference is None:
+            return None
+        slide = SlideFiles(
+            self._region.reference,
+            files,
+            self._cohort.scheme,
+            self._size.shape,
+            self._size.mpp,
+        )
+        return ClusterWorkers(self._client, slide)
 
     def _opened(self, files: MaskFiles, team: str | None) -> _Opened:
         saying = "opening the annotation" if team is None else f"opening masks of {team}"

@@ -24,6 +24,7 @@ from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import RegionResult, load_prediction, load_reference
 from napari_panoptic.regions import Cohort
 from napari_panoptic.whole_slides import SlideRun, evaluate_slide, object_frames
+from tests.dask_cluster import Cluster
 from tests.io.builders import write_svs
 from tests.label_cases import random_pair
 from tests.small_cohort import write_cohort
@@ -306,3 +307,18 @@ def held_outcomes(cohort: Cohort, name: str, settings: EvaluationSettings) -> An
     assert masks is not None
     pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, 0.25)
     return evaluate(pair, settings).outcomes
+
+
+# --- a cluster --------------------------------------------------------------------------------
+
+
+def test_the_workers_of_a_cluster_go_over_a_slide_together(folder: Path, tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.wait_for_workers(2)
+        options = ("--scheduler", cluster.address)
+        found = evaluated(folder, tmp_path / "cluster", *options, *IN_WINDOWS)
+    finally:
+        cluster.stop()
+    # The ids without a class, which only the pixels tell, are among the warnings.
+    assert found == evaluated(folder, tmp_path / "here", *IN_WINDOWS)

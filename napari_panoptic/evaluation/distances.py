@@ -70,6 +70,12 @@ class PairDistances:
     hausdorff95_px: NDArray[np.float64]
     average_surface_px: NDArray[np.float64]
 
+    @property
+    def figures(self) -> NDArray[np.float64]:
+        """The three of them as columns, float64 (k, 3)."""
+        columns = (self.hausdorff_px, self.hausdorff95_px, self.average_surface_px)
+        return np.stack(columns, axis=1)
+
 
 def contours(
     index: NDArray[np.int32], n: int, *, without: NDArray[np.bool_] | None = None

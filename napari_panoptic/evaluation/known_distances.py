@@ -7,6 +7,7 @@ the few pairs that are new, and a stroke of the brush those that it touched.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,6 +103,34 @@ def matched_distances(
     known
         With the new ones among them.
     """
+
+    def measure(rows: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.float64]:
+        return pair_distances(pair, table, judged, rows, columns, outlines).figures
+
+    return known_or_measured(table, judged, matches, outlines, known, measure)
+
+
+def known_or_measured(
+    table: OverlapTable,
+    judged: JudgedOverlap,
+    matches: Matches,
+    outlines: Outlines,
+    known: KnownDistances,
+    measure: Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float64]],
+) -> tuple[PairDistances, KnownDistances]:
+    """Look up the distances of matched pairs, and have those measured that are not known.
+
+    Parameters
+    ----------
+    table, judged, matches, outlines, known
+        As in :func:`matched_distances`.
+    measure
+        Gives the figures (k, 3) of pairs of rows, int32 (k,) each.
+
+    Returns
+    -------
+    As :func:`matched_distances`.
+    """
     rows = judged.pair_reference[matches.pair]
     columns = judged.pair_prediction[matches.pair]
     cut_reference, cut_prediction = cuts(judged, outlines)
@@ -118,13 +147,6 @@ def matched_distances(
     figures[found] = known.figures[place[found]]
     new = ~found
     if new.any():
-        measured = pair_distances(pair, table, judged, rows[new], columns[new], outlines)
-        figures[new] = _figures(measured)
+        figures[new] = measure(rows[new], columns[new])
     distances = PairDistances(figures[:, 0], figures[:, 1], figures[:, 2])
     return distances, known.with_new(keys[new], figures[new])
-
-
-def _figures(distances: PairDistances) -> NDArray[np.float64]:
-    return np.stack(
-        [distances.hausdorff_px, distances.hausdorff95_px, distances.average_surface_px], axis=1
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -11,20 +11,21 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.ambiguity import JudgedOverlap, judge
+from napari_panoptic.evaluation.ambiguity import judge
 from napari_panoptic.evaluation.distances import PairDistances, cuts
 from napari_panoptic.evaluation.figures import EvaluatedFigures
-from napari_panoptic.evaluation.known_distances import KnownDistances
+from napari_panoptic.evaluation.known_distances import KnownDistances, known_or_measured
 from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.matching import Matches, match
+from napari_panoptic.evaluation.matching import match
 from napari_panoptic.evaluation.metrics import Counts, count
 from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
-from napari_panoptic.evaluation.overlap import OverlapTable, TileCounter
+from napari_panoptic.evaluation.overlap import CountedPart, OverlapTable, TileCounter
 from napari_panoptic.evaluation.settings import EvaluationSettings, Matching
 from napari_panoptic.evaluation.tiled_distances import Outlined, tiled_distances
 from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels, TiledPair
 from napari_panoptic.evaluation.windows import (
     WINDOW_PX,
+    Elsewhere,
     Progress,
     Run,
     by_window,
@@ -32,8 +33,9 @@ from napari_panoptic.evaluation.windows import (
     windows,
 )
 
-# A key of known distances holds both rows and, in its two lowest bits, which outline is cut.
-_REFERENCE_SHIFT, _PREDICTION_SHIFT = 33, 2
+_COUNTING = "counting overlaps"
+# So many windows are counted at a time elsewhere: sending what came of them costs little then.
+_WINDOWS_IN_STRIP = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,7 @@ def evaluate_tiles(
     is_wanted: Callable[[], bool] = lambda: True,
     workers: int = 2,
     window_px: int = WINDOW_PX,
+    elsewhere: Elsewhere | None = None,
 ) -> TiledEvaluation:
     """Evaluate a slide, of which only a few windows are held at a time.
 
@@ -105,6 +108,9 @@ def evaluate_tiles(
         Windows that are read at a time, each in a thread.
     window_px
         About the edge of a window; memory grows with its square.
+    elsewhere
+        Who goes over the windows in the place of threads, but for single
+        pixels and objects larger than a window; None for threads.
 
     Raises
     ------
@@ -114,7 +120,7 @@ def evaluate_tiles(
         What reading raises.
     """
     settings = settings or EvaluationSettings()
-    run = Run(max(workers, 1), is_wanted, progress, window_px)
+    run = Run(max(workers, 1), is_wanted, progress, window_px, elsewhere)
     counted = 0.4 if settings.distances else 0.9
     table = _counted(pair, run.part(0.0, counted))
     return _evaluated(pair, table, settings, KnownDistances.none(), run.part(counted, 1.0))
@@ -128,6 +134,7 @@ def evaluate_tiles_again(
     is_wanted: Callable[[], bool] = lambda: True,
     workers: int = 2,
     window_px: int = WINDOW_PX,
+    elsewhere: Elsewhere | None = None,
 ) -> TiledEvaluation:
     """Evaluate the same slide under other settings.
 
@@ -135,26 +142,64 @@ def evaluate_tiles_again(
     that are new, and for the centroid rule. The result and all else are as in
     :func:`evaluate_tiles`.
     """
-    run = Run(max(workers, 1), is_wanted, progress, window_px)
+    run = Run(max(workers, 1), is_wanted, progress, window_px, elsewhere)
     return _evaluated(evaluation.pair, evaluation.table, settings, evaluation.distances, run)
 
 
 def _counted(pair: TiledPair, run: Run) -> OverlapTable:
-    """Count every pixel once. Windows are read side by side, and counted one after the other."""
-    counter = TileCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
+    """Count every pixel once."""
+    boxes = windows(pair.reference.shape, window_edge(pair, run.window_px))
+    counter = _counter_for(pair)
+    if run.elsewhere is not None:
+        starts = range(0, len(boxes), _WINDOWS_IN_STRIP)
+        strips = [boxes[start : start + _WINDOWS_IN_STRIP] for start in starts]
+        for _, strip in run.results(pair, count_windows, strips, _COUNTING):
+            counter.add_part(strip.part)
+            for labels, ids in zip((pair.reference, pair.prediction), strip.unknown, strict=True):
+                if labels.unknown_ids is not None:
+                    labels.unknown_ids.note(ids)
+        return counter.table()
     one_at_a_time = threading.Lock()
 
     def add(box: Box) -> None:
-        reference, prediction = pair.reference.read(box), pair.prediction.read(box)
-        void = None if pair.ambiguous is None else pair.ambiguous.read(box)
+        window = _read(pair, box)
         # Reading takes longer than counting, and a counter for each thread much memory.
         with one_at_a_time:
-            counter.add(box[:2], reference, prediction, void)
+            counter.add(box[:2], *window)
 
-    run.over(
-        windows(pair.reference.shape, window_edge(pair, run.window_px)), add, "counting overlaps"
-    )
+    run.over(boxes, add, _COUNTING)
     return counter.table()
+
+
+@dataclass(frozen=True, eq=False)
+class CountedStrip:
+    """What was counted of some windows; and of both sides the unknown ids met there."""
+
+    part: CountedPart
+    unknown: tuple[list[int], list[int]]
+
+
+def count_windows(pair: TiledPair, boxes: Sequence[Box]) -> CountedStrip:
+    """Count some windows of a slide, for a count of all of it."""
+    counter = _counter_for(pair)
+    for box in boxes:
+        counter.add(box[:2], *_read(pair, box))
+    reference, prediction = (
+        [] if labels.unknown_ids is None else labels.unknown_ids.ids()
+        for labels in (pair.reference, pair.prediction)
+    )
+    return CountedStrip(counter.part(), (reference, prediction))
+
+
+def _counter_for(pair: TiledPair) -> TileCounter:
+    return TileCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
+
+
+def _read(
+    pair: TiledPair, box: Box
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_] | None]:
+    void = None if pair.ambiguous is None else pair.ambiguous.read(box)
+    return pair.reference.read(box), pair.prediction.read(box), void
 
 
 def _evaluated(
@@ -172,8 +217,14 @@ def _evaluated(
     distances: PairDistances | None = None
     if settings.distances:
         outlined = Outlined(pair, table, *cuts(judged, settings.outlines))
-        distances, known = _matched_distances(
-            outlined, judged, matches, known, run.part(begin, 1.0)
+        measuring = run.part(begin, 1.0)
+        distances, known = known_or_measured(
+            table,
+            judged,
+            matches,
+            settings.outlines,
+            known,
+            lambda rows, columns: tiled_distances(outlined, rows, columns, measuring),
         )
     result = outcomes(
         _held(pair, run), table, judged, matches, distances, near_iou=settings.near_iou
@@ -188,31 +239,6 @@ def _evaluated(
         counts=count(result),
         distances=known,
     )
-
-
-def _matched_distances(
-    outlined: Outlined, judged: JudgedOverlap, matches: Matches, known: KnownDistances, run: Run
-) -> tuple[PairDistances, KnownDistances]:
-    """Compute the distances of matched pairs, as far as they are not known."""
-    rows = judged.pair_reference[matches.pair]
-    columns = judged.pair_prediction[matches.pair]
-    table = outlined.table
-    # An outline without an ambiguous pixel is the same, cut or whole.
-    reference_cut = outlined.cut_reference & (table.reference.void_area[rows] > 0)
-    prediction_cut = outlined.cut_prediction & (table.prediction.void_area[columns] > 0)
-    keys = (
-        (rows.astype(np.int64) << _REFERENCE_SHIFT)
-        | (columns.astype(np.int64) << _PREDICTION_SHIFT)
-        | (2 * reference_cut + prediction_cut)
-    )
-    place, found = known.find(keys)
-    figures = np.full((len(keys), 3), np.nan)
-    figures[found] = known.figures[place[found]]
-    new = ~found
-    if new.any():
-        figures[new] = tiled_distances(outlined, rows[new], columns[new], run)
-    distances = PairDistances(figures[:, 0], figures[:, 1], figures[:, 2])
-    return distances, known.with_new(keys[new], figures[new])
 
 
 # --- a slide where a label pair is asked for --------------------------------------------------

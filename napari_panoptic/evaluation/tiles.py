@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,24 @@ from napari_panoptic.evaluation.labels import size_text
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""
+
+
+class UnknownIds:
+    """Gathers, from several threads, ids that were met in the pixels and that nothing tells of."""
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+        self._lock = threading.Lock()
+
+    def note(self, ids: Iterable[int]) -> None:
+        """Add ids, new or not."""
+        with self._lock:
+            self._ids.update(int(id_) for id_ in ids)
+
+    def ids(self) -> list[int]:
+        """Give those noted so far, ascending."""
+        with self._lock:
+            return sorted(self._ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +59,9 @@ class TiledLabels:
     tile_px
         Edge of the tiles in which the pixels are stored, or 0 where any window
         costs the same. Windows are best read along such tiles.
+    unknown_ids
+        Ids that reading meets and that belong to no row are noted here; their
+        pixels are given as background. None where there are none such.
     """
 
     shape: tuple[int, int]
@@ -49,6 +71,7 @@ class TiledLabels:
     class_names: tuple[str, ...]
     read: Callable[[Box], NDArray[np.int32]]
     tile_px: int = 0
+    unknown_ids: UnknownIds | None = None
 
     def __len__(self) -> int:
         """Count the objects."""

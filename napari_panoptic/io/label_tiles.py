@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_panoptic._compiled import compiled
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.labels import LabelImage, Vanished, region_ids
-from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels
+from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels, UnknownIds
 from napari_panoptic.io._files import check_size
 from napari_panoptic.io._kernels import components
 from napari_panoptic.io._masks import BINARY_VALUES, vanished_findings, whole_numbers
@@ -162,20 +162,21 @@ class _Opening:
         if not is_object.all():
             is_area = _Lookup.of(known.ids, (~is_object).astype(np.int32))
             area = TiledArea(self.shape, lambda box: _any(pixels.looked_up(is_area, box)[0] > 0))
-        without = _WithoutClass()
+        unknown_ids = UnknownIds()
 
         def read(box: Box) -> NDArray[np.int32]:
             window, strangers = pixels.looked_up(lookup, box)
-            without.note(strangers)
+            unknown_ids.note(strangers)
             return window
 
         def after(_: NDArray[np.bool_]) -> tuple[Finding, ...]:
-            found = without.ids()
+            found = unknown_ids.ids()
             names = classes.names_of(found)
             unknown = _unknown_classes(found, [None] * len(found), names, pixels.path, self.scheme)
             return located(unknown, self.request)
 
         labels = self._labels(known.ids[is_object], class_index[is_object], None, read, [pixels])
+        labels = replace(labels, unknown_ids=unknown_ids)
         return TiledMasks(labels, area, located(findings, self.request), after)
 
     def _numbered_anew(
@@ -419,23 +420,6 @@ class _Pixels:
 
 def _any(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     return mask if mask.any() else None
-
-
-class _WithoutClass:
-    """Gathers, from several threads, the ids of objects that no table knows."""
-
-    def __init__(self) -> None:
-        self._ids: set[int] = set()
-        self._lock = threading.Lock()
-
-    def note(self, ids: NDArray[np.int64]) -> None:
-        if len(ids):
-            with self._lock:
-                self._ids.update(ids.tolist())
-
-    def ids(self) -> list[int]:
-        with self._lock:
-            return sorted(self._ids)
 
 
 @dataclass(frozen=True, eq=False)
