@@ -43,6 +43,8 @@ _THREADS_FROM_PX_PER_OBJECT = 32
 _REFERENCE, _PREDICTION, _LENGTH, _VOID_LENGTH = 0, 1, 2, 3
 # So many wait at least.
 _WAITING = 1 << 15
+# A table with a place for every two objects may have so many places for each that waits.
+_DENSE = 2
 _Waiting = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Shared runs that wait, int32 (m, 4), and as much room to sort them."""
 # After all keys.
@@ -441,12 +443,42 @@ def _key_of(entry: NDArray[np.int32]) -> np.int64:
 
 
 @compiled
+def _settled_densely(
+    pairs: PairCounts, entries: NDArray[np.int32], n_reference: int, n_prediction: int
+) -> PairCounts:
+    """Do the same by a table with a place for every two objects, as is best for noise."""
+    total = np.zeros((n_reference, n_prediction), np.int64)
+    in_void = np.zeros((n_reference, n_prediction), np.int64)
+    keys, known_total, known_void = pairs
+    for k in range(len(keys)):
+        i, j = keys[k] >> 32, keys[k] & 0xFFFFFFFF
+        total[i, j], in_void[i, j] = known_total[k], known_void[k]
+    for k in range(len(entries)):
+        entry = entries[k]
+        total[entry[_REFERENCE], entry[_PREDICTION]] += entry[_LENGTH]
+        in_void[entry[_REFERENCE], entry[_PREDICTION]] += entry[_VOID_LENGTH]
+    room = min(len(keys) + len(entries), total.size)
+    new_keys = np.empty(room, np.int64)
+    new_total, new_void = np.empty(room, np.int64), np.empty(room, np.int64)
+    n = 0
+    for i in range(n_reference):
+        for j in range(n_prediction):
+            if total[i, j]:
+                new_keys[n] = (np.int64(i) << 32) | np.int64(j)
+                new_total[n], new_void[n] = total[i, j], in_void[i, j]
+                n += 1
+    return new_keys[:n], new_total[:n], new_void[:n]
+
+
+@compiled
 def _settled(
     pairs: PairCounts, waiting: _Waiting, n_waiting: int, n_reference: int, n_prediction: int
 ) -> PairCounts:
     """Add what waits to the pairs, which are sorted by key."""
     if n_waiting == 0:
         return pairs
+    if n_reference * n_prediction <= _DENSE * n_waiting:
+        return _settled_densely(pairs, waiting[0][:n_waiting], n_reference, n_prediction)
     entries, others = waiting[0][:n_waiting], waiting[1][:n_waiting]
     _sort_by(_PREDICTION, n_prediction, entries, others)
     _sort_by(_REFERENCE, n_reference, others, entries)

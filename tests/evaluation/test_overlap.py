@@ -169,14 +169,18 @@ def test_parts_that_were_sent_give_the_whole(
 
 
 @pytest.mark.parametrize("with_void", [False, True])
-def test_more_pairs_than_may_wait(with_void: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n", [60, 2000])  # as many pairs as there can be, and few of these
+def test_more_pairs_than_may_wait(n: int, with_void: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap, "_WAITING", 1)
     rng = np.random.default_rng(3)
-    reference, prediction = (rng.integers(0, 60, (90, 130)).astype(np.int32) for _ in "rp")
+    reference, prediction = (rng.integers(0, n, (90, 130)).astype(np.int32) for _ in "rp")
     void = rng.random(reference.shape) < 0.3 if with_void else None
-    counter = TileCounter(60, 60, (90, 130))
-    counter.add((0, 0), reference, prediction, void)
-    assert_same(counter.table(), table_by_hand(reference, prediction, void, (60, 60)))
+    counter = TileCounter(n, n, (90, 130))
+    for top in range(0, 90, 30):  # pairs are known already when others are added
+        strip = np.s_[top : top + 30]
+        area = None if void is None else void[strip]
+        counter.add((top, 0), reference[strip], prediction[strip], area)
+    assert_same(counter.table(), table_by_hand(reference, prediction, void, (n, n)))
 
 
 @pytest.mark.parametrize("with_void", [False, True])
