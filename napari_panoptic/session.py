@@ -19,8 +19,9 @@ from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import Edit, IdWindow
 from napari_panoptic.evaluation.settings import DEFAULT_PROTOCOL, EvaluationSettings, protocol
+from napari_panoptic.evaluation.tiled import TiledEvaluation
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.pipeline import RegionSummary
+from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionSummary
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.working_copies import Originals, WorkingCopies
@@ -117,6 +118,7 @@ class Session:
 
     def __init__(self, cohort: Cohort, settings: EvaluationSettings | None = None) -> None:
         self.cohort = cohort
+        self.held_up_to_px = HELD_UP_TO_PX  # larger regions are evaluated in windows
         self.protocol = protocol(DEFAULT_PROTOCOL)
         self._state = _State(settings=settings or self.protocol)
         teams = (*cohort.competing_teams, *cohort.teams)
@@ -173,6 +175,11 @@ class Session:
         if self.snapshot is None or self.team is None:
             return None
         return self.snapshot.evaluations.get(self.team)
+
+    @property
+    def shown(self) -> Evaluation | TiledEvaluation | None:
+        """The same, or where the region is too large to hold, what came of it in windows."""
+        return None if self.snapshot is None else self.snapshot.result(self.team)
 
     def request(
         self,
@@ -236,10 +243,10 @@ class Session:
         same_region = (
             state.snapshot is not None and state.snapshot.region.name == snapshot.region.name
         )
-        before, shown = state.selection, self.evaluation
+        before, shown = state.selection, self.shown
         state.loaded = snapshot
         state.snapshot = self._with_copies(snapshot)
-        if same_region and shown is not None and self.evaluation is shown:
+        if same_region and shown is not None and self.shown is shown:
             self.region_changed.emit(state.snapshot)  # only other teams have come
             return True
         state.selection = None
@@ -274,7 +281,7 @@ class Session:
 
     def select_row(self, side: Side, row: int) -> None:
         """Point at an object of the current team's evaluation by its row."""
-        evaluation = self.evaluation
+        evaluation = self.shown
         if evaluation is None or self.team is None:
             return
         ids = evaluation.outcomes.side(side).ids
@@ -475,7 +482,7 @@ class Session:
 
     def _refound(self, selection: Selection | None) -> Selection | None:
         """Find a selected object again by its id, in another snapshot or team."""
-        evaluation = self.evaluation
+        evaluation = self.shown
         if selection is None or evaluation is None:
             return None
         row = evaluation.outcomes.side(selection.side).row_of(selection.id)

@@ -17,9 +17,11 @@ from napari_panoptic.errors import Finding, UnreadableFileError
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.tiled import TiledEvaluation
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import LoadedMasks
 from napari_panoptic.io.slides import SlideImage, read_image
+from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.pipeline import (
     ReferenceMasks,
     Way,
@@ -57,6 +59,44 @@ class KnownTeam:
 
 
 @dataclass(frozen=True, eq=False)
+class OpenedMasks:
+    """The objects of one side of a slide as they were opened.
+
+    Parameters
+    ----------
+    masks
+        Its objects, or None where they cannot be read.
+    findings
+        What was odd.
+    """
+
+    masks: TiledMasks | None
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSlide:
+    """What is known of a region that is too large to hold.
+
+    Parameters
+    ----------
+    is_slide
+        Whether the region is one.
+    reference
+        The annotation; None where it has not been opened yet.
+    predictions
+        Team -> its objects, as far as opened.
+    evaluations
+        Team -> what came of it last, under whatever settings.
+    """
+
+    is_slide: bool = False
+    reference: OpenedMasks | None = None
+    predictions: Mapping[str, OpenedMasks] = field(default_factory=dict)
+    evaluations: Mapping[str, TiledEvaluation] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
 class RegionSnapshot:
     """Everything there is to show of one region under one set of settings.
 
@@ -89,6 +129,11 @@ class RegionSnapshot:
     known_teams
         Team -> what was read and evaluated of it last, likewise; of a pending
         team that is of earlier settings.
+    slides
+        Team -> what came of it, where the region is too large to hold: then
+        there is no reference, prediction or evaluation in memory.
+    slide
+        What is known of such a region, so that it need not be read again.
     """
 
     region: Region
@@ -105,6 +150,18 @@ class RegionSnapshot:
     pending: frozenset[str] = frozenset()
     read_reference: ReferenceMasks | None = None
     known_teams: Mapping[str, KnownTeam] = field(default_factory=dict)
+    slides: Mapping[str, TiledEvaluation] = field(default_factory=dict)
+    slide: KnownSlide = field(default_factory=KnownSlide)
+
+    def result(self, team: str | None) -> Evaluation | TiledEvaluation | None:
+        """Give what came of a team, in memory or in windows; None where it was not evaluated."""
+        if team is None:
+            return None
+        return self.evaluations.get(team) or self.slides.get(team)
+
+    def is_whole_for(self, settings: EvaluationSettings, source: Source | None) -> bool:
+        """Tell whether all teams are there, and as these settings and this source ask for."""
+        return not self.pending and self.settings == settings and self.source == source
 
     def row_at(self, side: Side, team: str | None, y: int, x: int) -> int | None:
         """Find the object at a pixel.
@@ -229,32 +286,24 @@ def load_in_steps(
     """
     region = cohort.region(region_name)
     kept = previous if previous is not None and previous.region == region else None
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        # Pixels are decoded without the interpreter, beside the annotation.
-        pixels = pool.submit(_pixels, region, kept)
-        reference = _reference(cohort, region, settings, kept)
-    image, findings = pixels.result()
-    start = RegionSnapshot(
-        region=region,
-        shape=reference.shape,
-        mpp=reference.mpp,
-        image=image,
-        reference=None if reference.masks is None else reference.masks.labels,
-        ambiguous=None if reference.masks is None else reference.masks.ambiguous,
-        predictions={},
-        evaluations={},
-        settings=settings,
-        source=source,
-        findings=(*findings, *(f for f in reference.findings if f not in findings)),
-        read_reference=reference,
-        known_teams={} if kept is None or kept.source != source else kept.known_teams,
-    )
+    if kept is not None and kept.is_whole_for(settings, source):
+        yield kept
+        return
     names = [team.name for team in cohort.teams]
     done: dict[str, KnownTeam] = {}
-    if first in names and len(names) > 1:
-        done[first] = _team(cohort, start, first)
-        if done[first].evaluation is not None:
-            yield _with_teams(start, names, done)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        # Pixels are decoded without the interpreter, beside the annotation and the first team.
+        pixels = pool.submit(_pixels, region, kept)
+        start = _without_teams(_reference(cohort, region, settings, kept), region, settings, source)
+        if kept is not None and kept.source == source:
+            start = replace(start, known_teams=kept.known_teams)
+        if first in names and len(names) > 1:
+            done[first] = _team(cohort, start, first)
+    image, odd = pixels.result()
+    findings = (*odd, *(finding for finding in start.findings if finding not in odd))
+    start = replace(start, image=image, findings=findings)
+    if any(known.evaluation is not None for known in done.values()):
+        yield _with_teams(start, names, done)
     others = [name for name in names if name not in done]
     with ThreadPoolExecutor(max_workers=AT_A_TIME) as pool:
         for name, known in zip(
@@ -266,6 +315,29 @@ def load_in_steps(
                 return
             done[name] = known
     yield _with_teams(start, names, done)
+
+
+def _without_teams(
+    reference: ReferenceMasks,
+    region: Region,
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> RegionSnapshot:
+    """Begin a snapshot with the annotation; pixels and teams are still to come."""
+    return RegionSnapshot(
+        region=region,
+        shape=reference.shape,
+        mpp=reference.mpp,
+        image=None,
+        reference=None if reference.masks is None else reference.masks.labels,
+        ambiguous=None if reference.masks is None else reference.masks.ambiguous,
+        predictions={},
+        evaluations={},
+        settings=settings,
+        source=source,
+        findings=reference.findings,
+        read_reference=reference,
+    )
 
 
 def _with_teams(

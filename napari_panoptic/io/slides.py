@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from ctypes import ArgumentError
 from dataclasses import dataclass
@@ -30,6 +30,8 @@ from napari_panoptic.io._files import (
 WHAT = "an image (SVS, TIFF, PNG or JPEG)"
 LARGEST_ARRAY_PX = 4096 * 4096
 """Images up to this many pixels are read whole; larger ones lazily."""
+LARGEST_OVERVIEW_PX = 4096 * 2048
+"""The smallest level of a lazy image has at most this many pixels, and is held in memory."""
 LARGEST_DECODED_PX = 1 << 28
 """Images that cannot be read lazily are refused above this many pixels."""
 CHUNK_PX = 512
@@ -145,11 +147,7 @@ class SlideLevel:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        rows, columns, channels = _three(key)
-        y, x = _interval(rows, self.shape[0]), _interval(columns, self.shape[1])
-        block = self._read(y.start, x.start, len(y), len(x))
-        within = _within(rows, y, self.shape[0]), _within(columns, x, self.shape[1])
-        return block[(*within, channels)]
+        return read_indexed(key, self.shape, self._read)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -221,20 +219,26 @@ def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
             levels = (_region(slide, (0, 0), 0, (width, height), path),)
     else:
         lazy = tuple(SlideLevel(slide, level, path) for level in range(slide.level_count))
-        levels = (*lazy, *_overview(lazy[-1]))
-        # Damage is better found now than when somebody looks at it.
-        lazy[-1][:CHUNK_PX, :CHUNK_PX]
+        levels = (*_but_smallest(lazy), _overview(lazy[-1]))
     return SlideImage(levels, mpp, findings, (height, width))
 
 
-def _overview(level: SlideLevel) -> Iterator[NDArray[np.uint8]]:
-    """Give a small last level where the file has none, so that viewers can start."""
-    height, width = level.shape[:2]
-    step = math.ceil(math.sqrt(height * width / LARGEST_ARRAY_PX))
-    if step > 1:
-        strip = max(step, CHUNK_PX // step * step)
-        parts = [level[top : top + strip][::step, ::step] for top in range(0, height, strip)]
-        yield np.concatenate(parts)
+def _but_smallest(lazy: tuple[SlideLevel, ...]) -> tuple[SlideLevel, ...]:
+    """Leave out the last level where it is so small that the overview shows all of it."""
+    return lazy[:-1] if len(lazy) > 1 and _overview_step(lazy[-1]) == 1 else lazy
+
+
+def _overview(level: SlideLevel) -> NDArray[np.uint8]:
+    """Read a small last level: viewers look at all of it whenever the view moves."""
+    height = level.shape[0]
+    step = _overview_step(level)
+    strip = max(step, CHUNK_PX // step * step)
+    parts = [level[top : top + strip][::step, ::step] for top in range(0, height, strip)]
+    return np.ascontiguousarray(np.concatenate(parts))
+
+
+def _overview_step(level: SlideLevel) -> int:
+    return math.ceil(math.sqrt(level.shape[0] * level.shape[1] / LARGEST_OVERVIEW_PX))
 
 
 def _read_plain(path: Path) -> SlideImage:
@@ -397,17 +401,42 @@ def _positive(text: str | None) -> float | None:
     return value if value > 0 and math.isfinite(value) else None
 
 
-def _three(key: Any) -> tuple[Any, Any, Any]:
-    """Fill up an index to three places."""
+def read_indexed(
+    key: Any, shape: tuple[int, ...], read: Callable[[int, int, int, int], NDArray[Any]]
+) -> Any:
+    """Index an array that is read where it is looked at.
+
+    Parameters
+    ----------
+    key
+        An index as for a NumPy array: numbers, slices and an ellipsis.
+    shape
+        Shape of the array, (y, x) or (y, x, channels).
+    read
+        Gives a window: its first row and column, its height and width.
+
+    Raises
+    ------
+    IndexError
+        For too many indices, or a number beyond the array.
+    """
+    rows, columns, *rest = _of_all_axes(key, len(shape))
+    y, x = _interval(rows, shape[0]), _interval(columns, shape[1])
+    block = read(y.start, x.start, len(y), len(x))
+    within = _within(rows, y, shape[0]), _within(columns, x, shape[1])
+    return block[(*within, *rest)]
+
+
+def _of_all_axes(key: Any, ndim: int) -> tuple[Any, ...]:
+    """Fill up an index to as many places as there are axes."""
     parts = key if isinstance(key, tuple) else (key,)
     if any(part is Ellipsis for part in parts):
         at = next(i for i, part in enumerate(parts) if part is Ellipsis)
-        missing = 3 - (len(parts) - 1)
+        missing = ndim - (len(parts) - 1)
         parts = parts[:at] + (slice(None),) * missing + parts[at + 1 :]
-    if len(parts) > 3:
-        raise IndexError(f"too many indices: a level has 3 dimensions, found {len(parts)}")
-    rows, columns, channels = parts + (slice(None),) * (3 - len(parts))
-    return rows, columns, channels
+    if len(parts) > ndim:
+        raise IndexError(f"too many indices: a level has {ndim} dimensions, found {len(parts)}")
+    return (*parts, *(slice(None),) * (ndim - len(parts)))
 
 
 def _interval(part: Any, length: int) -> range:

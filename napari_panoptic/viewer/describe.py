@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.outcomes import Outcomes
+from napari_panoptic.evaluation.tiles import TiledLabels
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.viewer import styles
 
@@ -91,14 +92,19 @@ class ObjectFacts:
 
 
 def object_facts(
-    labels: LabelImage, outcomes: Outcomes | None, side: Side, row: int, *, side_name: str
+    labels: LabelImage | TiledLabels,
+    outcomes: Outcomes | None,
+    side: Side,
+    row: int,
+    *,
+    side_name: str,
 ) -> ObjectFacts:
     """Collect what is known about one object.
 
     Parameters
     ----------
     labels
-        The label image of its side.
+        The label image of its side, or what is known of that of a slide.
     outcomes
         What became of the objects, or None.
     side, row

@@ -11,7 +11,6 @@ import napari
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.io.slides import read_image
 from napari_panoptic.regions import Cohort
 from napari_panoptic.viewer.scene import image_layer_data
@@ -30,6 +29,8 @@ def sample_data() -> list[LayerData]:
         The image of its first region; the desk makes the other layers and
         takes this one over.
     """
+    from napari_panoptic.io.sample import write_sample_cohort
+
     cohort = open_cohort(write_sample_cohort(Path(tempfile.gettempdir()) / SAMPLE_FOLDER))
     image = cohort.regions[0].image
     if image is None:

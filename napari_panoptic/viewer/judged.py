@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.matching import NO_PARTNER
@@ -113,6 +112,8 @@ class Subjects:
 
     def near(self, side: Side, records: Sequence[ReviewRecord]) -> list[int]:
         """Find the rows of the objects that some records may be about; never misses one."""
+        from scipy.spatial import cKDTree
+
         own = [record for record in records if record.side is side]
         if not own or not len(self.evaluation.outcomes.side(side)):
             return []

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import napari
+import pint
+from napari.settings import get_settings
 from qtpy.QtCore import QCoreApplication, QEventLoop
 from qtpy.QtWidgets import QApplication
 
@@ -14,6 +20,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+from napari_panoptic.viewer.work import warm_up
 
 PREFERRED_SIZE = (1600, 1000)
 """Width and height of the window, where the screen is large enough."""
@@ -58,10 +65,14 @@ def run_view(
     cohort = open_cohort(cohort_path)
     if region is not None:
         cohort.region(region)
-    viewer = napari.Viewer(title=f"{cohort.name} · napari-panoptic")
-    viewer.window.resize(*_window_size())
-    desk = desk_of(viewer)
-    desk.show_cohort(cohort, region=region, settings=settings)
+    warm_up()  # while the window is being built
+    with _collected_later():
+        _keep_units()
+        viewer = napari.Viewer(title=f"{cohort.name} · napari-panoptic")
+        viewer.window.resize(*_window_size())
+        with _settings_saved_once():
+            desk = desk_of(viewer)
+        desk.show_cohort(cohort, region=region, settings=settings)
     if screenshot is None:
         napari.run()
         return 0
@@ -70,6 +81,56 @@ def run_view(
     finally:
         viewer.close()
     return 0
+
+
+@contextmanager
+def _collected_later() -> Iterator[None]:
+    """Look for garbage only when the window is there, and never in what it is made of.
+
+    Each look goes through everything that is imported, which takes a tenth of a second.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+def _keep_units() -> None:
+    """Keep pint's units of measurement on the disk, which the first layer waits for.
+
+    Reading their definitions takes five times as long. Units that are in use
+    already stay; where nothing can be written or what was is damaged, they are
+    read as ever.
+    """
+    units: Any = pint.application_registry
+    if not isinstance(units.get(), pint.registry.LazyRegistry):
+        return
+    try:
+        units.set(pint.UnitRegistry(cache_folder=":auto:"))
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return
+
+
+@contextmanager
+def _settings_saved_once() -> Iterator[None]:
+    """Let napari note the places of all docks at once; it saves its settings for each, twice.
+
+    Where its attributes should be named otherwise, it does so.
+    """
+    settings = get_settings()
+    if not (hasattr(settings, "_save_on_change") and hasattr(settings, "_maybe_save")):
+        yield
+        return
+    before, settings._save_on_change = settings._save_on_change, False
+    try:
+        yield
+    finally:
+        settings._save_on_change = before
+        settings._maybe_save()
 
 
 def _window_size() -> tuple[int, int]:

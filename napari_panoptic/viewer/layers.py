@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.labels import LabelImage
@@ -237,6 +236,8 @@ def _cut(labels: LabelImage, row: int, window: tuple[int, int, int, int]) -> NDA
 def _draw_rings(
     image: NDArray[np.uint8], mask: NDArray[np.bool_], width: int, ring: int, edge: int
 ) -> None:
+    from scipy import ndimage
+
     distance = ndimage.distance_transform_edt(~mask)
     image[(distance > width) & (distance <= 1.7 * width + 0.5)] = edge
     image[(distance > 0) & (distance <= width)] = ring

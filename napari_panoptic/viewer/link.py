@@ -14,8 +14,11 @@ from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip
 
 from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.settings import EvaluationSettings, Matching
+from napari_panoptic.evaluation.tiled import TiledEvaluation
+from napari_panoptic.evaluation.tiles import TiledLabels
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Source
@@ -29,7 +32,9 @@ from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.scene import Pointed, Scene
+from napari_panoptic.viewer.slide_view import SCALE_MEANING, SlideView
 from napari_panoptic.viewer.styles import ColourBy, Look, count_text
+from napari_panoptic.viewer.warm import WARM_UP
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
@@ -48,8 +53,16 @@ SLIDER_REST_MS = 250
 """How long a setting rests before the whole cohort is evaluated with it."""
 IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
+PREPARING = "Preparing (first start) …"
+"""What is told while kernels are compiled: nothing else takes long before the first region."""
+PREPARING_MS = 500
+"""How long after the start it is looked whether that is so."""
+AHEAD_MS = 30
+"""How long after loading the neighbours of a region are read."""
 FOLLOW_EDIT_MS = 33
 """How long after an edit lists follow it; colours and figures follow at once."""
+NEAR_A_SLIDE = "Zoom out to see where on the slide objects fail."
+"""What is said above a slide on which single objects can be told apart."""
 CLICK_TOLERANCE_PX = 3
 """A press that moves further than this is a drag, not a click."""
 
@@ -118,9 +131,16 @@ class Link:
         self._edited_since.setInterval(FOLLOW_EDIT_MS)
         self._idle = QTimer()
         self._idle.setSingleShot(True)
+        self._ahead = QTimer()
+        self._ahead.setSingleShot(True)
+        self._ahead.setInterval(AHEAD_MS)
+        self._preparing = QTimer()
+        self._preparing.setInterval(PREPARING_MS)
         self._pointed: list[Pointed] = []
+        self._place = ""
         self.scene = Scene(viewer)
         self.scene.set_look(PREFERENCES.look)
+        self.slides = SlideView(viewer, self.scene)
         panels.objects.put_worst_first(PREFERENCES.order)
         self.loader = RegionLoader(session)
         self.summary = SummaryWork(session)
@@ -136,11 +156,12 @@ class Link:
         if region is None and not self._session.cohort.regions:
             return
         self._request(region=region)
+        self._preparing.start()
 
     @property
     def is_settled(self) -> bool:
         """Whether nothing is being loaded or evaluated."""
-        is_busy = self.loader.is_busy or self.summary.is_busy
+        is_busy = self.loader.is_busy or self.summary.is_busy or self.slides.is_busy
         is_busy = is_busy or self._edited_since.isActive() or self._at_rest.isActive()
         return not (is_busy or any(part.is_busy for part in self._parts))
 
@@ -175,6 +196,7 @@ class Link:
             if earlier is not None:
                 self._viewer.bind_key(key, earlier)
         self._bound_keys = {}
+        self.slides.leave(restore=False)
         self.scene.release()
 
     def select_failure(self, step: int = 1) -> None:
@@ -196,6 +218,8 @@ class Link:
             (session.edited, self._show_edit),
             (self.loader.busy_changed, self._show_busy),
             (self.loader.failed, self._on_failure),
+            (self.loader.progressed, self._show_progress),
+            (self.slides.scale_changed, self._show_scale),
             (self.summary.progressed, panels.navigator.show_progress),
             # What somebody does, and where it goes.
             (panels.navigator.region_chosen, self._on_region_chosen),
@@ -216,6 +240,8 @@ class Link:
             (panels.legend.look_chosen, self._set_look),
             (panels.title.notes_clicked, self._on_notes),
             (panels.title.keys_clicked, self._on_keys),
+            (panels.title.slide.stop_wanted, self.loader.stop),
+            (panels.title.slide.evaluate_wanted, self._request),
         ]
 
     def _connect(self) -> None:
@@ -226,6 +252,8 @@ class Link:
         self._edited_since.timeout.connect(self._follow_edits)
         self._at_rest.timeout.connect(self._start_summary)
         self._idle.timeout.connect(self._catch_up)
+        self._ahead.timeout.connect(self._look_ahead)
+        self._preparing.timeout.connect(self._tell_preparing)
         self._viewer.scene.camera.events.zoom.connect(self._on_zoom)
         self._viewer.mouse_drag_callbacks.append(self._on_press)
         self._viewer.mouse_move_callbacks.append(self._on_move)
@@ -265,11 +293,12 @@ class Link:
     def _show_region(self, snapshot: RegionSnapshot) -> None:
         session, panels = self._session, self._panels
         self._pointed = []
+        if not self._is_on_slide(snapshot):
+            self.slides.leave()
         self.scene.mark_edited(self._edited())
         self.scene.show(snapshot, session.cohort.scheme, session.team)
-        for team, evaluation in snapshot.evaluations.items():
-            line = RegionSummary(snapshot.region.name, team, evaluation.counts, evaluation.metrics)
-            session.add_summary(line)
+        self._show_slide()
+        self._add_summaries(snapshot)
         panels.navigator.show_region(snapshot.region.name)
         panels.settings.show_settings(session.settings, session.protocol, session.source)
         panels.title.show_notes(len(snapshot.findings))
@@ -284,12 +313,59 @@ class Link:
                 "figures and table are"
             )
 
+    def _add_summaries(self, snapshot: RegionSnapshot) -> None:
+        """Let the navigator show what came of the teams; what it shows already is left."""
+        name = snapshot.region.name
+        for team in (*snapshot.evaluations, *snapshot.slides):
+            found, known = snapshot.result(team), self._session.summaries.get((name, team))
+            if found is not None and (known is None or known.counts is not found.counts):
+                line = RegionSummary(name, team, found.counts, found.metrics)
+                self._session.add_summary(line)
+
     def _show_team(self, name: str) -> None:
         self._pointed = []
         self.scene.set_team(name, self._session.snapshot)
+        self._show_slide()
+        snapshot = self._session.snapshot
+        if snapshot is not None and snapshot.slide.is_slide and self._session.shown is None:
+            self._request()  # of a slide only the team that is looked at is evaluated
         self._panels.navigator.show_team(name)
         self._panels.settings.show_team(name)
         self._show_figures()
+
+    def _is_on_slide(self, snapshot: RegionSnapshot) -> bool:
+        """Tell whether what is shown of a slide goes on with another snapshot of it."""
+        name = snapshot.region.name
+        return snapshot.slide.is_slide and self.slides.region in (None, name)
+
+    def _show_slide(self) -> None:
+        """Show what came of the current team on a slide; evaluate it first where it was not."""
+        session, bar = self._session, self._panels.title.slide
+        snapshot, team = session.snapshot, session.team
+        if snapshot is None or not snapshot.slide.is_slide:
+            bar.show_nothing()
+            return
+        evaluation = snapshot.slides.get(team or "")
+        if evaluation is not None and team is not None:
+            self.slides.show(snapshot, evaluation, session.cohort.scheme, team)
+            bar.show_done()
+            return
+        self.slides.wait()
+        bar.show_words("This slide is too large to be held: it is evaluated tile by tile.")
+        if team in snapshot.pending or self.loader.is_busy:
+            bar.show_waiting("opening")
+        elif team is None or team in snapshot.slide.predictions:
+            bar.show_done()
+        else:
+            bar.show_stopped()
+
+    def _show_progress(self, share: float, saying: str) -> None:
+        if self._session.snapshot is not None and self._session.snapshot.slide.is_slide:
+            self._panels.title.slide.show_waiting(saying, share)
+
+    def _show_scale(self, words: str) -> None:
+        """Say what the squares mean; near, where there are none, that there are some."""
+        self._panels.title.slide.show_words(words or NEAR_A_SLIDE, SCALE_MEANING if words else "")
 
     def _show_settings(self, settings: EvaluationSettings) -> None:
         self._panels.settings.show_settings(settings, self._session.protocol, self._session.source)
@@ -335,7 +411,7 @@ class Link:
     def _show_figures(self) -> None:
         """Show what belongs to the current region and team."""
         session, panels = self._session, self._panels
-        evaluation = session.evaluation
+        evaluation = session.shown
         outcomes = None if evaluation is None else evaluation.outcomes
         panels.metrics.show_evaluation(evaluation, session.cohort.scheme)
         panels.objects.show_outcomes(outcomes)
@@ -343,7 +419,7 @@ class Link:
         self._show_counts()
 
     def _show_headline(self) -> None:
-        evaluation = self._session.evaluation
+        evaluation = self._session.shown
         self._panels.title.show_title(
             self._title_parts(self._session.snapshot),
             None if evaluation is None else evaluation.metrics.pq,
@@ -357,7 +433,7 @@ class Link:
 
     def _show_counts(self) -> None:
         session = self._session
-        snapshot, evaluation = session.snapshot, session.evaluation
+        snapshot, evaluation = session.snapshot, session.shown
         self._panels.legend.show_counts(
             None if evaluation is None else evaluation.outcomes,
             None if snapshot is None else snapshot.reference,
@@ -375,7 +451,7 @@ class Link:
             if settings.one_to_one_enforced:
                 rule += " (one to one enforced)"
         team = self._session.team or "no team"
-        if self._session.evaluation is None:
+        if self._session.shown is None:
             is_coming = self._session.team in snapshot.pending
             team += " (being evaluated)" if is_coming else " (not evaluated)"
         if self._edited():
@@ -391,14 +467,30 @@ class Link:
         facts = None
         if selection is not None:
             facts = self._facts(Pointed(selection.team, selection.side, selection.row))
-            self.scene.centre(selection, only_if_hidden=True)
+            self.scene.centre(selection, only_if_hidden=not self.slides.is_far)
         self._panels.title.show_selected(facts)
 
     def _show_busy(self, busy: bool) -> None:
         self._panels.title.show_busy(busy)
         self.summary.hold(busy)
         if not busy:
+            self._show_slide()
+            self._ahead.start()
             self._idle.start(IDLE_MS)
+
+    def _look_ahead(self) -> None:
+        """Read the regions that J and K lead to."""
+        if self._table:  # not closed meanwhile
+            steps = (self._neighbour(1), self._neighbour(-1))
+            self.loader.look_ahead([name for name in steps if name is not None])
+
+    def _tell_preparing(self) -> None:
+        """Say what is waited for on a first start, until the first region is there."""
+        is_over = not self._table or self._session.snapshot is not None
+        if is_over or not self.loader.is_busy:
+            self._preparing.stop()
+        elif WARM_UP.is_first_start:
+            self._panels.title.show_title([self._session.cohort.name, PREPARING], None)
 
     def _on_failure(self, error: PanopticError) -> None:
         # The region asked for stays asked for: the next one is the one after it.
@@ -414,7 +506,8 @@ class Link:
         try:
             request = self._session.request(
                 region_name=region or self._wanted_region,
-                team_first=self.scene.stand_in is None,  # else all teams are in sight
+                # Else all teams are in sight.
+                team_first=self.scene.stand_in is None or self._is_slide_in_sight,
                 **changes,
             )
         except PanopticError as error:
@@ -536,7 +629,16 @@ class Link:
             furthest = max(furthest, *(abs(a - b) for a, b in zip(event.pos, start, strict=True)))
             yield
         if is_plain and furthest <= CLICK_TOLERANCE_PX:
+            self._click_at(position, viewbox)
+
+    def _click_at(self, position: Sequence[float], viewbox: tuple[int, int] | None) -> None:
+        """Go near where squares of a slide are seen, else select the object."""
+        if not (self._is_slide_in_sight and self.slides.enter(position)):
             self._select_at(self.scene.objects_at(position, viewbox))
+
+    @property
+    def _is_slide_in_sight(self) -> bool:
+        return self.scene.stand_in is self.slides
 
     def _is_panning(self) -> bool:
         """Tell whether the mouse is free, and not painting or transforming a layer."""
@@ -560,10 +662,11 @@ class Link:
 
     def _on_move(self, _viewer: Any, event: Any) -> None:
         pointed = self.scene.objects_at(event.position, event.viewbox)
-        if pointed != self._pointed:
-            self._pointed = pointed
+        place = self.slides.place_text(event.position) if self._is_slide_in_sight else ""
+        if (pointed, place) != (self._pointed, self._place):
+            self._pointed, self._place = pointed, place
             QToolTip.hideText()
-        if pointed:
+        if pointed or place:
             self._hover.start()
         else:
             self._hover.stop()
@@ -574,7 +677,7 @@ class Link:
     def _show_hover(self) -> None:
         if not self._viewer.mouse_over_canvas:
             return
-        text = self.hover_text(self._pointed)
+        text = self.hover_text(self._pointed) or self._place
         if text:
             QToolTip.showText(QCursor.pos(), text)
 
@@ -590,9 +693,10 @@ class Link:
     def _are_partners(self, one: Pointed, other: Pointed) -> bool:
         snapshot = self._session.snapshot
         team = one.team or other.team or ""
-        if snapshot is None or one.side is other.side or team not in snapshot.evaluations:
+        known = None if snapshot is None else snapshot.result(team)
+        if known is None or one.side is other.side:
             return False
-        partner = snapshot.evaluations[team].outcomes.side(one.side).partner[one.row]
+        partner = known.outcomes.side(one.side).partner[one.row]
         return bool(partner != NO_PARTNER and partner == other.row)
 
     def _facts(self, pointed: Pointed) -> ObjectFacts | None:
@@ -600,9 +704,13 @@ class Link:
         if snapshot is None:
             return None
         team = pointed.team or self._session.team or ""
-        evaluation = snapshot.evaluations.get(team)
+        evaluation = snapshot.result(team)
         is_reference = pointed.side is Side.REFERENCE
-        labels = snapshot.reference if is_reference else snapshot.predictions.get(team)
+        labels: LabelImage | TiledLabels | None
+        if isinstance(evaluation, TiledEvaluation):
+            labels = evaluation.pair.reference if is_reference else evaluation.pair.prediction
+        else:
+            labels = snapshot.reference if is_reference else snapshot.predictions.get(team)
         if labels is None:
             return None
         known = labels if evaluation is None else evaluation.outcomes.side(pointed.side)

@@ -10,6 +10,7 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 
+from napari_panoptic.viewer.in_one_go import drawn_once, put_data
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.marks import MARK_COLOURS
 from napari_panoptic.viewer.recolour import label_colours
@@ -74,12 +75,11 @@ class MarkLayer:
             self._layer = layer
             self._viewer.layers.selection.active = active
             return
-        layer.visible = False  # nothing is sliced until everything is set
-        layer.data = picture
-        layer.units, layer.scale = pixels.units, pixels.scale
-        layer.translate = pixels.to_world(origin_yx_px)
-        layer.editable = False
-        layer.visible = True
+        with drawn_once(layer):
+            put_data(layer, picture, pixels)
+            layer.translate = pixels.to_world(origin_yx_px)
+        if not layer.visible:
+            layer.visible = True
 
     def remove(self) -> None:
         """Take the marks away."""

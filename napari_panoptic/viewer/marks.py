@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.labels import LabelImage
@@ -158,6 +157,8 @@ def ring_around(
     ring_px
         Width of the light ring; the dark ones beside it are half as wide.
     """
+    from scipy import ndimage
+
     reach = 3 * ring_px + 1
     y0, x0, y1, x1 = box[0] - reach, box[1] - reach, box[2] + reach, box[3] + reach
     union = np.zeros((y1 - y0, x1 - x0), bool)

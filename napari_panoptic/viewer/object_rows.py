@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,6 +213,24 @@ class ObjectRows:
             },
         )
 
+    @classmethod
+    def prepared(cls, outcomes: Outcomes, by: WorstFirst | None = None) -> ObjectRows:
+        """Take outcomes whose rows may have been made in another thread already.
+
+        Parameters
+        ----------
+        outcomes
+            The outcomes. Their rows are kept as long as they live.
+        by
+            Sort them as well, so that nobody waits for that later.
+        """
+        rows = _PREPARED.get(outcomes)
+        if rows is None:
+            rows = _PREPARED.setdefault(outcomes, cls.from_outcomes(outcomes))
+        if by is not None:
+            rows.worst_first(by)
+        return rows
+
     def with_verdicts(self, given: Mapping[Side, GivenVerdicts]) -> ObjectRows:
         """Take verdicts over; everything else stays.
 
@@ -341,7 +360,7 @@ class ObjectRows:
         return "\n".join(lines) + "\n"
 
     @cached_property
-    def _known_ranks(self) -> dict[str, NDArray[np.int64]]:
+    def _known_ranks(self) -> dict[str, NDArray[np.int32]]:
         """Ranks of columns that were sorted before: sorting again then costs next to nothing."""
         return {}
 
@@ -350,13 +369,13 @@ class ObjectRows:
         larger_first = _ordered(-self._ranks("area_px"), np.arange(len(self)))
         return _ordered(self._ranks("iou"), larger_first)
 
-    def _ranks(self, name: str) -> NDArray[np.int64]:
+    def _ranks(self, name: str) -> NDArray[np.int32]:
         """Give every row the number of its value among those of the column, undefined ones last."""
         if name not in self._known_ranks:
             values = self.values[name]
             if name in self.words:
                 alphabet = np.argsort(np.argsort(self.words[name]))
-                self._known_ranks[name] = alphabet[values.astype(np.intp)].astype(np.int64)
+                self._known_ranks[name] = alphabet.astype(np.int32)[values.astype(np.intp)]
             else:
                 keys = values.astype(np.float64)
                 if values.dtype.kind != "f":
@@ -389,6 +408,10 @@ class ObjectRows:
         return ["" if value != value else repr(value) for value in values]  # NaN is not itself
 
 
+_PREPARED: WeakKeyDictionary[Outcomes, ObjectRows] = WeakKeyDictionary()
+"""Rows of outcomes that are still there."""
+
+
 def _looked_up(ids: NDArray[np.generic], given: GivenVerdicts | None) -> NDArray[np.int16]:
     """Find the verdicts of some objects by their ids."""
     if given is None or not len(given.ids):
@@ -415,22 +438,22 @@ _CAUSE_RANKS[CAUSE_CODE[Cause.NONE]] = len(CAUSES)
 """Cause code -> its place; what has no cause comes last."""
 
 
-def _dense_ranks(keys: NDArray[np.float64]) -> NDArray[np.int64]:
+def _dense_ranks(keys: NDArray[np.float64]) -> NDArray[np.int32]:
     order = np.argsort(keys)  # NaN last; equals in any order, since they get one rank
     ordered = keys[order]
     rises = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
-    ranks = np.empty(len(keys), np.int64)
+    ranks = np.empty(len(keys), np.int32)
     ranks[order[:1]] = 0
-    ranks[order[1:]] = np.cumsum(rises)
+    ranks[order[1:]] = np.cumsum(rises, dtype=np.int32)
     return ranks
 
 
-def _downwards(ranks: NDArray[np.int64], undefined: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _downwards(ranks: NDArray[np.int32], undefined: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Turn ranks round, but leave undefined values last."""
     return np.where(undefined, ranks + 1, -ranks)
 
 
-def _ordered(ranks: NDArray[np.int64], order: NDArray[np.intp]) -> NDArray[np.intp]:
+def _ordered(ranks: NDArray[np.signedinteger], order: NDArray[np.intp]) -> NDArray[np.intp]:
     """Sort an order by rank; equals keep their place in it.
 
     Two passes over halves of the ranks: each is linear in the number of rows,

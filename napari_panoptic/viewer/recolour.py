@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import numpy as np
-from napari.layers import Labels
+from napari.layers import Labels, Layer
 from napari.utils.colormaps import CyclicLabelColormap
 from numpy.typing import NDArray
 
@@ -76,7 +76,7 @@ def label_colours(lut: NDArray[np.float32]) -> CyclicLabelColormap:
     return CyclicLabelColormap(colors=lut, background_value=0)
 
 
-def refresh_held(layer: Labels) -> AbstractContextManager[None]:
+def refresh_held(layer: Layer) -> AbstractContextManager[None]:
     """Keep a layer from slicing its data anew; does nothing where napari cannot."""
     hold = getattr(layer, "_block_refresh", None)
     return nullcontext() if hold is None else cast("AbstractContextManager[None]", hold())

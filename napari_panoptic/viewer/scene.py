@@ -26,6 +26,7 @@ from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import layers as contents
 from napari_panoptic.viewer.edits import LayerValues, shows
 from napari_panoptic.viewer.fast_outlines import draw_outlines_fast
+from napari_panoptic.viewer.in_one_go import drawn_once, moved_once, put_data
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.listed import Listed, Others
 from napari_panoptic.viewer.recolour import label_colours, set_colours
@@ -218,17 +219,26 @@ class Scene:
         previous = self._snapshot
         self._snapshot, self._scheme, self._team = snapshot, scheme, team
         self.emphasise(None)
-        self._drop_other_teams(snapshot)
-        self._fill_image(snapshot.image)
+        if not snapshot.slide.is_slide:
+            self._drop_other_teams(snapshot)
+        is_new = previous is None or previous.region != snapshot.region
+        if is_new:
+            self.fit()  # how heavy outlines are depends on the zoom
         self._fill_ambiguous(snapshot.ambiguous)
-        for role, name, labels in self._object_contents(snapshot):
-            self._fill_objects(role, name, labels)
+        if snapshot.slide.is_slide:  # a view of its own shows the objects of slides
+            for role in [REFERENCE, *(role for role in self._layers if role.startswith(_TEAM))]:
+                self._put_away(role)
+        else:
+            for role, name, labels in self._object_contents(snapshot):
+                self._fill_objects(role, name, labels)
+        # The last one tells napari how far all layers reach.
+        self._fill_image(snapshot.image)
         self._arrange()
         self._activate()
         if previous is None:
             self._viewer.canvas.overlays.scale_bar.visible = snapshot.mpp is not None
-        if previous is None or previous.region != snapshot.region:
-            self.fit()
+        if is_new:
+            self.fit()  # napari moves the camera for a first layer, and there may be more cells
         self._apply_look()
 
     def take_edit(
@@ -393,12 +403,11 @@ class Scene:
             layer = self._add_labels(SELECTED, SELECTED, picture.image)
             layer.colormap = label_colours(np.array(list(contents.EMPHASIS_COLOURS.values())))
             self._viewer.layers.selection.active = active
-        layer.visible = False  # nothing is sliced until everything is set
-        layer.data = picture.image
-        self._size(layer)
         y, x = picture.origin_yx_px
-        layer.translate = self._pixels.to_world((y, x))
-        layer.visible = True
+        with drawn_once(layer):
+            put_data(layer, picture.image, self._pixels)
+            layer.translate = self._pixels.to_world((y, x))
+        _set(layer, "visible", True)
 
     def centre(self, selection: Selection, *, only_if_hidden: bool = False) -> None:
         """Bring an object to the middle of the canvas.
@@ -447,9 +456,11 @@ class Scene:
         height, width = self._snapshot.shape
         middle = self._pixels.to_world(((height - 1) / 2, (width - 1) / 2))
         camera = self._viewer.scene.camera
-        camera.center = (0.0, *middle)
         extent = np.array(self._pixels.to_world((height, width)))
-        camera.zoom = (1 - MARGIN) * float(np.min(self._canvas_size() / extent))
+        zoom = (1 - MARGIN) * float(np.min(self._canvas_size() / extent))
+        with moved_once(self._viewer):
+            camera.center = (0.0, *middle)
+            camera.zoom = zoom
 
     @property
     def zoom(self) -> float:
@@ -526,9 +537,7 @@ class Scene:
     def _fill_image(self, image: SlideImage | None) -> None:
         layer = self._mine(IMAGE)
         if image is None:
-            if layer is not None:
-                layer.visible = False
-                self._contents.pop(IMAGE, None)
+            self._put_away(IMAGE)
             return
         several = len(image.levels) > 1
         if layer is not None and (layer.multiscale or several):
@@ -540,28 +549,44 @@ class Scene:
         if layer is None:
             self._own(IMAGE, self._viewer.add_layer(Image(data, **options)))
         elif self._contents.get(IMAGE) is not image:
-            was_missing = IMAGE not in self._contents
-            visible = layer.visible or was_missing
-            layer.visible = False
-            layer.data = data
             self._size(layer)
-            layer.visible = visible
-        self._contents[IMAGE] = image
+            layer.data = data
+        self._bring_out(IMAGE, image)
 
     def _fill_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
         layer = self._mine(AMBIGUOUS)
         if mask is None or not mask.any():
-            if layer is not None:
-                self._viewer.layers.remove(layer)
-                self._forget(AMBIGUOUS)
+            self._put_away(AMBIGUOUS)
+            if layer is not None and self._snapshot is not None:
+                self._put_hatching(layer, np.zeros(self._snapshot.shape, np.uint8))
             return
         if layer is None:
             layer = self._add_labels(AMBIGUOUS, AMBIGUOUS, contents.hatching(mask))
             layer.colormap = label_colours(np.array([(0, 0, 0, 0), contents.HATCH_COLOUR]))
         elif self._contents.get(AMBIGUOUS) is not mask:
-            layer.data = contents.hatching(mask)
-            self._size(layer)
-        self._contents[AMBIGUOUS] = mask
+            self._put_hatching(layer, contents.hatching(mask))
+        self._bring_out(AMBIGUOUS, mask)
+
+    def _put_away(self, role: str) -> None:
+        """Hide a layer that a region has nothing for: to remove one takes napari far longer."""
+        layer = self._mine(role)
+        self._contents.pop(role, None)
+        self._seen_before.pop(role, None)
+        self._set_visible.pop(role, None)  # it was not a hand that closed its eye
+        if layer is not None:
+            _set(layer, "visible", False)
+
+    def _bring_out(self, role: str, shown: object) -> None:
+        """Note what a layer shows; one that was put away is seen again."""
+        layer = self._mine(role)
+        if layer is not None and role not in self._contents:
+            self._seen_before.pop(role, None)
+            _set(layer, "visible", True)
+        self._contents[role] = shown
+
+    def _put_hatching(self, layer: Labels, picture: NDArray[np.uint8]) -> None:
+        with drawn_once(layer):
+            put_data(layer, picture, self._pixels)
 
     def _fill_objects(self, role: str, name: str, labels: LabelImage | None) -> None:
         if labels is None:
@@ -571,42 +596,41 @@ class Scene:
                 self._forget(role)
             return
         layer = self._mine(role)
+        is_looked_at = name in (REFERENCE, self._team)
         if layer is None:
-            picture = self._arrays[role] = contents.label_data(labels)
-            layer = self._add_labels(role, name, picture)
-            layer.visible = False
-            self._values[role] = LayerValues(labels.ids)
-        elif self._contents.get(role) is not labels and not self._shows(role, layer, labels):
-            fits = layer.data.shape == labels.shape and tuple(layer.scale) == self._pixels.scale
-            if fits and not layer.visible and name not in (REFERENCE, self._team):
-                self._behind[role] = labels  # most are never looked at
-                return
-            self._refill(role, layer, labels, is_seen=fits and layer.visible)
+            picture = self._arrays[role] = np.zeros(labels.shape, np.uint16)
+            layer = self._add_labels(role, name, picture, visible=False)
+        elif self._contents.get(role) is labels or self._shows(role, layer, labels):
+            self._note_content(role, labels)
+            return
+        if is_looked_at or layer.visible:
+            self._put_objects(role, layer, labels)
+        else:
+            self._behind[role] = labels  # most are never looked at
+
+    def _note_content(self, role: str, labels: LabelImage) -> None:
         self._behind.pop(role, None)
         self._contents[role] = labels
 
-    def _refill(self, role: str, layer: Labels, labels: LabelImage, *, is_seen: bool) -> None:
-        """Give a layer other objects; one that stays in sight is drawn once."""
-        if not is_seen:
-            self._note_closed_eye(role)
-            self._set_visible[role] = False
-            _set(layer, "visible", False)
+    def _put_objects(self, role: str, layer: Labels, labels: LabelImage) -> None:
+        """Give a layer other objects."""
         self._values[role] = LayerValues(labels.ids)
         own = self._arrays.get(role)
-        if is_seen and own is not None and own is layer.data:
-            contents.label_data(labels, out=own)
-            layer.refresh(extent=False)  # sooner done than with other data of the same size
-        else:
-            layer.data = self._arrays[role] = contents.label_data(labels)
-        layer.editable = False
-        self._size(layer)
+        is_same_size = own is not None and own is layer.data and own.shape == labels.shape
+        with drawn_once(layer):
+            if is_same_size and tuple(layer.scale) == self._pixels.scale:
+                contents.label_data(labels, out=own)  # sooner done than with other data
+            else:
+                self._arrays[role] = contents.label_data(labels)
+                put_data(layer, self._arrays[role], self._pixels)
+            self._outline(role, layer)
+        self._note_content(role, labels)
 
     def _catch_up(self, role: str) -> None:
         """Fill a layer with what was left out while nobody could see it."""
         labels, layer = self._behind.pop(role, None), self._mine(role)
         if labels is not None and layer is not None:
-            self._refill(role, layer, labels, is_seen=layer.visible)
-            self._contents[role] = labels
+            self._put_objects(role, layer, labels)
 
     def catch_up_one(self) -> bool:
         """Fill one of the layers that were left out; tells whether there are more.
@@ -621,6 +645,9 @@ class Scene:
                 self._catch_up(role)
             finally:
                 self._is_filling = False
+        layer = self._mine(role) if role is not None and not self._behind else None
+        if layer is not None:
+            layer.scale = layer.scale  # tells napari how far all layers reach
         return bool(self._behind)
 
     def _on_eye(self, event: Any) -> None:
@@ -642,9 +669,11 @@ class Scene:
             and shows(layer.data, values, labels)
         )
 
-    def _add_labels(self, role: str, name: str, data: NDArray[Any]) -> Labels:
+    def _add_labels(
+        self, role: str, name: str, data: NDArray[Any], *, visible: bool = True
+    ) -> Labels:
         shown_name = name + EDITED if role in self._edited_roles else name
-        layer = Labels(data, name=shown_name, metadata={ROLE: role})
+        layer = Labels(data, name=shown_name, metadata={ROLE: role}, visible=visible)
         draw_outlines_fast(layer)
         self._size(layer)
         self._viewer.add_layer(layer)
@@ -704,11 +733,17 @@ class Scene:
 
     def _apply_contours(self) -> None:
         """Outline the objects of the reference and of the current team."""
-        for role, side in ((REFERENCE, Side.REFERENCE), (_TEAM + str(self._team), Side.PREDICTION)):
+        for role in (REFERENCE, _TEAM + str(self._team)):
             layer = self._mine(role)
             if layer is not None:
-                _set(layer, "contour", self._look.contour(side, self._zoom()))
-                _set(layer, "opacity", self._look.opacity)
+                self._outline(role, layer)
+
+    def _outline(self, role: str, layer: Labels) -> None:
+        """Outline objects, where they are the reference's or the current team's."""
+        if role in (REFERENCE, _TEAM + str(self._team)):
+            side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
+            _set(layer, "contour", self._look.contour(side, self._zoom()))
+            _set(layer, "opacity", self._look.opacity)
 
     def _apply_colours(self) -> None:
         """Colour the objects of the reference and of the current team."""

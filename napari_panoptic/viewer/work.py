@@ -7,29 +7,37 @@ thread. Each kind of work runs at most once at a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any, Generic, TypeVar
 
-import numpy as np
 from psygnal import Signal
+from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 from superqt.utils import create_worker
 
 from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.pipeline import RegionSummary, evaluate_cohort_summary
+from napari_panoptic.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.session import Request, Session
-from napari_panoptic.snapshots import RegionSnapshot, load_in_steps
+from napari_panoptic.slide_snapshots import load_in_steps
+from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer.object_rows import ObjectRows, WorstFirst
+from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.warm import WARM_UP
 
 T = TypeVar("T")
-DRAWN_FIRST_S = 0.04
-"""How long the other teams wait while the one that is looked at is drawn."""
+DRAWING_MS = 10
+"""So long after the team that is looked at was shown, its drawing has been dealt with."""
+LONGEST_DRAWING_S = 2.0
+"""How long the other teams wait at most while the one that is looked at is drawn."""
+TOLD_EVERY_S = 0.1
+"""How often it is told how far a slide is."""
 LONGEST_HOLD_S = 5.0
 """How long the background waits at most for what somebody waits for."""
 
@@ -40,6 +48,12 @@ class _Answer(Generic[T]):
 
     value: T | None = None
     error: PanopticError | None = None
+
+
+class _Teller(QObject):
+    """Carries what a worker tells to the main thread."""
+
+    told = QtSignal(float, str)
 
 
 class RegionLoader:
@@ -55,11 +69,18 @@ class RegionLoader:
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
+    progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._teller = _Teller()
+        self._teller.told.connect(self._tell)
+        self._stopped: Request | None = None
+        self._under_way: Request | None = None
+        self.ahead = ReadAhead(session.cohort)
         self._worker: Any | None = None
         self._waiting: Request | None = None
+        self._is_drawn = Event()
         self._is_closed = False
 
     @property
@@ -69,31 +90,63 @@ class RegionLoader:
 
     def load(self, request: Request) -> None:
         """Answer a request, at once or after the one that is being answered."""
+        self.ahead.pause()
+        self._is_drawn.set()
         if self._worker is not None:
             self._waiting = request
             return
         self._start(request)
         self.busy_changed.emit(True)
 
+    def look_ahead(self, neighbours: Sequence[str]) -> None:
+        """Read neighbours of the shown region until something is asked for."""
+        session, shown = self._session, self._session.loaded
+        if shown is not None and not (self.is_busy or self._is_closed):
+            wanted = Wanted(session.settings, session.source, session.team)
+            self.ahead.want(shown.region.name, neighbours, wanted)
+
+    def stop(self) -> None:
+        """Stop evaluating a slide; it stays unevaluated until it is asked for again."""
+        self._stopped = self._under_way
+
     def close(self) -> None:
         """Let whatever is under way come to nothing."""
         self._is_closed = True
         self._waiting = None
+        self._is_drawn.set()
+        self.ahead.close()
 
     def _start(self, request: Request) -> None:
         session = self._session
+        is_drawn = self._is_drawn = Event()
+        self._under_way = request
+        watch = _Watch(
+            lambda: not self._is_closed and session.is_current(request),
+            lambda: self._stopped is not request,
+            self._teller.told.emit,
+            session.held_up_to_px,
+        )
         worker = create_worker(
             _load,
             session.cohort,
             request,
             session.loaded,
-            lambda: not self._is_closed and session.is_current(request),
+            self.ahead,
+            watch,
+            is_drawn,
             _start_thread=False,
         )
         worker.yielded.connect(lambda answer: self._deliver(request, answer))
+        # Painting comes before timers that are due later.
+        worker.yielded.connect(lambda _answer: QTimer.singleShot(DRAWING_MS, is_drawn.set))
+        worker.finished.connect(WARM_UP.go_on)
         worker.finished.connect(self._on_finished)
         self._worker = worker
         worker.start()
+
+    def _tell(self, share: float, saying: str) -> None:
+        if self.is_busy and not self._is_closed:
+            self.progressed.emit(share, saying)
 
     def _deliver(self, request: Request, answer: _Answer[RegionSnapshot]) -> None:
         if self._is_closed or not self._session.is_current(request):
@@ -104,7 +157,7 @@ class RegionLoader:
             self.failed.emit(answer.error)
 
     def _on_finished(self) -> None:
-        self._worker = None
+        self._worker, self._under_way = None, None
         waiting, self._waiting = self._waiting, None
         if self._is_closed:
             return
@@ -149,6 +202,7 @@ class SummaryWork:
             session.cohort,
             session.settings,
             session.source,
+            session.held_up_to_px,
             _start_thread=False,
         )
         worker.yielded.connect(lambda line: self._take(worker, line))
@@ -177,15 +231,18 @@ class SummaryWork:
         if worker is not self._worker:
             return
         self._done += 1
-        if not self._shows_edits(line):
+        if not self._is_known_better(line):
             self._session.add_summary(line)
         self.progressed.emit(self._done, self.total)
 
-    def _shows_edits(self, line: RegionSummary) -> bool:
-        """Tell whether a line that is there already is that of a working copy."""
+    def _is_known_better(self, line: RegionSummary) -> bool:
+        """Tell whether the line that is there is of a working copy, or of a slide looked at."""
         session = self._session
-        is_there = (line.region, line.team) in session.summaries
-        return is_there and session.copies.has_edits(line.region)
+        known = session.summaries.get((line.region, line.team))
+        if known is None:
+            return False
+        is_slide = line.counts is None and known.counts is not None
+        return is_slide or session.copies.has_edits(line.region)
 
     def _on_finished(self, worker: Any) -> None:
         if worker is self._worker:
@@ -212,17 +269,64 @@ def open_in_background(
 
 
 def warm_up() -> None:
-    """Compile the kernels while the window opens, so that nobody waits for them later."""
-    create_worker(_evaluate_something, _start_thread=False).start()
+    """Make the kernels ready while the window opens, so that nobody waits for them later."""
+    WARM_UP.start()
+
+
+@dataclass(frozen=True, eq=False)
+class _Watch:
+    """What a worker is to be told, and whom it tells.
+
+    Parameters
+    ----------
+    is_wanted
+        Whether nothing newer was asked for.
+    may_go_on
+        Whether nobody has stopped the evaluation of the slide.
+    tell
+        Takes how far a slide is, in any thread.
+    held_up_to_px
+        Regions of more pixels are evaluated in windows.
+    """
+
+    is_wanted: Callable[[], bool]
+    may_go_on: Callable[[], bool]
+    tell: Callable[[float, str], None]
+    held_up_to_px: int
+
+    def told_now_and_then(self) -> Callable[[float, str], None]:
+        """Give what passes on only so much as somebody can read."""
+        last = 0.0
+
+        def tell(share: float, saying: str) -> None:
+            nonlocal last
+            if time.monotonic() - last >= TOLD_EVERY_S:
+                last = time.monotonic()
+                self.tell(share, saying)
+
+        return tell
 
 
 def _load(
     cohort: Cohort,
     request: Request,
     previous: RegionSnapshot | None,
-    is_wanted: Callable[[], bool],
+    ahead: ReadAhead,
+    watch: _Watch,
+    is_drawn: Event,
 ) -> Iterator[_Answer[RegionSnapshot]]:
+    """Load a region in steps; the other teams wait until the first one is drawn.
+
+    Until then the interpreter belongs to the window, and a hand on a slider
+    may ask for more meanwhile.
+    """
     try:
+        stamps: Stamps = ()
+        if previous is None or previous.region.name != request.region:
+            read = ahead.take(request.region)
+            previous = None if read is None else read.snapshot
+            region = cohort.region(request.region)
+            stamps = stamps_of(cohort, region) if read is None else read.stamps
         for snapshot in load_in_steps(
             cohort,
             request.region,
@@ -230,18 +334,29 @@ def _load(
             source=request.source,
             previous=previous,
             first=request.team,
-            is_wanted=is_wanted,
+            is_wanted=lambda: watch.is_wanted() and watch.may_go_on(),
+            progress=watch.told_now_and_then(),
+            held_up_to_px=watch.held_up_to_px,
         ):
+            for evaluation in snapshot.slides.values():
+                # Hundreds of thousands of rows: the window must not wait for them.
+                ObjectRows.prepared(evaluation.outcomes, WorstFirst(PREFERENCES.order))
+            if stamps and not snapshot.slide.is_slide:
+                ahead.keep(snapshot, stamps)
+            WARM_UP.wait()
             yield _Answer(snapshot)
-            if snapshot.pending:
-                # The processor goes to the window; a hand on a slider asks for more meanwhile.
-                time.sleep(DRAWN_FIRST_S)
+            if snapshot.pending and watch.is_wanted():
+                is_drawn.wait(LONGEST_DRAWING_S)
     except PanopticError as error:
         yield _Answer(error=error)
 
 
 def _lines(
-    gate: Event, cohort: Cohort, settings: EvaluationSettings, source: Source | None
+    gate: Event,
+    cohort: Cohort,
+    settings: EvaluationSettings,
+    source: Source | None,
+    held_up_to_px: int,
 ) -> Iterator[RegionSummary]:
     """Evaluate line by line, and between lines wait for the gate to open.
 
@@ -249,7 +364,8 @@ def _lines(
     taken notice of. The wait ends by itself, so that no thread outlives its
     window for long.
     """
-    for line in evaluate_cohort_summary(cohort, settings, source=source):
+    lines = evaluate_cohort_summary(cohort, settings, source=source, held_up_to_px=held_up_to_px)
+    for line in lines:
         gate.wait(LONGEST_HOLD_S)
         yield line
 
@@ -259,10 +375,3 @@ def _open(folder: Path) -> _Answer[Cohort]:
         return _Answer(open_cohort(folder))
     except PanopticError as error:
         return _Answer(error=error)
-
-
-def _evaluate_something() -> None:
-    square = np.zeros((8, 8), np.int32)
-    square[2:6, 2:6] = 1
-    labels = LabelImage.from_array(square, {1: "nucleus"}, ("nucleus",))
-    evaluate(LabelPair(labels, labels, ambiguous=square == 0))

@@ -143,6 +143,7 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
 
 def test_a_large_slide_is_read_lazily(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slides, "LARGEST_ARRAY_PX", 200 * 200)
+    monkeypatch.setattr(slides, "LARGEST_OVERVIEW_PX", 200 * 200)
     rgb = noise(700, 900)
     path = write_svs(tmp_path / "a.svs", rgb)
     with read_image(path) as image:
@@ -170,6 +171,31 @@ def test_a_large_slide_is_read_lazily(tmp_path: Path, monkeypatch: pytest.Monkey
     image.close()
     with pytest.raises(UnreadableFileError, match="closed"):
         full[0]
+
+
+def test_the_smallest_level_of_a_pyramid_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slides, "LARGEST_ARRAY_PX", 200 * 200)
+    rgb = noise(600, 800)
+    path = tmp_path / "a.svs"
+    with tifffile.TiffWriter(path) as tiff:
+        for step in (1, 4):
+            tiff.write(
+                rgb[::step, ::step],
+                tile=(256, 256),
+                photometric="rgb",
+                compression="adobe_deflate",
+                metadata=None,
+                subfiletype=int(step > 1),
+                description="Aperio Image Library v11.2.1 \r\n800x600|AppMag = 40|MPP = 0.25",
+            )
+    with read_image(path) as image:
+        full, overview = image.levels
+        assert isinstance(full, SlideLevel)
+        assert isinstance(overview, np.ndarray)
+        np.testing.assert_array_equal(overview, rgb[::4, ::4])
+    np.testing.assert_array_equal(overview, rgb[::4, ::4])  # needs no open file
 
 
 def test_a_large_tiff_gets_smaller_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

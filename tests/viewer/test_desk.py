@@ -43,7 +43,8 @@ class TestChanging:
         wait_until(lambda: desk.is_settled)
         assert list(viewer.layers) == before
         shape = desk.session.snapshot.shape
-        assert all(layer.data.shape[:2] == shape for layer in viewer.layers)
+        # Layers out of sight follow when nothing else is to be done.
+        wait_until(lambda: all(layer.data.shape[:2] == shape for layer in viewer.layers))
 
     def test_only_the_newest_of_many_requests_is_shown(self, desk, wait_until):
         shown = []
@@ -51,8 +52,9 @@ class TestChanging:
         for _ in range(4):
             desk.link._on_next_region()
         wait_until(lambda: desk.is_settled)
-        # Once with the team that is looked at, once with all.
-        assert shown == 2 * [desk.session.cohort.regions[4].name]
+        # At once where it was read ahead, else with the team that is looked at before the others.
+        last = desk.session.cohort.regions[4].name
+        assert shown in ([last], [last, last])
 
     def test_an_outlined_region_that_cannot_be_read_is_told(self, desk, wait_until, monkeypatch):
         from napari_panoptic.errors import PanopticError

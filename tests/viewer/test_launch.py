@@ -1,15 +1,19 @@
 """The window that the command line opens."""
 
+import gc
 import subprocess
 import sys
 
 import numpy as np
+import pint
 import pytest
+from napari.settings import get_settings
 from skimage.io import imread
 
 from napari_panoptic.errors import CohortError
 from napari_panoptic.viewer import launch
 from napari_panoptic.viewer.styles import STATUS_COLOURS
+from napari_panoptic.viewer.widgets.desk import desk_of
 
 pytestmark = pytest.mark.usefixtures("qtbot")
 
@@ -44,3 +48,56 @@ def test_an_unknown_region_is_refused_before_a_window_opens(sample_folder, tmp_p
 def test_a_folder_that_is_no_cohort_is_refused(tmp_path):
     with pytest.raises(CohortError):
         launch.run_view(tmp_path, screenshot=tmp_path / "a.png")
+
+
+def test_docks_make_napari_save_its_settings_once(make_napari_viewer, close_desk, monkeypatch):
+    """Fails where napari's attributes are named otherwise: then the start takes longer."""
+    saved = []
+    settings = get_settings()
+    monkeypatch.setattr(type(settings), "save", lambda *_args, **_options: saved.append(1))
+    monkeypatch.setattr(settings, "_save_on_change", True)
+    viewer = make_napari_viewer()
+    saved.clear()
+    with launch._settings_saved_once():
+        desk = desk_of(viewer)
+        assert not saved
+    assert len(saved) == 1
+    assert settings._save_on_change
+    close_desk(desk)
+
+
+def test_a_window_needs_nothing_that_takes_long_to_import():
+    heavy = (
+        *(f"scipy.{name}" for name in ("integrate", "interpolate", "io", "ndimage", "optimize")),
+        *(f"scipy.{name}" for name in ("sparse", "spatial", "stats")),
+        *("skimage.color", "skimage.morphology", "zarr", "numcodecs", "fsspec"),
+        *("matplotlib", "distributed"),
+    )
+    code = "import sys, napari_panoptic.cli, napari_panoptic.viewer.launch; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "napari_panoptic.viewer.widgets.desk" in done.stdout.split()
+    assert not set(heavy) & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_units_that_were_kept_are_those_that_pint_reads(damaged, tmp_path, monkeypatch):
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda **_options: tmp_path)
+    for _ in range(2):
+        registry = pint.ApplicationRegistry(pint.registry.LazyRegistry())
+        monkeypatch.setattr(pint, "application_registry", registry)
+        launch._keep_units()
+        assert registry.Quantity(4, "pixel * um").to("pixel * mm").magnitude == 0.004
+        kept = list(tmp_path.glob("*.pickle"))
+        assert kept
+        if damaged:
+            for file in kept:
+                file.write_bytes(b"x")
+
+
+def test_garbage_is_collected_again_when_the_window_is_there():
+    with launch._collected_later():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.unfreeze()

@@ -124,7 +124,3 @@ class TestSummaryWork:
         assert told == [(10, 10)]
         assert not summary.is_busy
         wait_until(lambda: True)
-
-
-def test_kernels_are_warmed_up_without_trouble():
-    work._evaluate_something()

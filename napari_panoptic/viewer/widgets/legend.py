@@ -31,6 +31,7 @@ from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, outline_icon
+from napari_panoptic.viewer.widgets.slide_bar import SlideBar
 
 PATIENCE_MS = 150
 """How long something is being loaded before the title says so."""
@@ -252,6 +253,8 @@ class TitleStrip(QWidget):
         layout.setSpacing(1)
         layout.addLayout(first)
         layout.addLayout(second)
+        self.slide = SlideBar()
+        layout.addWidget(self.slide)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def _keys_button(self) -> QToolButton:

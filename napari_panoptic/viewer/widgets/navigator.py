@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
 
@@ -56,6 +56,7 @@ NO_TEAMS = (
     "your own layout in a cohort.toml) and open it again."
 )
 _NAME = Qt.ItemDataRole.UserRole
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class Navigator(QWidget):
@@ -73,6 +74,8 @@ class Navigator(QWidget):
         self._team: str | None = None
         self._region: str | None = None
         self._summaries: Summaries = {}
+        self._regions_of: dict[str, list[str]] = {}
+        self._known_pqs: dict[tuple[str, str], tuple[list[RegionSummary], float]] = {}
         self._region_items: dict[str, QTreeWidgetItem] = {}
         self._patient_items: dict[str, QTreeWidgetItem] = {}
         self._team_items: dict[str, QTreeWidgetItem] = {}
@@ -92,6 +95,10 @@ class Navigator(QWidget):
     def show_cohort(self, cohort: Cohort | None, summaries: Summaries) -> None:
         """List the regions and teams of a cohort; a hint where there is none."""
         self._cohort, self._summaries, self._region, self._team = cohort, summaries, None, None
+        self._known_pqs = {}
+        self._regions_of = {}
+        for region in () if cohort is None else cohort.regions:
+            self._regions_of.setdefault(region.patient, []).append(region.name)
         with QSignalBlocker(self._tree), QSignalBlocker(self._teams):
             self._rebuild(cohort)
         self._hint.setText(NO_COHORT if cohort is None else NO_TEAMS)
@@ -122,12 +129,16 @@ class Navigator(QWidget):
         """Show one line that has just been computed."""
         if summary.team == self._team:
             self._fill_region(summary.region)
+            if self._cohort is not None:
+                self._fill_patient(self._cohort.region(summary.region).patient)
         self._fill_team(summary.team)
 
     def refresh(self) -> None:
         """Show all lines anew."""
         for name in self._region_items:
             self._fill_region(name)
+        for patient in self._patient_items:
+            self._fill_patient(patient)
         self._refresh_teams()
 
     def show_progress(self, done: int, total: int) -> None:
@@ -227,14 +238,14 @@ class Navigator(QWidget):
                 item.setToolTip(column, reason)
         else:
             _fill(item, 1, (ratio_text(summary.metrics.pq), *_failures(summary.counts)))
-        if self._cohort is not None:
-            self._fill_patient(self._cohort.region(name).patient)
 
     def _fill_patient(self, patient: str) -> None:
-        counts = self._patient_counts(patient, self._team or "")
+        lines = self._lines(patient, self._team or "")
+        counts = _summed(lines)
         texts = ("", "", "", "")
         if counts is not None:
-            texts = (ratio_text(unit_metrics(counts).pq), *_failures(counts))
+            pq = self._patient_pq(patient, self._team or "", lines)
+            texts = (ratio_text(pq), *_failures(counts))
         _fill(self._patient_items[patient], 1, texts)
 
     def _refresh_teams(self) -> None:
@@ -256,28 +267,29 @@ class Navigator(QWidget):
 
     def _team_pq(self, team: str) -> str:
         """Give the mean PQ over patients, once all of them are known."""
-        figures = []
-        for patient in self._patient_items:
-            counts = self._patient_counts(patient, team)
-            if counts is not None:
-                figures.append(unit_metrics(counts).pq)
-        defined = [figure for figure in figures if not math.isnan(figure)]
-        is_complete = all((name, team) in self._summaries for name in self._region_items)
-        return ratio_text(float(np.mean(defined))) if defined and is_complete else ""
-
-    def _patient_counts(self, patient: str, team: str) -> Counts | None:
-        """Sum the regions of a patient, once all of them are known."""
-        if self._cohort is None:
-            return None
-        lines = [
-            self._summaries.get((region.name, team))
-            for region in self._cohort.regions
-            if region.patient == patient
+        if any((name, team) not in self._summaries for name in self._region_items):
+            return ""
+        figures = [
+            self._patient_pq(patient, team, self._lines(patient, team))
+            for patient in self._patient_items
         ]
-        if any(line is None for line in lines):
-            return None
-        known = [line.counts for line in lines if line is not None and line.counts is not None]
-        return reduce(add, known) if known else None
+        defined = [figure for figure in figures if not math.isnan(figure)]
+        return ratio_text(float(np.mean(defined))) if defined else ""
+
+    def _patient_pq(self, patient: str, team: str, lines: list[RegionSummary]) -> float:
+        """Give the PQ of a patient's regions together; computed once for the same lines."""
+        known = self._known_pqs.get((patient, team))
+        if known is None or list(map(id, known[0])) != list(map(id, lines)):
+            counts = _summed(lines)
+            known = (lines, math.nan if counts is None else unit_metrics(counts).pq)
+            self._known_pqs[patient, team] = known
+        return known[1]
+
+    def _lines(self, patient: str, team: str) -> list[RegionSummary]:
+        """List the lines of a patient's regions; none before all of them are known."""
+        lines = [self._summaries.get((name, team)) for name in self._regions_of[patient]]
+        known = [line for line in lines if line is not None]
+        return known if len(known) == len(lines) else []
 
     def _on_region(self, item: QTreeWidgetItem | None, _previous: QTreeWidgetItem | None) -> None:
         name = None if item is None else item.data(0, _NAME)
@@ -324,10 +336,18 @@ def _tree(header: tuple[str, ...]) -> QTreeWidget:
     return tree
 
 
+def _summed(lines: Sequence[RegionSummary]) -> Counts | None:
+    """Sum the counts of lines, as far as they could be evaluated."""
+    known = [line.counts for line in lines if line.counts is not None]
+    return reduce(add, known) if known else None
+
+
 def _fill(item: QTreeWidgetItem, first: int, texts: tuple[str, ...]) -> None:
+    """Set the texts that differ: Qt measures the columns after each."""
     for column, text in enumerate(texts, start=first):
-        item.setText(column, text)
-        item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        if item.text(column) != text:
+            item.setText(column, text)
+            item.setTextAlignment(column, _RIGHT)
 
 
 def _failures(counts: Counts) -> tuple[str, str, str]:

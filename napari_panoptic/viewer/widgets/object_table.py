@@ -335,7 +335,7 @@ class ObjectTable(QWidget):
         """
         if outcomes is not None and outcomes is self._outcomes:
             return
-        rows = ObjectRows.empty() if outcomes is None else ObjectRows.from_outcomes(outcomes)
+        rows = ObjectRows.empty() if outcomes is None else ObjectRows.prepared(outcomes)
         rows = rows.with_verdicts(self._verdicts)
         self._outcomes = outcomes
         classes = () if outcomes is None else outcomes.class_names

@@ -1,0 +1,143 @@
+"""Measure how much longer the desk takes to open than an empty napari window.
+
+Needs a display: ``xvfb-run -a python -m benchmarks.start COHORT`` where there is none.
+Every start is a process of its own: an empty napari window until it has been drawn,
+and ``napari-panoptic view COHORT`` until the first region's objects have been drawn in
+their colours, in turn. Files and kernels lie in caches after a first start of each,
+which does not count; ``--cold`` instead starts once with an empty cache of kernels and
+tells when the window was there, how long it was ever held up, and when colours came.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+STARTS = 7
+LIMIT_S = 1.0
+PATIENCE_S = 300.0
+
+_EMPTY = """
+import sys, time
+import napari
+from qtpy.QtWidgets import QApplication
+
+viewer = napari.Viewer()
+drawn = []
+canvas = viewer.window._qt_viewer.canvas._scene_canvas
+canvas.events.draw.connect(lambda _: drawn.append(1), position="last")
+canvas.update()
+while not drawn:
+    QApplication.processEvents()
+print("drawn", time.time())
+print("cpu", time.process_time())
+"""
+
+_DESK = """
+import sys, time
+started = time.time()
+
+def watch():
+    import napari
+    from qtpy.QtWidgets import QApplication
+    from napari_panoptic.viewer.widgets.desk import desk_of
+
+    viewer = napari.current_viewer()
+    canvas = viewer.window._qt_viewer.canvas._scene_canvas
+    drawn, longest, last = [], 0.0, time.time()
+    canvas.events.draw.connect(lambda _: drawn.append(is_coloured(viewer) and time.time()),
+        position='last')
+    print("window", last)
+    while not any(drawn):
+        QApplication.processEvents()
+        time.sleep(0.001)
+        now = time.time()
+        longest, last = max(longest, now - last), now
+    print("longest", longest)
+    print("drawn", next(at for at in drawn if at))
+    print("cpu", time.process_time())
+
+def is_coloured(viewer):
+    from napari_panoptic.viewer.widgets.desk import desk_of
+    session = desk_of(viewer).session
+    return session is not None and session.evaluation is not None
+
+def main():
+    from napari_panoptic import cli
+    import napari_panoptic.viewer.launch as launch
+    launch.napari.run = watch
+    sys.exit(cli.main(["view", sys.argv[1]]))
+
+main()
+"""
+
+
+def start(code: str, *arguments: str, cache: str | None = None) -> dict[str, float]:
+    """Start a process; gives its moments, in seconds since it was asked for."""
+    environment = dict(os.environ) if cache is None else {**os.environ, "NUMBA_CACHE_DIR": cache}
+    # Where Python may not keep what it compiled, each start would compile this package anew.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    began = time.time()
+    done = subprocess.run(  # noqa: S603 - this very interpreter
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=environment,
+        check=False,
+    )
+    told = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
+    if "drawn" not in told:
+        raise RuntimeError(f"nothing was drawn: {done.stderr[-2000:]}")
+    moments = {name: float(value) for name, value in told.items()}
+    return {name: at - began if at > began else at for name, at in moments.items()}
+
+
+def compare(cohort: Path, starts: int) -> None:
+    """Start both in turn, and print medians and their difference."""
+    empty, desk, cpu = [], [], []
+    for number in range(starts + 1):
+        one, other = start(_EMPTY), start(_DESK, str(cohort))
+        if number:  # the first fills the caches
+            empty.append(one["drawn"])
+            desk.append(other["drawn"])
+            cpu.append(other["cpu"] - one["cpu"])
+    more = median(desk) - median(empty)
+    print(
+        f"{cohort.name}: empty window {median(empty):.2f} s, first coloured region "
+        f"{median(desk):.2f} s, difference {more:.2f} s"
+        f"{'' if more <= LIMIT_S else f'  above {LIMIT_S:g}'}; "
+        f"smallest {min(empty):.2f} and {min(desk):.2f} s; "
+        f"processor time {median(cpu):.2f} s more; medians of {starts}"
+    )
+
+
+def cold(cohort: Path) -> None:
+    """Start with an empty cache of kernels."""
+    with TemporaryDirectory() as cache:
+        moments = start(_DESK, str(cohort), cache=cache)
+    print(
+        f"{cohort.name}, nothing compiled: window {moments['window']:.2f} s, "
+        f"held up {moments['longest']:.2f} s at most, first coloured region "
+        f"{moments['drawn']:.2f} s"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cohort", type=Path)
+    parser.add_argument("--starts", type=int, default=STARTS)
+    parser.add_argument("--cold", action="store_true", help="start with nothing compiled")
+    options = parser.parse_args()
+    if options.cold:
+        cold(options.cohort)
+    else:
+        compare(options.cohort, options.starts)
+
+
+if __name__ == "__main__":
+    main()

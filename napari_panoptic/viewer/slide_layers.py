@@ -1,0 +1,748 @@
+"""What layers show of a slide that is too large to hold. Pure: arrays in, arrays out.
+
+Near, objects are drawn from their pixels, read window by window; until these are
+there, and from afar, each is an ellipse in its bounding box, for which no pixel
+is read. From further away single objects cannot be seen, and squares tell how
+many of them failed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock, Thread
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic._compiled import compiled
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.matching import NO_PARTNER
+from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.evaluation.tiles import Box, TiledLabels
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.io.slides import read_indexed
+from napari_panoptic.palette import rgba_table, status_colour_table
+from napari_panoptic.regions import ClassScheme, Rgb
+from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.layers import Emphasis, emphasis
+from napari_panoptic.viewer.listed import DIMMED_ALPHA, Listed, Others
+from napari_panoptic.viewer.outline_pixels import outline_pixels
+from napari_panoptic.viewer.styles import ColourBy
+
+DECODED_BYTES = 64 << 20
+"""Memory for windows of one side that were read already."""
+READ_AT_A_TIME = 2
+"""Windows that are read side by side."""
+WINDOW_PX = 512
+"""Least edge of the windows that are read and kept, in px at full resolution."""
+CHUNK_PX = 512
+"""Edge of the parts in which a viewer is to ask for a level."""
+LEVELS_FROM_PIXELS = 2
+"""So many levels are drawn from pixels; on coarser ones objects are ellipses."""
+LARGEST_LAST_LEVEL_PX = 1024
+"""Longer edge of the coarsest level, all of which a viewer looks at again and again."""
+CLASSES = 8
+"""Added to the number of a class, to tell it from statuses."""
+FADED = 128
+"""Added to the code of an object that is not listed."""
+MOST_CODES = FADED - 1
+"""Statuses or classes that can have a colour each."""
+
+SMALLEST_CELL_PX = 64
+"""Edge of the smallest square in which failures are counted."""
+CELL_ON_SCREEN_PX = 14
+"""The same on the screen, about."""
+FEW_OBJECTS = 5
+"""Squares with fewer objects are drawn fainter."""
+FEW_ALPHA = 0.45
+"""How much fainter."""
+SHARES = (0.1, 0.2, 0.4, 0.6)
+"""Where the colour of a square changes: shares of objects that failed."""
+SHARE_COLOURS: tuple[Rgb, ...] = (
+    (250, 250, 110),
+    (130, 225, 60),
+    (0, 170, 140),
+    (0, 90, 215),
+    (0, 0, 40),
+)
+"""From few failures to many: ever darker, so that the order can be seen by every
+eye, and without the pinks and purples of the tissue."""
+SHARE_ALPHAS = (0.4, 0.55, 0.7, 0.8, 0.85)
+
+
+Place = tuple[int, int, int]
+"""A window that is kept: its step, and its number down and to the right."""
+
+
+class DecodedWindows:
+    """Pixels of one side, of which the windows read last are kept.
+
+    Windows are read by the caller who needs them at once, or in threads of
+    their own by :meth:`fetch`, of which only the latest wish counts.
+
+    Parameters
+    ----------
+    labels
+        The side.
+    most_bytes
+        Memory for what is kept; what was asked for last may need more.
+    on_failure
+        Gets the first error that reading raised; what cannot be read is
+        background.
+    on_arrival
+        Called, from another thread, when all that was to be fetched is there.
+    """
+
+    def __init__(
+        self,
+        labels: TiledLabels,
+        *,
+        most_bytes: int = DECODED_BYTES,
+        on_failure: Callable[[PanopticError | OSError], None] = lambda _error: None,
+        on_arrival: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._labels = labels
+        self._most_bytes = most_bytes
+        self._on_failure = on_failure
+        self._on_arrival = on_arrival
+        self._failed = False
+        tile = labels.tile_px or WINDOW_PX
+        edge = tile * math.ceil(WINDOW_PX / tile)
+        self._edge = edge if edge % 2 == 0 else 2 * edge
+        self._kept: OrderedDict[Place, NDArray[np.int32]] = OrderedDict()
+        self._kept_bytes = 0
+        self._in_view: frozenset[Place] = frozenset()
+        self._wanted: list[Place] = []
+        self._being_read: set[Place] = set()
+        self._readers = 0
+        self._lock = Lock()
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory in use."""
+        return self._kept_bytes
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether windows are being fetched."""
+        return self._readers > 0
+
+    def window(self, box: Box, step: int = 1) -> NDArray[np.int32]:
+        """Give a window, or each ``step``-th of its rows and columns.
+
+        Parameters
+        ----------
+        box
+            A window in px at full resolution, which begins at a multiple of
+            ``step``.
+        step
+            1 or 2.
+        """
+        places = self._places(box, step)
+        known = self._known(places)
+        missing = [place for place in places if place not in known]
+        if len(missing) > 1:
+            with ThreadPoolExecutor(max_workers=READ_AT_A_TIME) as pool:
+                known.update(zip(missing, pool.map(self._read, missing), strict=True))
+        elif missing:
+            known[missing[0]] = self._read(missing[0])
+        return self._assembled(box, step, known)
+
+    def window_so_far(self, box: Box, step: int = 1) -> tuple[NDArray[np.int32], list[Box]]:
+        """Give what is there of a window, and the parts of it that are not, to be fetched.
+
+        Returns
+        -------
+        int32 (y, x), list of Box
+            The pixels, 0 in parts that are missing; these parts, in px at full
+            resolution.
+        """
+        places = self._places(box, step)
+        known = self._known(places)
+        missing = [place for place in places if place not in known]
+        self._in_view = frozenset(places)
+        self.fetch(missing)
+        y0, x0, y1, x1 = box
+        parts = [
+            (max(top, y0), max(left, x0), min(bottom, y1), min(right, x1))
+            for top, left, bottom, right in map(self._box, missing)
+        ]
+        return self._assembled(box, step, known), parts
+
+    def fetch(self, places: Sequence[Place]) -> None:
+        """Read windows in the background, instead of those that were to be fetched before."""
+        with self._lock:
+            self._wanted = [at for at in reversed(places) if at not in self._being_read]
+            begun = min(READ_AT_A_TIME - self._readers, len(self._wanted))
+            self._readers += max(begun, 0)
+        for _ in range(begun):
+            Thread(target=self._read_wanted, daemon=True).start()
+
+    def _read_wanted(self) -> None:
+        """Read until nothing is wanted any more; the last one to do so tells."""
+        while True:
+            with self._lock:
+                if not self._wanted:
+                    self._readers -= 1
+                    is_last = self._readers == 0
+                    break
+                place = self._wanted.pop()
+                self._being_read.add(place)
+            self._read(place)
+        if is_last:
+            self._on_arrival()
+
+    def _places(self, box: Box, step: int) -> list[Place]:
+        y0, x0, y1, x1 = box
+        if y0 >= y1 or x0 >= x1:
+            return []
+        return [
+            (step, ty, tx)
+            for ty in range(y0 // self._edge, (y1 - 1) // self._edge + 1)
+            for tx in range(x0 // self._edge, (x1 - 1) // self._edge + 1)
+        ]
+
+    def _known(self, places: Sequence[Place]) -> dict[Place, NDArray[np.int32]]:
+        with self._lock:
+            known = {place: self._kept[place] for place in places if place in self._kept}
+            for place in known:
+                self._kept.move_to_end(place)
+        return known
+
+    def _assembled(
+        self, box: Box, step: int, known: dict[Place, NDArray[np.int32]]
+    ) -> NDArray[np.int32]:
+        y0, x0, y1, x1 = box
+        height, width = -(-(y1 - y0) // step), -(-(x1 - x0) // step)
+        result = np.zeros((height, width), np.int32)
+        for (_, ty, tx), pixels in known.items():
+            top, left = (ty * self._edge - y0) // step, (tx * self._edge - x0) // step
+            rows = slice(max(top, 0), min(top + pixels.shape[0], height))
+            columns = slice(max(left, 0), min(left + pixels.shape[1], width))
+            result[rows, columns] = pixels[
+                rows.start - top : rows.stop - top, columns.start - left : columns.stop - left
+            ]
+        return result
+
+    def _box(self, place: Place) -> Box:
+        _, ty, tx = place
+        height, width = self._labels.shape
+        y0, x0 = ty * self._edge, tx * self._edge
+        return y0, x0, min(y0 + self._edge, height), min(x0 + self._edge, width)
+
+    def _read(self, place: Place) -> NDArray[np.int32]:
+        """Read a window, and keep it."""
+        box = y0, x0, y1, x1 = self._box(place)
+        try:
+            pixels = self._labels.read(box)
+        except (PanopticError, OSError) as error:
+            if not self._failed:
+                self._failed = True
+                self._on_failure(error)
+            pixels = np.zeros((y1 - y0, x1 - x0), np.int32)
+        step = place[0]
+        if step > 1:
+            pixels = np.ascontiguousarray(pixels[::step, ::step])
+        with self._lock:
+            if place not in self._kept:
+                self._kept[place] = pixels
+                self._kept_bytes += pixels.nbytes
+            self._being_read.discard(place)
+            self._drop_oldest()
+        return pixels
+
+    def _drop_oldest(self) -> None:
+        for place in list(self._kept):
+            if self._kept_bytes <= self._most_bytes:
+                break
+            if place not in self._in_view:
+                self._kept_bytes -= self._kept.pop(place).nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class SideLook:
+    """How the objects of one side are drawn.
+
+    Parameters
+    ----------
+    codes
+        uint8 (n + 1): what is drawn for each label, 0 for nothing.
+    widths_px
+        Outline width on each level that is drawn from pixels, in px of that
+        level; 0 to fill.
+    """
+
+    codes: NDArray[np.uint8]
+    widths_px: tuple[int, ...]
+
+
+class DrawnSide:
+    """The objects of one side of a slide as a pyramid of pictures.
+
+    Parameters
+    ----------
+    labels
+        The objects, as their pixels name them.
+    outcomes
+        What became of those that have pixels.
+    on_failure, on_arrival
+        As in `DecodedWindows`.
+    """
+
+    def __init__(
+        self,
+        labels: TiledLabels,
+        outcomes: SideOutcomes,
+        *,
+        on_failure: Callable[[PanopticError | OSError], None] = lambda _error: None,
+        on_arrival: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.labels = labels
+        self.outcomes = outcomes
+        self.windows = DecodedWindows(labels, on_failure=on_failure, on_arrival=on_arrival)
+        self.look = SideLook(np.zeros(len(labels) + 1, np.uint8), (0,) * LEVELS_FROM_PIXELS)
+        self.take_outcomes(outcomes)
+        self._last: tuple[SideLook, NDArray[np.uint8]] | None = None
+        self.levels = tuple(DrawnLevel(self, number) for number in range(_levels(labels.shape)))
+
+    def take_outcomes(self, outcomes: SideOutcomes) -> None:
+        """Draw the same objects with what became of them under other settings."""
+        self.outcomes = outcomes
+        self._label_of_row = np.searchsorted(self.labels.ids, outcomes.ids) + 1
+        self._row_of_label = np.full(len(self.labels) + 1, -1, np.int64)
+        self._row_of_label[self._label_of_row] = np.arange(len(outcomes))
+        # What failed lies on top of what did not.
+        rank = np.ones(len(STATUSES), np.int8)
+        rank[STATUS_CODE[Status.IGNORED]] = 0
+        rank[[STATUS_CODE[status] for status in styles.FAILURES]] = 2
+        order = np.argsort(rank[outcomes.status], kind="stable")
+        self._boxes = np.ascontiguousarray(outcomes.bbox[order])
+        self._labels = self._label_of_row[order]
+
+    def codes(self, colour_by: ColourBy, listed: Listed | None) -> NDArray[np.uint8]:
+        """Give the code of each label: of its status or class, and whether it is listed.
+
+        Parameters
+        ----------
+        colour_by
+            What colours tell.
+        listed
+            The objects that stand out; None where all are drawn alike.
+
+        Returns
+        -------
+        uint8 (n + 1): 1 + status code, or `CLASSES` + 1-based class; 0 where
+        nothing is drawn; `FADED` more for objects that are to step back.
+        """
+        by_class = colour_by is ColourBy.CLASS
+        own = self.outcomes.class_index + CLASSES if by_class else self.outcomes.status + 1
+        drawn = np.minimum(own, MOST_CODES).astype(np.uint8)
+        if listed is not None and listed.others is not Others.SHOWN:
+            others = ~np.isin(self.outcomes.ids, listed.ids[self.outcomes.side])
+            drawn[others] = 0 if listed.others is Others.HIDDEN else drawn[others] + FADED
+        codes = np.zeros(len(self.labels) + 1, np.uint8)
+        codes[self._label_of_row] = drawn
+        return codes
+
+    def row_at(self, y: int, x: int) -> int | None:
+        """Find the row, in the outcomes, of the object that is drawn at a pixel."""
+        label = int(self.windows.window((y, x, y + 1, x + 1))[0, 0])
+        row = int(self._row_of_label[label])
+        return row if row >= 0 and self.look.codes[label] else None
+
+    def cut(self, row: int, box: Box) -> LabelImage:
+        """Cut one object out as the only one, number 1, of a small label image."""
+        label = self._label_of_row[row]
+        index = (self.windows.window(box) == label).astype(np.int32)
+        one = slice(row, row + 1)
+        return LabelImage(
+            index,
+            self.outcomes.ids[one],
+            self.outcomes.class_index[one],
+            self.outcomes.ids[one],
+            self.labels.class_names,
+        )
+
+    def picture(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+        """Draw a window of a level, given in px of that level."""
+        if level == len(self.levels) - 1:
+            whole = self._last_level()
+            return whole[y : y + height, x : x + width]
+        return self._drawn(level, y, x, height, width)
+
+    def _last_level(self) -> NDArray[np.uint8]:
+        if self._last is None or self._last[0] is not self.look:
+            level = len(self.levels) - 1
+            self._last = self.look, self._drawn(level, 0, 0, *self.levels[level].shape)
+        return self._last[1]
+
+    def _drawn(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+        factor, look = 1 << level, self.look
+        if level >= LEVELS_FROM_PIXELS:
+            picture = np.zeros((height, width), np.uint8)
+            boxes, codes = self._in_sight(y * factor, x * factor, height * factor, width * factor)
+            _paint_ellipses(boxes, codes, float(factor), y, x, 0, picture)
+            return picture
+        most_y, most_x = self.labels.shape
+        box = (
+            y * factor,
+            x * factor,
+            min((y + height) * factor, most_y),
+            min((x + width) * factor, most_x),
+        )
+        index, missing = self.windows.window_so_far(box, factor)
+        # What an outline needs from beyond the window lies out of sight.
+        thickness = look.widths_px[level]
+        picture = coded(outline_pixels(index, thickness) if thickness else index, look.codes)
+        if missing:
+            boxes, codes = self._in_sight(box[0], box[1], box[2] - box[0], box[3] - box[1])
+        for y0, x0, y1, x1 in missing:
+            top, left = y0 // factor, x0 // factor
+            part = picture[top - y : -(-y1 // factor) - y, left - x : -(-x1 // factor) - x]
+            _paint_ellipses(boxes, codes, float(factor), top, left, thickness, part)
+        return picture
+
+    def _in_sight(
+        self, y: int, x: int, height: int, width: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Give boxes and codes of the objects in a window, those that failed last."""
+        found = _touching(self._boxes, y, x, y + height, x + width)
+        return self._boxes[found], self.look.codes[self._labels[found]]
+
+
+class DrawnLevel:
+    """One level of a drawn side: behaves like a read-only array (y, x) of uint8.
+
+    Parameters
+    ----------
+    side
+        Whose objects are drawn.
+    number
+        0 for full resolution; each next level has half the edge.
+    """
+
+    dtype = np.dtype(np.uint8)
+    ndim = 2
+
+    def __init__(self, side: DrawnSide, number: int) -> None:
+        height, width = side.labels.shape
+        factor = 1 << number
+        self.shape: tuple[int, int] = (-(-height // factor), -(-width // factor))
+        self.chunks = (min(CHUNK_PX, self.shape[0]), min(CHUNK_PX, self.shape[1]))
+        self._side = side
+        self._number = number
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        return read_indexed(key, self.shape, self._read)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("a level of a slide is always drawn anew: it needs a copy")
+        whole = self._read(0, 0, *self.shape)
+        return whole if dtype is None else whole.astype(dtype)
+
+    def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+        return self._side.picture(self._number, y, x, height, width)
+
+
+def _levels(shape: tuple[int, int]) -> int:
+    """Count the levels: the last is small, and needs no pixels."""
+    halvings = math.ceil(math.log2(max(max(shape) / LARGEST_LAST_LEVEL_PX, 1)))
+    return 1 + max(halvings, LEVELS_FROM_PIXELS)
+
+
+@compiled
+def coded(index: NDArray[np.int32], codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Look the code of every pixel's object up.
+
+    Parameters
+    ----------
+    index
+        int32 (y, x): 0 for background, else the label of an object.
+    codes
+        uint8 (n + 1): the code of each label.
+    """
+    height, width = index.shape
+    result = np.empty((height, width), np.uint8)
+    for y in range(height):
+        for x in range(width):
+            result[y, x] = codes[index[y, x]]
+    return result
+
+
+@compiled
+def _touching(boxes: NDArray[np.int32], y0: int, x0: int, y1: int, x1: int) -> NDArray[np.int64]:
+    """Give the rows of the boxes that touch a window, in their order."""
+    found = np.empty(len(boxes), np.int64)
+    count = 0
+    for k in range(len(boxes)):
+        is_beside = boxes[k, 2] <= y0 or boxes[k, 3] <= x0
+        if not (is_beside or boxes[k, 0] >= y1 or boxes[k, 1] >= x1):
+            found[count] = k
+            count += 1
+    return found[:count]
+
+
+@compiled
+def _paint_ellipses(
+    boxes: NDArray[np.int32],
+    codes: NDArray[np.uint8],
+    factor: float,
+    top: int,
+    left: int,
+    width_px: int,
+    picture: NDArray[np.uint8],
+) -> None:
+    """Paint the ellipse in each box, at least one pixel of it; later ones lie on top.
+
+    Where a width is given, only a rim so wide in px of the picture.
+
+    Boxes are in px at full resolution; the picture is a window, from ``top`` and
+    ``left``, of an image that is smaller by a factor.
+    """
+    height, width = picture.shape
+    for k in range(len(boxes)):
+        if codes[k] == 0:
+            continue
+        y0, x0 = boxes[k, 0] / factor - top, boxes[k, 1] / factor - left
+        y1, x1 = boxes[k, 2] / factor - top, boxes[k, 3] / factor - left
+        if y1 <= 0 or x1 <= 0 or y0 >= height or x0 >= width:
+            continue
+        cy, cx = (y0 + y1) / 2, (x0 + x1) / 2
+        ry, rx = (y1 - y0) / 2, (x1 - x0) / 2
+        middle_y, middle_x = math.floor(cy), math.floor(cx)
+        if width_px == 0 and 0 <= middle_y < height and 0 <= middle_x < width:
+            picture[middle_y, middle_x] = codes[k]
+        limit = ry * ry * rx * rx
+        inner_y, inner_x = ry - width_px, rx - width_px
+        is_rim = width_px > 0 and inner_y > 0 and inner_x > 0
+        for y in range(max(int(y0), 0), min(int(y1) + 1, height)):
+            dy = (y + 0.5 - cy) * rx
+            for x in range(max(int(x0), 0), min(int(x1) + 1, width)):
+                dx = (x + 0.5 - cx) * ry
+                if dy * dy + dx * dx > limit:
+                    continue
+                if is_rim:
+                    own_y, own_x = (y + 0.5 - cy) / inner_y, (x + 0.5 - cx) / inner_x
+                    if own_y * own_y + own_x * own_x < 1:
+                        continue
+                picture[y, x] = codes[k]
+
+
+def code_colours(scheme: ClassScheme) -> NDArray[np.float32]:
+    """Give the colour of each code, float32 (256, 4) RGBA."""
+    colours = np.zeros((256, 4), np.float32)
+    statuses = status_colour_table()
+    classes = rgba_table(scheme.colours)[: MOST_CODES - CLASSES]
+    colours[1 : 1 + len(statuses)] = statuses
+    colours[CLASSES + 1 : CLASSES + 1 + len(classes)] = classes
+    colours[FADED:] = colours[:FADED] * (1, 1, 1, DIMMED_ALPHA)
+    return colours
+
+
+def selected_rings(
+    own: DrawnSide, row: int, other: DrawnSide, *, ring_px: int
+) -> tuple[Emphasis, Box]:
+    """Draw rings around an object and its partner, from the pixels around them.
+
+    Parameters
+    ----------
+    own, row
+        The object: its side, and its row in the outcomes of that.
+    other
+        The other side.
+    ring_px
+        As in :func:`napari_panoptic.viewer.layers.emphasis`.
+
+    Returns
+    -------
+    Emphasis, Box
+        The rings, and the box around both objects in px.
+    """
+    partner = int(own.outcomes.partner[row])
+    boxes = [own.outcomes.bbox[row]]
+    if partner != NO_PARTNER:
+        boxes.append(other.outcomes.bbox[partner])
+    y0, x0 = (int(value) for value in np.min(boxes, axis=0)[:2])
+    y1, x1 = (int(value) for value in np.max(boxes, axis=0)[2:])
+    around = y0, x0, y1, x1
+    corner = np.array([y0, x0, y0, x0], np.int32)
+    rings = emphasis(
+        own.cut(row, around),
+        0,
+        box=boxes[0] - corner,
+        other=None if partner == NO_PARTNER else other.cut(partner, around),
+        partner_row=-1 if partner == NO_PARTNER else 0,
+        partner_box=None if partner == NO_PARTNER else boxes[1] - corner,
+        ring_px=ring_px,
+    )
+    top, left = rings.origin_yx_px
+    return Emphasis(rings.image, (top + y0, left + x0)), around
+
+
+@dataclass(frozen=True)
+class CellCount:
+    """What became of the objects of one square.
+
+    Parameters
+    ----------
+    objects
+        How many: a matched pair counts once, at its reference object; ignored
+        objects do not count.
+    missed, invented, misclassified
+        How many of them are FN, FP and misclassified.
+    """
+
+    objects: int
+    missed: int
+    invented: int
+    misclassified: int
+
+    @property
+    def failures(self) -> int:
+        """How many failed."""
+        return self.missed + self.invented + self.misclassified
+
+    @property
+    def text(self) -> str:
+        """Say it in a line."""
+        if not self.objects:
+            return "no objects"
+        noun = "object" if self.objects == 1 else "objects"
+        text = f"{styles.count_text(self.objects)} {noun}, "
+        if not self.failures:
+            return text + "no failures"
+        parts = [
+            f"{word} {styles.count_text(count)}"
+            for word, count in (
+                ("FN", self.missed),
+                ("FP", self.invented),
+                ("misclassified", self.misclassified),
+            )
+            if count
+        ]
+        noun = "failure" if self.failures == 1 else "failures"
+        return text + f"{styles.count_text(self.failures)} {noun} ({', '.join(parts)})"
+
+
+@dataclass(frozen=True, eq=False)
+class FailureCells:
+    """Where a team fails on a slide: objects and failures, counted in squares.
+
+    Parameters
+    ----------
+    shape
+        Height and width of the slide in px, which the squares divide evenly.
+    cell_px
+        Edge that squares were to have; they are only about so large.
+    counts
+        int32 (4, rows, columns): objects, FN, FP, misclassified, as in
+        `CellCount`.
+    """
+
+    shape: tuple[int, int]
+    cell_px: int
+    counts: NDArray[np.int32]
+
+    @classmethod
+    def count(cls, outcomes: Outcomes, shape: tuple[int, int], cell_px: int) -> FailureCells:
+        """Count the objects of a slide by the squares that their centroids lie in."""
+        rows, columns = (max(round(edge / cell_px), 1) for edge in shape)
+        counts = np.zeros((4, rows, columns), np.int32)
+        for side in Side:
+            own = outcomes.side(side)
+            _add_to_cells(counts, own.centroid_yx_px, _CELL_KINDS[side][own.status], shape)
+        return cls(shape, cell_px, counts)
+
+    @property
+    def size_yx_px(self) -> tuple[float, float]:
+        """Height and width of a square."""
+        rows, columns = self.counts.shape[1:]
+        return self.shape[0] / rows, self.shape[1] / columns
+
+    def at(self, y: int, x: int) -> CellCount | None:
+        """Tell about the square that a pixel lies in; None beyond the slide."""
+        if not (0 <= y < self.shape[0] and 0 <= x < self.shape[1]):
+            return None
+        rows, columns = self.counts.shape[1:]
+        row, column = y * rows // self.shape[0], x * columns // self.shape[1]
+        return CellCount(*(int(count) for count in self.counts[:, row, column]))
+
+    def picture(self) -> NDArray[np.uint8]:
+        """Colour the squares by the share of objects that failed, uint8 (rows, columns, 4).
+
+        Transparent where nothing failed; fainter where there are few objects.
+        """
+        objects, failures = self.counts[0], self.counts[1:].sum(axis=0)
+        share = failures / np.maximum(objects, 1)
+        table = rgba_table(SHARE_COLOURS)
+        table[:, 3] = SHARE_ALPHAS
+        rgba = table[np.searchsorted(SHARES, share, side="right")]
+        rgba[..., 3] *= np.where(objects < FEW_OBJECTS, FEW_ALPHA, 1.0)
+        rgba[failures == 0] = 0
+        picture: NDArray[np.uint8] = np.rint(255 * rgba).astype(np.uint8)
+        return picture
+
+
+def cell_px_at(screen_px_per_px: float) -> int:
+    """Give the edge of squares that are well seen at a zoom: a power of two."""
+    wanted = CELL_ON_SCREEN_PX / screen_px_per_px
+    return max(1 << max(round(math.log2(wanted)), 0), SMALLEST_CELL_PX)
+
+
+def share_texts() -> list[str]:
+    """Say which share of objects each colour stands for."""
+    percent = [f"{share:.0%}".removesuffix("%") for share in SHARES]
+    first, last = f"below {percent[0]}", f"from {percent[-1]}"
+    middle = [f"{low}–{high}" for low, high in itertools.pairwise(percent)]
+    return [first, *middle, last]
+
+
+_NOTHING, _OBJECT, _MISSED, _INVENTED, _MISCLASSIFIED = -1, 0, 1, 2, 3
+
+
+def _cell_kinds() -> dict[Side, NDArray[np.int8]]:
+    """Give, for each status code of a side, what it is counted as."""
+    reference = np.full(len(STATUSES), _NOTHING, np.int8)
+    reference[STATUS_CODE[Status.TP]] = _OBJECT
+    reference[STATUS_CODE[Status.FN]] = _MISSED
+    reference[STATUS_CODE[Status.MISCLASSIFIED]] = _MISCLASSIFIED
+    prediction = np.full(len(STATUSES), _NOTHING, np.int8)
+    prediction[STATUS_CODE[Status.FP]] = _INVENTED
+    return {Side.REFERENCE: reference, Side.PREDICTION: prediction}
+
+
+_CELL_KINDS = _cell_kinds()
+
+
+@compiled
+def _add_to_cells(
+    counts: NDArray[np.int32],
+    centroids: NDArray[np.float64],
+    kinds: NDArray[np.int8],
+    shape: tuple[int, int],
+) -> None:
+    _, rows, columns = counts.shape
+    for k in range(len(centroids)):
+        if kinds[k] < 0:
+            continue
+        row, column = int(centroids[k, 0]) * rows, int(centroids[k, 1]) * columns
+        row, column = row // shape[0], column // shape[1]
+        counts[0, row, column] += 1
+        if kinds[k] > 0:
+            counts[kinds[k], row, column] += 1

@@ -1,0 +1,453 @@
+from __future__ import annotations
+
+import time
+from threading import Event
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from napari_panoptic.errors import UnreadableFileError
+from napari_panoptic.evaluation.evaluate import evaluate
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.outcomes import Outcomes
+from napari_panoptic.evaluation.tiles import Box, TiledLabels
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.layers import emphasis
+from napari_panoptic.viewer.listed import Listed, Others
+from napari_panoptic.viewer.outline_pixels import outline_pixels
+from napari_panoptic.viewer.slide_layers import (
+    CLASSES,
+    FADED,
+    FEW_ALPHA,
+    FEW_OBJECTS,
+    LARGEST_LAST_LEVEL_PX,
+    SHARE_ALPHAS,
+    SHARE_COLOURS,
+    SHARES,
+    CellCount,
+    DecodedWindows,
+    DrawnLevel,
+    DrawnSide,
+    FailureCells,
+    SideLook,
+    cell_px_at,
+    code_colours,
+    coded,
+    selected_rings,
+    share_texts,
+)
+from napari_panoptic.viewer.styles import ColourBy
+from tests.viewer.slide_cases import random_pair, tiled
+
+SHAPE = (700, 1100)
+
+
+@pytest.fixture(scope="module")
+def pair() -> LabelPair:
+    return random_pair(SHAPE, 400)
+
+
+@pytest.fixture(scope="module")
+def outcomes(pair: LabelPair) -> Outcomes:
+    return evaluate(pair).outcomes
+
+
+def drawn_side(pair: LabelPair, outcomes: Outcomes, side: Side = Side.REFERENCE) -> DrawnSide:
+    labels = pair.reference if side is Side.REFERENCE else pair.prediction
+    return DrawnSide(tiled(labels), outcomes.side(side))
+
+
+def settled(drawn: DrawnSide, level: DrawnLevel) -> NDArray[np.uint8]:
+    """Ask for all of a level, and once more when it has been read."""
+    np.asarray(level)
+    _wait_for(drawn.windows)
+    return np.asarray(level)
+
+
+def _wait_for(windows: DecodedWindows) -> None:
+    end = time.monotonic() + 20
+    while windows.is_busy:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("tile_px", [0, 64, 333, 512, 2000])
+@pytest.mark.parametrize("step", [1, 2])
+def test_windows_are_those_of_the_whole_image(pair: LabelPair, tile_px: int, step: int) -> None:
+    index = pair.reference.index
+    windows = DecodedWindows(tiled(pair.reference, tile_px), most_bytes=1 << 20)
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        y0, y1 = np.sort(rng.integers(0, SHAPE[0] + 1, 2)).tolist()
+        x0, x1 = np.sort(rng.integers(0, SHAPE[1] + 1, 2)).tolist()
+        y0, x0 = y0 - y0 % step, x0 - x0 % step
+        found = windows.window((y0, x0, y1, x1), step)
+        np.testing.assert_array_equal(found, index[y0:y1:step, x0:x1:step])
+        assert found.dtype == np.int32
+
+
+def test_windows_seen_a_moment_ago_are_not_read_again(pair: LabelPair) -> None:
+    read: list[Box] = []
+    labels = tiled(pair.reference, 512, on_read=read.append)
+    windows = DecodedWindows(labels)
+    windows.window((0, 0, 512, 1024))
+    assert sorted(read) == [(0, 0, 512, 512), (0, 512, 512, 1024)]
+    windows.window((3, 40, 500, 700))
+    assert len(read) == 2
+    windows.window((600, 600, 601, 601))
+    assert read[2:] == [(512, 512, 700, 1024)]
+
+
+def test_memory_for_windows_is_bounded(pair: LabelPair) -> None:
+    read: list[Box] = []
+    labels = tiled(pair.reference, 512, on_read=read.append)
+    windows = DecodedWindows(labels, most_bytes=512 * 512 * 4)
+    for x in (0, 600, 0):
+        windows.window((0, x, 10, x + 10))
+        assert windows.kept_bytes <= 512 * 512 * 4
+    assert len(read) == 3
+    # A window larger than what may be kept is right all the same.
+    np.testing.assert_array_equal(windows.window((0, 0, *SHAPE)), pair.reference.index)
+
+
+def test_what_cannot_be_read_is_background_and_told_once(pair: LabelPair) -> None:
+    def broken(_box: Box) -> NDArray[np.int32]:
+        raise UnreadableFileError("gone")
+
+    told: list[Exception] = []
+    whole = tiled(pair.reference)
+    labels = TiledLabels(
+        whole.shape,
+        whole.ids,
+        whole.class_index,
+        whole.original_ids,
+        whole.class_names,
+        broken,
+        512,
+    )
+    windows = DecodedWindows(labels, on_failure=told.append)
+    assert not windows.window((0, 0, 700, 1100)).any()
+    assert [str(error) for error in told] == ["gone"]
+
+
+def test_several_windows_are_read_side_by_side(pair: LabelPair) -> None:
+    both = Event()
+    begun: list[Box] = []
+
+    def wait(box: Box) -> None:
+        begun.append(box)
+        if len(begun) == 2:
+            both.set()
+        assert both.wait(10)
+
+    DecodedWindows(tiled(pair.reference, 512, on_read=wait)).window((0, 0, 500, 900))
+    assert len(begun) == 2
+
+
+def test_levels_end_small() -> None:
+    labels = TiledLabels(
+        (30_000, 40_001),
+        np.zeros(0, np.int64),
+        np.zeros(0, np.int16),
+        np.zeros(0, np.int64),
+        ("a",),
+        lambda box: np.zeros((box[2] - box[0], box[3] - box[1]), np.int32),
+    )
+    nothing = evaluate(random_pair((20, 20), 0)).outcomes
+    levels = DrawnSide(labels, nothing.reference).levels
+    assert [level.shape for level in levels[:3]] == [(30000, 40001), (15000, 20001), (7500, 10001)]
+    assert max(levels[-1].shape) <= LARGEST_LAST_LEVEL_PX < max(levels[-2].shape)
+    assert not levels[-1][...].any()
+
+
+@pytest.mark.parametrize("width", [0, 1, 3])
+@pytest.mark.parametrize("colour_by", list(ColourBy))
+def test_near_levels_show_every_pixel_of_every_object(
+    pair: LabelPair, outcomes: Outcomes, width: int, colour_by: ColourBy
+) -> None:
+    for side, labels in ((Side.REFERENCE, pair.reference), (Side.PREDICTION, pair.prediction)):
+        drawn = drawn_side(pair, outcomes, side)
+        drawn.look = SideLook(drawn.codes(colour_by, None), (width, width))
+        own = outcomes.side(side)
+        of_row = own.status + 1 if colour_by is ColourBy.STATUS else own.class_index + CLASSES
+        for level in (0, 1):
+            index = labels.index[:: 1 << level, :: 1 << level]
+            rims = outline_pixels(np.ascontiguousarray(index), width) if width else index
+            expected = np.concatenate([[0], of_row])[rims]
+            np.testing.assert_array_equal(settled(drawn, drawn.levels[level]), expected)
+            part = np.s_[100:300, 17:-40]
+            if width == 0:  # outlines end at a window
+                np.testing.assert_array_equal(drawn.levels[level][part], expected[part])
+
+
+def test_a_level_is_indexed_as_an_array(pair: LabelPair, outcomes: Outcomes) -> None:
+    drawn = drawn_side(pair, outcomes)
+    drawn.look = SideLook(drawn.codes(ColourBy.STATUS, None), (0, 0))
+    level = drawn.levels[0]
+    whole = settled(drawn, level)
+    assert isinstance(level, DrawnLevel)
+    assert (level.shape, level.ndim, level.size, len(level)) == (SHAPE, 2, 700 * 1100, 700)
+    assert (level.dtype, level.chunks) == (np.uint8, (512, 512))
+    for key in (np.s_[5], np.s_[5, -1], np.s_[..., 3], np.s_[10:600:7, 100:20:-3], np.s_[3:3]):
+        np.testing.assert_array_equal(level[key], whole[key])
+    with pytest.raises(IndexError):
+        level[0, 0, 0]
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(level, copy=False)
+
+
+def test_objects_are_ellipses_until_their_pixels_are_there(
+    pair: LabelPair, outcomes: Outcomes
+) -> None:
+    may_read, told = Event(), Event()
+    labels = tiled(pair.reference, 512, on_read=lambda _box: may_read.wait(20))
+    drawn = DrawnSide(labels, outcomes.reference, on_arrival=told.set)
+    drawn.look = SideLook(drawn.codes(ColourBy.STATUS, None), (0, 0))
+    rough = np.asarray(drawn.levels[0])
+    expected = np.zeros(SHAPE, np.uint8)
+    own = outcomes.reference
+    for row in sorted(range(len(own)), key=lambda row: (_rank(own.status[row]), row)):
+        for y, x in _ellipse(own.bbox[row].astype(float), SHAPE):
+            expected[y, x] = own.status[row] + 1
+    np.testing.assert_array_equal(rough, expected)
+    assert drawn.windows.is_busy
+    may_read.set()
+    assert told.wait(20)
+    index = pair.reference.index
+    exact = np.concatenate([[0], own.status + 1])[index]
+    np.testing.assert_array_equal(np.asarray(drawn.levels[0]), exact)
+    # Outlines of ellipses have the same outer edge as filled ones.
+    drawn.look = SideLook(drawn.look.codes, (2, 2))
+    drawn.windows = DecodedWindows(tiled(pair.reference, 512, on_read=lambda _: may_read.wait(20)))
+    may_read.clear()
+    rims = np.asarray(drawn.levels[0])
+    assert 0 < np.count_nonzero(rims) < np.count_nonzero(rough)
+    assert not rims[rough == 0].any()
+    may_read.set()
+
+
+def test_only_the_latest_wish_is_fetched(pair: LabelPair) -> None:
+    read: list[Box] = []
+    may_read = Event()
+
+    def wait(box: Box) -> None:
+        read.append(box)
+        assert may_read.wait(20)
+
+    windows = DecodedWindows(tiled(pair.reference, 128, on_read=wait))
+    windows.window_so_far((0, 0, 700, 1100))
+    while len(read) < 2:
+        time.sleep(0.001)
+    index, missing = windows.window_so_far((600, 600, 610, 610))
+    assert not index.any()
+    assert missing == [(600, 600, 610, 610)]
+    may_read.set()
+    _wait_for(windows)
+    assert len(read) <= 3
+    assert read[-1] == (512, 512, 700, 1024)
+    index, missing = windows.window_so_far((600, 600, 610, 610))
+    assert not missing
+    np.testing.assert_array_equal(index, pair.reference.index[600:610, 600:610])
+
+
+def test_what_is_in_view_is_kept_however_much(pair: LabelPair) -> None:
+    windows = DecodedWindows(tiled(pair.reference), most_bytes=1)
+    windows.window_so_far((0, 0, *SHAPE))
+    _wait_for(windows)
+    index, missing = windows.window_so_far((0, 0, *SHAPE))
+    assert not missing
+    np.testing.assert_array_equal(index, pair.reference.index)
+
+
+def test_from_afar_objects_are_ellipses_in_their_boxes(pair: LabelPair, outcomes: Outcomes) -> None:
+    drawn = drawn_side(pair, outcomes)
+    drawn.look = SideLook(drawn.codes(ColourBy.STATUS, None), (1, 1))
+    read: list[Box] = []
+    drawn.windows = DecodedWindows(tiled(pair.reference, on_read=read.append))
+    own = outcomes.reference
+    order = sorted(range(len(own)), key=lambda row: (_rank(own.status[row]), row))
+    for level, factor in ((2, 4.0), (4, 16.0)):
+        height, width = -(-SHAPE[0] // int(factor)), -(-SHAPE[1] // int(factor))
+        expected = np.zeros((height, width), np.uint8)
+        for row in order:
+            for y, x in _ellipse(own.bbox[row] / factor, (height, width)):
+                expected[y, x] = own.status[row] + 1
+        found = drawn._drawn(level, 0, 0, height, width)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(drawn._drawn(level, 20, 7, 11, 30), expected[20:31, 7:37])
+    assert not read
+
+
+def _rank(status: int) -> int:
+    if STATUSES[status] in styles.FAILURES:
+        return 2
+    return 0 if STATUSES[status] is Status.IGNORED else 1
+
+
+def _ellipse(box: NDArray[np.float64], shape: tuple[int, int]) -> list[tuple[int, int]]:
+    """The slow way: every pixel whose middle lies inside, and the one in the middle."""
+    y0, x0, y1, x1 = box
+    cy, cx, ry, rx = (y0 + y1) / 2, (x0 + x1) / 2, (y1 - y0) / 2, (x1 - x0) / 2
+    inside = [
+        (y, x)
+        for y in range(shape[0])
+        for x in range(max(int(x0) - 1, 0), min(int(x1) + 2, shape[1]))
+        if ((y + 0.5 - cy) * rx) ** 2 + ((x + 0.5 - cx) * ry) ** 2 <= (rx * ry) ** 2
+    ]
+    return [*inside, (int(cy), int(cx))]
+
+
+def test_the_last_level_is_drawn_once_for_a_look(pair: LabelPair, outcomes: Outcomes) -> None:
+    drawn = drawn_side(pair, outcomes)
+    codes = drawn.codes(ColourBy.STATUS, None)
+    drawn.look = SideLook(codes, (1, 1))
+    last = drawn.levels[-1]
+    assert np.shares_memory(last[...], last[...])
+    first = last[...].copy()
+    drawn.look = SideLook(np.minimum(codes, 1), (1, 1))
+    assert last[...].max() == 1
+    assert first.max() > 1
+
+
+def test_objects_that_are_not_listed_step_back(pair: LabelPair, outcomes: Outcomes) -> None:
+    drawn = drawn_side(pair, outcomes)
+    ids = outcomes.reference.ids[::2]
+    plain = drawn.codes(ColourBy.STATUS, None)
+    listed = {
+        others: Listed({Side.REFERENCE: ids, Side.PREDICTION: ids}, others) for others in Others
+    }
+    np.testing.assert_array_equal(drawn.codes(ColourBy.STATUS, listed[Others.SHOWN]), plain)
+    dimmed = drawn.codes(ColourBy.STATUS, listed[Others.DIMMED])
+    np.testing.assert_array_equal(dimmed[1::2], plain[1::2])
+    np.testing.assert_array_equal(dimmed[2::2], plain[2::2] + FADED)
+    hidden = drawn.codes(ColourBy.STATUS, listed[Others.HIDDEN])
+    assert not hidden[2::2].any()
+    colours = code_colours(MONUSAC_CLASSES)
+    assert (colours[dimmed[2::2], 3] < colours[plain[2::2], 3]).all()
+    drawn.look = SideLook(hidden, (0, 0))
+    y, x = np.argwhere(pair.reference.index == 2)[0].tolist()
+    assert drawn.row_at(y, x) is None
+    drawn.look = SideLook(plain, (0, 0))
+    assert drawn.row_at(y, x) == 1
+
+
+def test_objects_without_pixels_shift_no_rows(pair: LabelPair) -> None:
+    """Rows of a slide may have no pixel; outcomes leave them out."""
+    own = pair.reference
+    gone = 3  # the object of this row
+    index = np.where(own.index == gone + 1, 0, own.index)
+    tidied = LabelImage(index, own.ids, own.class_index, own.original_ids, own.class_names).tidied()
+    outcomes = evaluate(LabelPair(tidied, pair.prediction)).outcomes
+    whole = LabelImage(index, own.ids, own.class_index, own.original_ids, own.class_names)
+    drawn = DrawnSide(tiled(whole), outcomes.reference)
+    drawn.look = SideLook(drawn.codes(ColourBy.CLASS, None), (0, 0))
+    np.testing.assert_array_equal(
+        settled(drawn, drawn.levels[0]), np.concatenate([[0], own.class_index + CLASSES])[index]
+    )
+    for label in (1, 2, 3, 5, 9):
+        y, x = np.argwhere(index == label)[0].tolist()
+        row = drawn.row_at(y, x)
+        assert row is not None
+        assert outcomes.reference.ids[row] == own.ids[label - 1]
+    assert drawn.row_at(*np.argwhere(index == 0)[0].tolist()) is None
+
+
+def test_codes_are_looked_up() -> None:
+    rng = np.random.default_rng(1)
+    index = rng.integers(0, 50, (40, 30)).astype(np.int32)
+    codes = rng.integers(0, 256, 50).astype(np.uint8)
+    np.testing.assert_array_equal(coded(index, codes), codes[index])
+
+
+def test_rings_are_those_of_the_whole_image(pair: LabelPair, outcomes: Outcomes) -> None:
+    sides = {side: drawn_side(pair, outcomes, side) for side in Side}
+    for side, across in ((Side.REFERENCE, Side.PREDICTION), (Side.PREDICTION, Side.REFERENCE)):
+        labels = {Side.REFERENCE: pair.reference, Side.PREDICTION: pair.prediction}
+        own = outcomes.side(side)
+        partners = set()
+        for row in range(0, len(own), 7):
+            partner = int(own.partner[row])
+            partners.add(partner >= 0)
+            expected = emphasis(
+                labels[side],
+                row,
+                box=own.bbox[row],
+                other=labels[across] if partner >= 0 else None,
+                partner_row=partner,
+                partner_box=outcomes.side(across).bbox[partner] if partner >= 0 else None,
+                ring_px=2,
+            )
+            found, _ = selected_rings(sides[side], row, sides[across], ring_px=2)
+            np.testing.assert_array_equal(found.image, expected.image)
+            assert found.origin_yx_px == expected.origin_yx_px
+        assert partners == {True, False}
+
+
+@pytest.mark.parametrize("cell_px", [64, 100, 4096])
+def test_failures_are_counted_in_squares(outcomes: Outcomes, cell_px: int) -> None:
+    cells = FailureCells.count(outcomes, SHAPE, cell_px)
+    rows, columns = (max(round(edge / cell_px), 1) for edge in SHAPE)
+    assert cells.counts.shape[1:] == (rows, columns)
+    assert cells.size_yx_px == (SHAPE[0] / rows, SHAPE[1] / columns)
+    expected: dict[tuple[int, int], list[int]] = {}
+    for side in Side:
+        own = outcomes.side(side)
+        for row in range(len(own)):
+            status = STATUSES[own.status[row]]
+            is_counted = status is Status.FP or (
+                side is Side.REFERENCE and status is not Status.IGNORED
+            )
+            if not is_counted:
+                continue
+            y, x = (int(value) for value in own.centroid_yx_px[row])
+            y, x = y * rows // SHAPE[0], x * columns // SHAPE[1]
+            found = expected.setdefault((y, x), [0, 0, 0, 0])
+            found[0] += 1
+            for place, failure in enumerate((Status.FN, Status.FP, Status.MISCLASSIFIED), 1):
+                found[place] += status is failure
+    for y in range(cells.counts.shape[1]):
+        for x in range(cells.counts.shape[2]):
+            there = CellCount(*expected.get((y, x), [0, 0, 0, 0]))
+            height, width = cells.size_yx_px
+            assert cells.at(int((y + 0.5) * height), int((x + 0.5) * width)) == there
+    assert cells.at(-1, 0) is None
+    assert cells.at(0, SHAPE[1]) is None
+    # Each pair once: the same as all that is to be found in the confusion matrix.
+    own = outcomes.reference
+    total = np.count_nonzero(own.status != STATUS_CODE[Status.IGNORED])
+    total += outcomes.prediction.count(Status.FP)
+    assert cells.counts[0].sum() == total
+
+
+def test_squares_are_coloured_by_the_share_that_failed() -> None:
+    objects = np.array([[0, 20, 20, 20, 20, 20, 20, 20, 4]])
+    failures = np.array([[0, 0, 1, 2, 4, 8, 12, 20, 4]])
+    zero = np.zeros_like(objects)
+    cells = FailureCells(
+        (64, 9 * 64), 64, np.stack([objects, failures, zero, zero]).astype(np.int32)
+    )
+    rgba = cells.picture()[0]
+    assert not rgba[:2].any()
+    # The edges of the shares belong to the upper colour, as the legend says.
+    for place, colour in zip(range(2, 8), (0, 1, 2, 3, 4, 4), strict=True):
+        assert tuple(rgba[place, :3]) == SHARE_COLOURS[colour]
+        assert rgba[place, 3] == round(255 * SHARE_ALPHAS[colour])
+    assert objects[0, 8] < FEW_OBJECTS
+    assert rgba[8, 3] == round(255 * SHARE_ALPHAS[4] * FEW_ALPHA)
+
+
+def test_squares_in_words() -> None:
+    assert CellCount(0, 0, 0, 0).text == "no objects"
+    assert CellCount(1, 0, 0, 0).text == "1 object, no failures"
+    assert CellCount(31, 5, 6, 1).text == "31 objects, 12 failures (FN 5, FP 6, misclassified 1)"
+    assert CellCount(1, 1, 0, 0).text == "1 object, 1 failure (FN 1)"
+    assert share_texts() == ["below 10", "10–20", "20–40", "40–60", "from 60"]
+    assert len(share_texts()) == len(SHARES) + 1 == len(SHARE_COLOURS) == len(SHARE_ALPHAS)
+
+
+def test_squares_follow_the_zoom() -> None:
+    edges = [cell_px_at(zoom) for zoom in (0.02, 0.03, 0.06, 0.12, 0.3, 1.0)]
+    assert edges == [512, 512, 256, 128, 64, 64]

@@ -1,0 +1,143 @@
+"""Kernels that are ready before anybody needs them."""
+
+import subprocess
+import sys
+import time
+
+from napari_panoptic.viewer import warm
+from napari_panoptic.viewer.warm import WarmUp
+
+CHAIN = """
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.label_images import read_labels
+from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.session import Session
+from napari_panoptic.snapshots import load_region
+from napari_panoptic.viewer import layers, warm
+from napari_panoptic.viewer.outline_pixels import outline_pixels
+from tests.small_cohort import write_cohort
+
+up = warm.WarmUp()
+up.start()
+up.go_on()
+up._thread.join()
+before = {name: list(kernel.signatures) for name, kernel in warm.kernels().items()}
+assert before
+
+folder = Path(sys.argv[1])
+cohort = open_cohort(write_cohort(folder / "cohort"))
+for region in cohort.regions:
+    for source in (None, Source.SUBMISSION):
+        snapshot = None
+        for changes in (
+            {},
+            {"matching": "centroid"},
+            {"iou_threshold": 0.2},
+            {"ambiguous": "majority"},
+            {"ambiguous": "keep"},
+            {"ambiguous": "clip-predictions"},
+            {"restoration": "border-dilated", "radius": 3},
+            {"restoration": "border-dilated", "radius": -1},
+            {"outlines": "both-whole"},
+        ):
+            settings = EvaluationSettings(**changes)
+            snapshot = load_region(
+                cohort, region.name, settings, source=source, previous=snapshot
+            )
+        for labels in snapshot.predictions.values():
+            outline_pixels(layers.label_data(labels), 2)
+        if snapshot.ambiguous is not None:
+            layers.hatching(snapshot.ambiguous)
+        session = Session(cohort)
+        session.deliver(session.request(region_name=region.name), snapshot)
+        if session.evaluation is None:
+            continue
+        for side in Side:
+            session.edit(side, np.arange(5), np.arange(5), 77, classes={77: "Epithelial"})
+            session.edit(side, np.arange(3), np.arange(3), 0)
+        area = np.zeros(snapshot.shape, bool)
+        area[:4] = True
+        session.set_ambiguous(area)
+
+labels = np.zeros((40, 50), np.int64)
+labels[3:9, 3:9], labels[20:30, 20:35] = 7, 50
+(folder / "a.json").write_text('{"7": "Epithelial", "50": "Lymphocyte"}', encoding="utf-8")
+for dtype in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"):
+    for order in "CF":
+        np.save(folder / "a.npy", np.asarray(labels.astype(dtype), order=order))
+        read_labels(MaskFiles(Source.LABELS, {"": (folder / "a.npy",)}), MONUSAC_CLASSES)
+
+after = {name: list(kernel.signatures) for name, kernel in warm.kernels().items()}
+new = {
+    name: signatures
+    for name, signatures in after.items()
+    if name in before and signatures != before[name]
+}
+print("compiled later:", new)
+sys.exit(bool(new))
+"""
+
+
+def test_nothing_is_compiled_after_the_warm_up(tmp_path):
+    # In a process of its own: other tests have kernels compiled already.
+    done = subprocess.run(
+        [sys.executable, "-c", CHAIN, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_where_nothing_was_started_nobody_waits():
+    WarmUp().wait()
+
+
+def test_a_region_waits_for_what_shows_it_and_not_for_the_rest(monkeypatch):
+    up = WarmUp()
+    monkeypatch.setattr(warm, "has_compiled", lambda: False)
+    monkeypatch.setattr(warm, "LEISURE_S", 60.0)
+    up.start()
+    up.wait()
+    assert up._can_show.is_set()
+    assert not up._is_done.is_set()
+    up.go_on()
+    assert up._is_done.wait(60)
+    assert not up.is_first_start
+
+
+def test_on_a_first_start_edits_are_waited_for_too(monkeypatch):
+    up = WarmUp()
+    monkeypatch.setattr(warm, "has_compiled", lambda: True)
+    told = []
+
+    def change(*_args):
+        told.append(up.is_first_start)
+        time.sleep(0.1)
+
+    monkeypatch.setattr(warm, "change_something", change)
+    up.start()
+    up.wait()
+    assert up._can_edit.is_set()
+    assert told == [True]
+    assert up._is_done.wait(60)
+    assert not up.is_first_start
+
+
+def test_without_a_place_for_files_nobody_waits_for_ever(monkeypatch):
+    def fail(**_kwargs):
+        raise PermissionError
+
+    monkeypatch.setattr(warm, "TemporaryDirectory", fail)
+    up = WarmUp()
+    up.start()
+    up.wait()
+    assert up._is_done.wait(10)
