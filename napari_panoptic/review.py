@@ -28,7 +28,6 @@ from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from napari_panoptic.errors import Finding
 from napari_panoptic.evaluation.agreement import Agreement, cohens_kappa
@@ -863,6 +862,8 @@ def _alike(own: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[list[
 
     The same as :meth:`Fingerprint.likeness`, for many at a time.
     """
+    from scipy.spatial import cKDTree
+
     reaches = np.maximum(1.0, _NEAR * np.sqrt(np.maximum(own[:, 2], 1) / math.pi))
     found = cKDTree(others[:, :2]).query_ball_point(own[:, :2], reaches)
     lengths = np.fromiter(map(len, found), np.intp, len(found))

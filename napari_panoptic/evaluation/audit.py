@@ -8,8 +8,6 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate_again
 from napari_panoptic.evaluation.matching import NO_PARTNER
@@ -360,6 +358,9 @@ def _units(first: Outcomes, second: Outcomes) -> tuple[IntArray, IntArray, int]:
     n_units
         How many units there are.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     n_reference = len(first.reference)
     n = n_reference + len(first.prediction)
     rows, columns = (

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 RESAMPLES = 10_000
 SEED = 0
@@ -161,6 +160,8 @@ def _bca_tails(
     tails: NDArray[np.float64],
 ) -> NDArray[np.float64] | None:
     """Correct the tails for bias and skewness; None where that is undefined."""
+    from scipy.stats import norm  # takes longer than a window to open
+
     # A resample that holds each patient once may miss the mean by a rounding error.
     equal = np.abs(drawn - mean) <= _rounding(values)
     below = (drawn < mean) & ~equal
@@ -172,12 +173,12 @@ def _bca_tails(
     deviation = fall - fall.mean()
     squares = float((deviation**2).sum())
     acceleration = float((deviation**3).sum()) / (6.0 * squares**1.5)
-    z0 = stats.norm.ppf(share)
-    z = z0 + stats.norm.ppf(tails)
+    z0 = norm.ppf(share)
+    z = z0 + norm.ppf(tails)
     stretch = 1 - acceleration * z
     if (stretch <= 0).any():
         return None
-    corrected: NDArray[np.float64] = stats.norm.cdf(z0 + z / stretch)
+    corrected: NDArray[np.float64] = norm.cdf(z0 + z / stretch)
     return corrected
 
 

@@ -10,8 +10,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from napari_panoptic._compiled import compiled
 from napari_panoptic.errors import LabelError, SettingsError, english_list
@@ -254,6 +252,9 @@ def _team_columns(teams: tuple[str, ...], taken: tuple[str, ...]) -> list[str]:
 
 
 def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPlace, ...]:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     # FPs of all teams are numbered through, team by team.
     fps = [
         np.flatnonzero(evaluation.outcomes.prediction.status == STATUS_CODE[Status.FP])

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from napari_panoptic._compiled import compiled, in_threads
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap
@@ -217,6 +216,8 @@ def _outlined(
 
 def _tree_distances(a: NDArray[np.int32], b: NDArray[np.int32]) -> tuple[float, float, float]:
     """Do what the kernel does, for contours too long to compare pixel by pixel."""
+    from scipy.spatial import cKDTree
+
     there = cKDTree(b).query(a)[0]
     back = cKDTree(a).query(b)[0]
     percentiles = [float(np.percentile(d, DISTANCE_PERCENTILE)) for d in (there, back)]

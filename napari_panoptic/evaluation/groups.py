@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, hstack
-from scipy.sparse.csgraph import connected_components
 
 from napari_panoptic.evaluation.aggregate import summed
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap, judge
@@ -24,6 +23,9 @@ from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
 from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching
 from napari_panoptic.evaluation.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
 from napari_panoptic.evaluation.what_if import tally, tally_all
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -295,6 +297,8 @@ def _key(reference: NDArray[np.integer], prediction: NDArray[np.integer]) -> Int
 
 def _group_sets(evaluation: Evaluation, links: _Links) -> _Sets:
     """Give every object of a failure group the number of its group."""
+    from scipy.sparse.csgraph import connected_components
+
     outcomes = evaluation.outcomes
     matched = outcomes.reference.partner[links.reference] == links.prediction
     edge = links.reference_inside | links.prediction_inside | matched
@@ -455,6 +459,9 @@ def _zones(evaluation: Evaluation, links: _Links, sets: _Sets) -> csr_array:
     and its predictions, and whatever competes for them by a chain of pairs
     above the threshold.
     """
+    from scipy.sparse import hstack
+    from scipy.sparse.csgraph import connected_components
+
     judged = links.judged
     n_reference, n_prediction = len(sets.of_reference), len(sets.of_prediction)
     touching = _matrix(judged.pair_reference, judged.pair_prediction, (n_reference, n_prediction))
@@ -474,6 +481,8 @@ def _zones(evaluation: Evaluation, links: _Links, sets: _Sets) -> csr_array:
 def _matrix(
     rows: NDArray[np.integer], columns: NDArray[np.integer], shape: tuple[int, int]
 ) -> csr_array:
+    from scipy.sparse import coo_array
+
     return coo_array((np.ones(len(rows), np.int64), (rows, columns)), shape=shape).tocsr()
 
 

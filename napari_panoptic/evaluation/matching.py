@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap
@@ -116,6 +113,9 @@ def _best_assignment(
     candidates: NDArray[np.int64], table: OverlapTable, judged: JudgedOverlap
 ) -> NDArray[np.int64]:
     """Choose, among candidate pairs, the one-to-one subset of largest summed IoU."""
+    from scipy.sparse import coo_array  # the default rule needs none of these
+    from scipy.sparse.csgraph import connected_components
+
     n_reference, n_prediction = len(table.reference), len(table.prediction)
     rows = judged.pair_reference[candidates]
     columns = judged.pair_prediction[candidates]
@@ -142,6 +142,8 @@ def _best_assignment(
 def _assign(
     group: NDArray[np.int64], table: OverlapTable, judged: JudgedOverlap
 ) -> NDArray[np.int64]:
+    from scipy.optimize import linear_sum_assignment
+
     # Objects enter in the order of their first pixels, so that which of several
     # equally good assignments is taken does not depend on how objects are labelled.
     rows = judged.pair_reference[group]

@@ -124,10 +124,11 @@ class Outcomes:
         Reference objects come first, each side by ascending id. Undefined
         values are NaN or, for partners and causes, missing or empty.
         """
-        frames = [self._side_frame(side) for side in Side]
+        frames = [self.side_frame(side) for side in Side]
         return pd.concat(frames, ignore_index=True)
 
-    def _side_frame(self, side: Side) -> pd.DataFrame:
+    def side_frame(self, side: Side) -> pd.DataFrame:
+        """Give the rows of one side as `to_frame` has them."""
         own, other = self.side(side), self.other(side)
         names = np.array(self.class_names, dtype=object)
         matched = own.partner != NO_PARTNER

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from napari_panoptic.evaluation.bootstrap import RESAMPLES, SEED, Interval, mean_interval
 from napari_panoptic.evaluation.statistics import (
@@ -152,6 +151,8 @@ def signed_ranks(apart: NDArray[np.float64]) -> tuple[float, float]:
     correlation, p
         NaN where no difference is other than 0.
     """
+    from scipy import stats  # takes longer than a window to open
+
     apart = apart[apart != 0]
     if len(apart) == 0:
         return float("nan"), float("nan")

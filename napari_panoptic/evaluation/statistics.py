@@ -8,7 +8,6 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from napari_panoptic.errors import SettingsError, english_list
 
@@ -258,6 +257,8 @@ def compare_teams(
     ValueError, SettingsError
         As ``paired_figures``.
     """
+    from scipy import stats  # takes longer than a window to open
+
     paired = paired_figures(
         figures, patients=patients, missing=missing, higher_is_better=higher_is_better
     )
@@ -298,11 +299,13 @@ def critical_difference(comparison: TeamComparison) -> CriticalDifference:
     many degrees of freedom, divided by sqrt 2 (Nemenyi 1963; Demsar 2006,
     table 5).
     """
+    from scipy.stats import studentized_range
+
     order = np.argsort(comparison.mean_ranks, kind="stable")
     teams = tuple(comparison.teams[t] for t in order)
     difference, groups = float("nan"), []
     if not comparison.why_undefined:
-        q = stats.studentized_range.isf(SIGNIFICANCE, len(teams), np.inf) / np.sqrt(2.0)
+        q = studentized_range.isf(SIGNIFICANCE, len(teams), np.inf) / np.sqrt(2.0)
         difference = float(q * _scale(len(teams), comparison.n_patients))
         groups = _maximal_groups(comparison.nemenyi_p, order)
     return CriticalDifference(
@@ -330,9 +333,11 @@ def _why_undefined(values: NDArray[np.float64]) -> str:
 
 
 def _nemenyi(mean_ranks: NDArray[np.float64], n_patients: int) -> NDArray[np.float64]:
+    from scipy.stats import studentized_range
+
     n_teams = len(mean_ranks)
     difference = np.abs(mean_ranks[:, None] - mean_ranks[None, :])
-    p: NDArray[np.float64] = stats.studentized_range.sf(
+    p: NDArray[np.float64] = studentized_range.sf(
         difference / _scale(n_teams, n_patients) * np.sqrt(2.0), n_teams, np.inf
     )
     np.fill_diagonal(p, 1.0)

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 from numpy.typing import NDArray
-from scipy.io.matlab import MatReadError
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
@@ -205,6 +203,9 @@ def _text(shape: Shape) -> str:
 
 def _variables(path: Path) -> dict[str, Shape]:
     """List the numeric variables of a file with their shapes."""
+    import scipy.io
+    from scipy.io.matlab import MatReadError
+
     if _is_hdf5(path):
         return _hdf5_variables(path)
     try:
@@ -215,6 +216,9 @@ def _variables(path: Path) -> dict[str, Shape]:
 
 
 def _value(path: Path, name: str) -> NDArray[Any]:
+    import scipy.io
+    from scipy.io.matlab import MatReadError
+
     if _is_hdf5(path):
         return _hdf5_value(path, name)
     try:
