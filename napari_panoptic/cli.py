@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,12 +47,12 @@ from napari_panoptic.io.metadata import (
     metadata_beside,
     read_metadata,
 )
-from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
-from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionResult
+from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.cohort_report import (
+    CohortReport,
     ReportRequest,
     cohort_report,
     n_passes,
@@ -61,6 +62,7 @@ from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump_text import dump_text
 from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_tables
 from napari_panoptic.report.writing import check_writable
+from napari_panoptic.whole_slides import left_out_of_reports
 
 _SHOWN_FINDINGS = 20
 _STORE = ".parts"
@@ -240,8 +242,8 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--source",
-        choices=[Source.COLOUR_CODED.value, Source.SUBMISSION.value, Source.LABELS.value],
-        help="which form of the predictions to read (default: colour-coded where present)",
+        choices=[source.value for source in SOURCE_ORDER],
+        help="which form of the predictions to read (default: the first of these that is there)",
     )
 
 
@@ -328,6 +330,7 @@ def _report(options: argparse.Namespace) -> int:
             )
         if found is None:
             return 1
+        found = _with_words_on_slides(found)
         date = datetime.date.today().isoformat() if options.date else ""
         _report_findings(found.findings, "the report")
         write_report(found, options.output, date=date)
@@ -336,6 +339,15 @@ def _report(options: argparse.Namespace) -> int:
     remove_kept(store)
     print(f"report written to {options.output}")
     return 0
+
+
+def _with_words_on_slides(report: CohortReport) -> CohortReport:
+    """Let a report say what it leaves out of regions that were evaluated in windows."""
+    left_out = left_out_of_reports(report.detailed.results)
+    if left_out is None:
+        return report
+    cohort = replace(report.cohort, findings=(*report.cohort.findings, left_out))
+    return replace(report, evaluation=replace(report.evaluation, cohort=cohort))
 
 
 def _choice(
@@ -660,6 +672,8 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _written_sample(folder: Path) -> Path:
+    from napari_panoptic.io.sample import write_sample_cohort
+
     try:
         return write_sample_cohort(folder)
     except OSError as error:

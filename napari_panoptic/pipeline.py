@@ -182,7 +182,8 @@ def load_reference(
     shape, findings = size.shape, size.findings
     if held_up_to_px is not None and shape[0] * shape[1] > held_up_to_px:
         raise TooLargeError(
-            f"an image of {size_text(shape)} is too large to be held as a whole", region=region.name
+            f"region {region.name} of {size_text(shape)} is too large to be held",
+            region=region.name,
         )
     masks: LoadedMasks | None = None
     if region.reference is not None:
@@ -486,7 +487,7 @@ def evaluate_cohort_summary(
     team_names
         Which teams; all where None.
     held_up_to_px
-        Regions of more pixels are left out, with a finding.
+        Regions of more pixels are not read: their lines have a finding and no counts.
     """
     quick = settings.replaced(distances=False)
     teams = tuple(team.name for team in cohort.teams) if team_names is None else team_names
@@ -495,6 +496,9 @@ def evaluate_cohort_summary(
             reference = load_reference(cohort, region, quick, held_up_to_px=held_up_to_px)
         except (PanopticError, OSError) as error:
             finding = unreadable(error, region=region.name)
+            if isinstance(error, TooLargeError):
+                message = f"{error.message}: it is evaluated when it is looked at"
+                finding = replace(finding, message=message)
             for team in teams:
                 yield RegionSummary(region.name, team, None, None, (finding,))
             continue

@@ -333,8 +333,8 @@ def _findings_after(
     if not ids:
         return ()
     message = (
-        f"{len(ids)} object(s) without a pixel of their own, outside the image or covered by "
-        f"others: {english_list(ids)}"
+        f"{len(ids)} object(s) without a pixel of their own, outside the image, covered by "
+        f"others or with no inner pixel: {english_list(ids)}"
     )
     return (
         Finding(
@@ -346,6 +346,32 @@ def _findings_after(
             object_ids=ids,
         ),
     )
+
+
+def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:
+    """Say what a report does not show of regions that were evaluated in windows.
+
+    Parameters
+    ----------
+    results
+        As evaluated with a store, where rows of such regions are kept in files.
+
+    Returns
+    -------
+    Finding or None
+        None where there is no such region among them.
+    """
+    names = list(dict.fromkeys(result.region for result in results if result.rows is not None))
+    if not names:
+        return None
+    message = (
+        f"{len(names)} region(s) were too large to be held and evaluated in windows: "
+        f"{english_list(names)}. They count in every figure but those by size and by cause, the "
+        f"worst failures, shifts, and the challenge's scoring, which are of the other regions "
+        f"alone and do not compare with those that have them"
+    )
+    region = names[0] if len(names) == 1 else None
+    return Finding(FindingKind.FALLBACK, message, region=region, count=len(names))
 
 
 def object_frames(outcomes: Outcomes, at_most: int) -> Iterator[pd.DataFrame]:
@@ -367,7 +393,7 @@ def object_frames(outcomes: Outcomes, at_most: int) -> Iterator[pd.DataFrame]:
                 outcomes,
                 reference=part if is_reference else outcomes.reference,
                 prediction=outcomes.prediction if is_reference else part,
-            )._side_frame(side)
+            ).side_frame(side)
 
 
 def _part(side: SideOutcomes, rows: slice) -> SideOutcomes:

@@ -230,6 +230,8 @@ def test_chosen_teams_only(run: Run, intact: Path, tmp_path: Path) -> None:
         (["--ambiguous", "drop"], "clip-predictions"),
         (["--restoration", "watershed"], "border-dilated"),
         (["--source", "polygons"], "submission"),
+        (["--source", "polygons"], "geojson"),
+        (["--held-up-to", "0"], "must be at least 1"),
         (["--outlines", "none"], "as-published"),
         (["--protocol", "monusac"], "monusac-2020-as-run"),
         (["--correct", "matching"], "--protocol monusac-2020-as-run"),
@@ -301,7 +303,8 @@ def test_no_command_shows_what_there_is(run: Run) -> None:
 OPTIONS = {
     "evaluate": (
         "COHORT --output --teams --restoration --radius --source --matching --iou-threshold "
-        "--ambiguous --outlines --protocol --correct --jobs --scheduler --resume --no-distances"
+        "--ambiguous --outlines --protocol --correct --jobs --scheduler --resume --no-distances "
+        "--held-up-to"
     ),
     "report": (
         "COHORT --teams --protocol --correct --source --metadata --jobs --scheduler --resume --date"

@@ -6,14 +6,17 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from napari_panoptic import pipeline
 from napari_panoptic.errors import FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.loading import LoadedMasks, load_masks
 from napari_panoptic.pipeline import (
     RegionResult,
     choose_files,
@@ -241,3 +244,37 @@ def test_the_summary_goes_on_after_what_cannot_be_evaluated(folder: Path) -> Non
     kinds = {key: {f.kind for f in summary.findings} for key, summary in without.items()}
     assert kinds[FIRST.name, "alpha"] == {FindingKind.UNREADABLE}
     assert kinds["lost", "beta"] == {FindingKind.UNREADABLE}
+
+
+def test_the_summary_leaves_large_regions_unread(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {region.name: region.shape for region in REGIONS}
+    held_up_to_px = sorted(height * width for height, width in sizes.values())[1]
+    large = {name for name, (height, width) in sizes.items() if height * width > held_up_to_px}
+    assert large
+    assert large != set(sizes)
+    read: set[str] = set()
+
+    def noting(*arguments: Any, **options: Any) -> LoadedMasks:
+        read.add(options["region"])
+        return load_masks(*arguments, **options)
+
+    monkeypatch.setattr(pipeline, "load_masks", noting)
+    lines = list(
+        evaluate_cohort_summary(cohort, QUICK, team_names=TEAMS, held_up_to_px=held_up_to_px)
+    )
+    assert read == set(sizes) - large
+    assert [(line.region, line.team) for line in lines] == [
+        (region.name, team) for region in cohort.regions for team in TEAMS
+    ]
+    for line in lines:
+        assert (line.counts is None) == (line.metrics is None) == (line.region in large)
+        if line.region in large:
+            (told,) = line.findings
+            height, width = sizes[line.region]
+            assert told.region == line.region
+            assert told.message == (
+                f"region {line.region} of {width} x {height} px is too large to be held: it is "
+                f"evaluated when it is looked at"
+            )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import tifffile
+import zarr
 
+from napari_panoptic import pipeline
 from napari_panoptic.cli import main
 from napari_panoptic.errors import FindingKind
 from napari_panoptic.evaluation.evaluate import evaluate
@@ -19,13 +23,16 @@ from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.windows import StoppedError
 from napari_panoptic.experiment import Condition, Experiment, threshold_conditions
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.loading import load_masks
 from napari_panoptic.jobs import PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import RegionResult, load_prediction, load_reference
 from napari_panoptic.regions import Cohort
+from napari_panoptic.report import cohort_report
 from napari_panoptic.whole_slides import SlideRun, evaluate_slide, object_frames
 from tests.dask_cluster import Cluster
 from tests.io.builders import write_svs
+from tests.io.zarr_stores import KINDS, write_zarr
 from tests.label_cases import random_pair
 from tests.small_cohort import write_cohort
 
@@ -147,6 +154,62 @@ def test_polygons_are_the_same_byte_for_byte(tmp_path: Path) -> None:
     assert held["objects.csv"].count(b"\n") > 5
 
 
+def write_zarr_cohort(labels: Path, root: Path) -> Path:
+    """Write the regions of a cohort with label images anew, as Zarr stores of both formats."""
+    root.mkdir()
+    text = DESCRIPTION.replace("{region}.npy", "{region}.zarr")
+    (root / "cohort.toml").write_text(text.replace("{region}.tif", "{region}.ome.zarr"))
+    shutil.copytree(labels / "images", root / "images")
+    for number, path in enumerate(sorted(labels.rglob("*.npy"))):
+        target = root / path.relative_to(labels).with_suffix(".zarr")
+        write_zarr(target, np.load(path), zarr_format=2 + number % 2, leading=(1,) * (number % 3))
+    for number, path in enumerate(sorted(labels.rglob("*.tif"))):
+        target = root / path.relative_to(labels).with_suffix(".ome.zarr")
+        kind = KINDS[number % len(KINDS)]
+        write_zarr(target, tifffile.imread(path), kind=kind, zarr_format=2 + number % 2)
+    for path in labels.rglob("*.json"):
+        shutil.copy(path, root / path.relative_to(labels))
+    return root
+
+
+def test_zarr_stores_are_the_same_byte_for_byte(folder: Path, tmp_path: Path) -> None:
+    """Held and in windows, and like TIFF and NPY files of the same pixels."""
+    root = write_zarr_cohort(folder, tmp_path / "zarr")
+    expected = evaluated(folder, tmp_path / "files")
+    held = evaluated(root, tmp_path / "held")
+    in_windows = evaluated(root, tmp_path / "windows", *IN_WINDOWS)
+    for name in TABLES:
+        assert held[name] == expected[name], name
+        assert in_windows[name] == expected[name], name
+    assert held["warnings"] == in_windows["warnings"]
+
+
+@pytest.mark.parametrize("held_up_to_px", [1, 10**9])
+def test_a_changed_chunk_or_table_is_noticed(
+    folder: Path, tmp_path: Path, held_up_to_px: int
+) -> None:
+    root = write_zarr_cohort(folder, tmp_path / "zarr")
+    cohort, store = open_cohort(root), tmp_path / "parts"
+    work = replace(small_work(), held_up_to_px=held_up_to_px)
+
+    def evaluated_anew() -> set[str]:
+        news: list[RegionDone] = []
+        list(run_regions(cohort, work, store=store, on_result=news.append))
+        return {done.region for done in news if not done.is_taken_over}
+
+    assert evaluated_anew() == set(REGIONS)
+    assert evaluated_anew() == set()
+    first, second, _ = (region.name for region in cohort.regions)
+    pixels = zarr.open(str(root / "reference" / "Lymphocyte" / f"{first}.zarr"), mode="r+")["0"]
+    pixels[..., 0, 0] = 77
+    table = root / "teams" / "alpha" / f"{second}.ome.json"
+    (root / "teams" / "alpha" / f"{second}.json").rename(table)
+    cohort = open_cohort(root)
+    assert evaluated_anew() == {first, second}
+    table.write_text(json.dumps(dict.fromkeys(json.loads(table.read_text()), "Macrophage")))
+    assert evaluated_anew() == {second}
+
+
 def test_other_forms_say_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = write_cohort(tmp_path / "cohort")
     output = tmp_path / "tables"
@@ -162,6 +225,78 @@ def test_the_challenges_scoring_says_why_not(
     options = ["--output", str(tmp_path / "t"), "--protocol", "monusac-2020-as-run", *IN_WINDOWS]
     assert main(["evaluate", str(folder), *options]) == 1
     assert "the challenge's scoring" in capsys.readouterr().err
+
+
+def test_polygons_without_a_pixel_are_told_of(tmp_path: Path) -> None:
+    corners = [[1, 1], [6, 1], [6, 6], [1, 6], [1, 1]]
+    outlines = {
+        "covered": [corners],
+        "covers": [corners],
+        "outside": [[[x + 500, y] for x, y in corners]],
+        "between the centres": [[[20 + x / 20, 20 + y / 20] for x, y in corners]],
+    }
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"classification": {"name": "Epithelial"}},
+            "geometry": {"type": "Polygon", "coordinates": rings},
+        }
+        for rings in outlines.values()
+    ]
+    (tmp_path / "r.geojson").write_text(
+        json.dumps({"type": "FeatureCollection", "features": features})
+    )
+    write_svs(tmp_path / "r.svs", np.zeros((40, 40, 3), np.uint8))
+    (tmp_path / "cohort.toml").write_text(
+        DESCRIPTION.split("[files]")[0]
+        + '[files]\nimage = "{region}.svs"\nreference.geojson = "{region}.geojson"\n'
+        + 'predictions.geojson = "{region}.geojson"\n'
+    )
+    cohort = open_cohort(tmp_path)
+    work = Experiment(("predictions",), (Condition("one", EvaluationSettings()),))
+    held = work.evaluate(cohort, cohort.regions[0])[0][0]
+    found = evaluate_slide(cohort, cohort.regions[0], work, SlideRun())[0][0]
+    vanished = [f for f in found.findings if f.kind is FindingKind.VANISHED]
+    expected = [f for f in held.findings if f.kind is FindingKind.VANISHED]
+    for team in (None, "predictions"):
+        (told,) = (f for f in vanished if f.team == team)
+        assert told.object_ids == (1, 3, 4)
+        words = "outside the image, covered by others or with no inner pixel: 1, 3 and 4"
+        assert words in told.message
+        ids = {id_ for f in expected if f.team == team for id_ in f.object_ids}
+        assert ids == set(told.object_ids)
+
+
+@pytest.mark.parametrize(
+    ("held_up_to_px", "names"), [(10**9, None), (64 * 64, "p1_a"), (1, "p1_a, p1_b and p2_a")]
+)
+def test_the_report_says_what_it_leaves_out(
+    folder: Path,
+    tmp_path: Path,
+    held_up_to_px: int,
+    names: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    loaded: set[str | None] = set()
+
+    def noting(*arguments: Any, **options: Any) -> Any:
+        loaded.add(options["region"])
+        return load_masks(*arguments, **options)
+
+    monkeypatch.setattr(pipeline, "load_masks", noting)
+    held = partial(Experiment, held_up_to_px=held_up_to_px)
+    monkeypatch.setattr(cohort_report, "Experiment", held)
+    path = tmp_path / "report.html"
+    assert main(["report", str(folder), "-o", str(path), "--jobs", "1"]) == 0
+    said, page = capsys.readouterr().err, path.read_text("utf-8")
+    large = {name for name, (height, width) in REGIONS.items() if height * width > held_up_to_px}
+    assert loaded == set(REGIONS) - large
+    if names is None:
+        assert "too large to be held" not in said + page
+        return
+    for text in (said, page):
+        assert f"evaluated in windows: {names}. They count in every figure but" in text
 
 
 def test_the_size_decides_region_by_region(folder: Path) -> None:

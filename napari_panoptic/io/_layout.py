@@ -19,6 +19,7 @@ ANNOTATIONS = "MoNuSAC Testing Data and Annotations"
 TEAMS = "Teams"
 SUBMISSIONS = "Submissions"
 COLOUR_CODED = "MoNuSAC_Testing_Color_Coded_Masks"
+ZARR_NAMES = ("{region}.ome.zarr", "{region}.zarr")
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
 
@@ -106,6 +107,7 @@ MONUSAC_LAYOUT = Layout(
         {
             Source.IMAGESCOPE: _with_and_without_patient(ANNOTATIONS, "{region}.xml"),
             Source.GEOJSON: _with_and_without_patient(ANNOTATIONS, "{region}.geojson"),
+            Source.LABELS: _with_and_without_patient(ANNOTATIONS, *ZARR_NAMES),
         }
     ),
     predictions=MaskPatterns(
@@ -118,6 +120,7 @@ MONUSAC_LAYOUT = Layout(
                 f"{SUBMISSIONS}/{{team}}", "{region}/{class}/*.mat"
             ),
             Source.GEOJSON: _with_and_without_patient(f"{TEAMS}/{{team}}", "{region}.geojson"),
+            Source.LABELS: _with_and_without_patient(f"{TEAMS}/{{team}}", *ZARR_NAMES),
         }
     ),
     annotation=MaskPatterns(

@@ -12,6 +12,8 @@ from napari_panoptic.errors import CohortError, Finding, FindingKind
 
 FIELDS = ("patient", "region", "team", "class")
 """What can stand between braces in a pattern."""
+ARRAY_FOLDERS = (".zarr",)
+"""Endings of folders that hold one image each: for patterns they are files."""
 
 
 def natural_key(text: str) -> list[tuple[int, int, str]]:
@@ -124,7 +126,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Entry:
-    """Something in a folder."""
+    """Something in a folder; what holds one image counts as a file, even if it is a folder."""
 
     path: Path
     is_folder: bool
@@ -172,7 +174,7 @@ class Listing:
         try:
             with os.scandir(folder) as found:
                 entries = [
-                    Entry(folder / entry.name, entry.is_dir())
+                    Entry(folder / entry.name, _is_folder(entry))
                     for entry in found
                     if not entry.name.startswith(".")
                 ]
@@ -183,6 +185,10 @@ class Listing:
             self.findings.append(Finding(FindingKind.UNREADABLE, message, path=folder))
             return ()
         return tuple(sorted(entries, key=lambda entry: natural_key(entry.path.name)))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir() and not entry.name.casefold().endswith(ARRAY_FOLDERS)
 
 
 def _expression(part: str, fields: Mapping[str, str]) -> re.Pattern[str]:

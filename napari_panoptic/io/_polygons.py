@@ -6,14 +6,24 @@ a polygon covers is written down as a *span*: row, first column, column after th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numba import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from napari_panoptic._compiled import compiled
 
-Flat = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]
+Flat = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]
 """Vertices (x, y), where each ring starts among them, whether it is a hole, and where each object
-starts among the rings."""
+starts among the rings.
+
+The type of the vertices tells which pixels an object has. int32 vertices are pixels that an
+outline runs through, as in ImageScope; an object has one ring, see `_spans_by_vertex`. float64
+vertices are points of the plane in which pixel (y, x) is the square from (x, y) to
+(x + 1, y + 1), as in GeoJSON; see `_spans_by_centre`."""
 
 Window = tuple[int, int, int, int]
 """y0, x0, y1, x1 in px, half open."""
@@ -31,6 +41,13 @@ CROSSING = 2
 _MANY = 64
 """From so many edges on it pays to sort them before looking for crossings."""
 
+_UNSURE = 1e-6
+"""px: more than a crossing computed in float64 can be off, for vertices of at most 2^29 px: six
+roundings of at most 2^-53 of 2^30 px."""
+
+_SPLIT = 2.0**27 + 1
+"""Times this, a float64 comes apart into two halves of its digits."""
+
 
 @compiled
 def draw_counted(
@@ -42,14 +59,6 @@ def draw_counted(
     claimed_twice: NDArray[np.bool_],
 ) -> int:
     """Draw objects over each other, and keep account of what they cover.
-
-    A pixel belongs to a ring if it is a vertex, or if the number of edges
-    crossed on the way from it to the right is odd, or the number to the left.
-    (An edge is crossed to the right if exactly one of its ends lies below the
-    pixel's row, to the left if exactly one lies above it.) These are the pixels
-    of ``skimage.draw.polygon``; whole-number arithmetic makes them exact. An
-    object has the pixels of its parts; a part those of its outline without
-    those of its holes.
 
     Parameters
     ----------
@@ -239,33 +248,54 @@ def bounds(flat: Flat) -> NDArray[np.int64]:
         first = ring_starts[object_starts[row]]
         last = ring_starts[object_starts[row + 1]]
         if first < last:
-            result[row, 0] = result[row, 2] = xy[first, 1]
-            result[row, 1] = result[row, 3] = xy[first, 0]
-        for i in range(first, last):
-            x, y = xy[i, 0], xy[i, 1]
-            result[row, 0] = min(result[row, 0], y)
-            result[row, 1] = min(result[row, 1], x)
-            result[row, 2] = max(result[row, 2], y + 1)
-            result[row, 3] = max(result[row, 3], x + 1)
+            result[row] = _box(xy[first:last])
     return result
 
 
 @compiled
+def _box(xy: NDArray[Any]) -> Window:
+    """Give the box y0, x0, y1, x1 around vertices, of which there is at least one."""
+    low_x = high_x = xy[0, 0]
+    low_y = high_y = xy[0, 1]
+    for i in range(1, len(xy)):
+        low_x, high_x = min(low_x, xy[i, 0]), max(high_x, xy[i, 0])
+        low_y, high_y = min(low_y, xy[i, 1]), max(high_y, xy[i, 1])
+    y0, y1 = _pixels(low_y, high_y)
+    x0, x1 = _pixels(low_x, high_x)
+    return y0, x0, y1, x1
+
+
+def _pixels(low: float, high: float) -> tuple[int, int]:
+    """Give the first pixel from ``low`` to ``high``, and the one after the last."""
+    raise NotImplementedError
+
+
+def _pixels_by_type(low: Any, high: Any) -> Callable[..., Any]:  # noqa: ARG001
+    if isinstance(low, types.Integer):
+        return lambda low, high: (np.int64(low), np.int64(high) + 1)
+    return lambda low, high: (int(np.floor(low)), int(np.ceil(high)))
+
+
+overload(_pixels, strict=False)(_pixels_by_type)
+
+
+@compiled
 def _room(flat: Flat, chosen: NDArray[np.int64], window: Window) -> _Room:
-    """Allocate what the largest ring needs: rows, crossings per row, and spans."""
+    """Allocate what the largest object needs: rows, crossings per row, and spans."""
     xy, ring_starts, _, object_starts = flat
     y0, _, y1, _ = window
     most_crossings, most_spans = 0, 0
     for row in chosen:
+        crossings = 0
         for ring in range(object_starts[row], object_starts[row + 1]):
             first, last = ring_starts[ring], ring_starts[ring + 1]
-            crossings = 0
             for i in range(first, last):
                 j = i + 1 if i + 1 < last else first
-                low, high = min(xy[i, 1], xy[j, 1]), max(xy[i, 1], xy[j, 1])
-                crossings += max(0, min(high, y1) - max(low, y0 - 1))
-            most_crossings = max(most_crossings, crossings)
-            most_spans = max(most_spans, crossings + last - first)
+                low, end = _pixels(min(xy[i, 1], xy[j, 1]), max(xy[i, 1], xy[j, 1]))
+                crossings += max(0, min(end, y1) - max(low, y0 - 1))
+        vertices = ring_starts[object_starts[row + 1]] - ring_starts[object_starts[row]]
+        most_crossings = max(most_crossings, crossings)
+        most_spans = max(most_spans, crossings + vertices)
     return (
         np.empty(y1 - y0 + 2, np.int64),
         np.empty(2 * most_crossings, np.int64),
@@ -273,66 +303,228 @@ def _room(flat: Flat, chosen: NDArray[np.int64], window: Window) -> _Room:
     )
 
 
-@compiled
 def _object_spans(
     flat: Flat, row: int, window: Window, room: _Room
 ) -> tuple[NDArray[np.int64], int]:
-    """Give the spans of an object in a window, and how many there are."""
-    xy, ring_starts, _, object_starts = flat
-    first, last = object_starts[row], object_starts[row + 1]
-    if last - first == 1:
-        spans = room[2].reshape(-1, 3)
-        return spans, _ring_spans(xy[ring_starts[first] : ring_starts[last]], window, room)
-    return _merged_spans(flat, row, window, room)
+    """Give the spans of an object in a window, some perhaps twice or empty; and their number."""
+    raise NotImplementedError
+
+
+def _object_spans_by_type(flat: Any, row: Any, window: Any, room: Any) -> Callable[..., Any]:  # noqa: ARG001
+    if isinstance(flat[0].dtype, types.Integer):
+        return lambda flat, row, window, room: _spans_by_vertex(flat, row, window, room)
+    return lambda flat, row, window, room: _spans_by_centre(flat, row, window, room)
+
+
+# The rule is chosen by the vertices' type when a kernel is compiled: who reads one form never waits
+# for the loops of the other. (Not strict: numba would compare annotations, too.)
+overload(_object_spans, strict=False)(_object_spans_by_type)
 
 
 @compiled
-def _merged_spans(
+def _spans_by_centre(
     flat: Flat, row: int, window: Window, room: _Room
 ) -> tuple[NDArray[np.int64], int]:
-    """Draw the rings of an object into a picture of its own, and give the spans of that."""
+    """Give the spans of an object that has the pixels whose centres lie inside.
+
+    A centre lies inside a part if the number of edges crossed on the way from
+    it to the left is odd, whichever rings of the part they belong to; and inside
+    an object if it lies inside a part. (An edge is crossed if exactly one of its
+    ends lies below the centre; it is on the left also where the centre lies
+    exactly on it.) So a centre on an upper or left edge lies inside, on a lower
+    or right one outside: parts that share an edge share no pixel, and leave
+    none between them.
+
+    This is exact for the given float64 values, as long as those that are not 0
+    are at least 1e-100: products of smaller ones lose digits.
+    """
     xy, ring_starts, is_hole, object_starts = flat
-    first, last = object_starts[row], object_starts[row + 1]
-    points = xy[ring_starts[first] : ring_starts[last]]
-    if len(points) == 0:
-        return np.empty((0, 3), np.int64), 0
-    y0, x0 = max(window[0], points[:, 1].min()), max(window[1], points[:, 0].min())
-    y1, x1 = min(window[2], points[:, 1].max() + 1), min(window[3], points[:, 0].max() + 1)
-    if y0 >= y1 or x0 >= x1:
-        return np.empty((0, 3), np.int64), 0
-    # The parts before, and the one at work: a hole is no hole in another part.
-    before = np.zeros((y1 - y0, x1 - x0), np.bool_)
-    part = np.zeros((y1 - y0, x1 - x0), np.bool_)
     spans = room[2].reshape(-1, 3)
-    for ring in range(first, last):
-        if not is_hole[ring]:
-            before |= part
-            part[:] = False
-        count = _ring_spans(xy[ring_starts[ring] : ring_starts[ring + 1]], window, room)
-        for k in range(count):
-            part[spans[k, 0] - y0, spans[k, 1] - x0 : spans[k, 2] - x0] = not is_hole[ring]
-    before |= part
-    return _runs(before, y0, x0)
+    count = 0
+    first, last = object_starts[row], object_starts[row + 1]
+    while first < last:
+        end = first + 1
+        while end < last and is_hole[end]:
+            end += 1
+        count += _part_spans(xy, ring_starts[first : end + 1], window, room, spans[count:])
+        first = end
+    return spans, count
 
 
 @compiled
-def _runs(mask: NDArray[np.bool_], y0: int, x0: int) -> tuple[NDArray[np.int64], int]:
-    """Give the spans of a picture."""
-    height, width = mask.shape
+def _part_spans(
+    xy: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    window: Window,
+    room: _Room,
+    spans: NDArray[np.int64],
+) -> int:
+    """Write the spans of a part, an outline with its holes; give their number."""
+    if starts[0] == starts[-1]:
+        return 0
+    box = _box(xy[starts[0] : starts[-1]])
+    first, left = max(box[0], window[0]), max(box[1], window[1])
+    end, right = min(box[2], window[2]), min(box[3], window[3])
+    if first >= end or left >= right:
+        return 0
+    stops, columns, _ = room
+    _cross_centres(xy, starts, (first, left, end, right), stops, columns)
     count = 0
-    for y in range(height):
-        for x in range(width):
-            count += mask[y, x] and (x == 0 or not mask[y, x - 1])
-    spans = np.empty((count, 3), np.int64)
-    k = 0
-    for y in range(height):
-        for x in range(width):
-            if mask[y, x]:
-                if x == 0 or not mask[y, x - 1]:
-                    spans[k, 0], spans[k, 1] = y0 + y, x0 + x
-                    k += 1
-                spans[k - 1, 2] = x0 + x + 1
-    return spans, count
+    begin = 0
+    for y in range(first, end):
+        stop = stops[y - first]
+        if stop - begin == 2:  # nearly always: one way in, one way out
+            one, other = columns[begin], columns[begin + 1]
+            columns[begin], columns[begin + 1] = min(one, other), max(one, other)
+        else:
+            _sort(columns[begin:stop])
+        for k in range(begin, stop, 2):
+            if columns[k] < columns[k + 1]:
+                spans[count, 0], spans[count, 1], spans[count, 2] = y, columns[k], columns[k + 1]
+                count += 1
+        begin = stop
+    return count
+
+
+@compiled
+def _cross_centres(
+    xy: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    window: Window,
+    stops: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> None:
+    """Find where edges cross the lines through the centres of rows.
+
+    Parameters
+    ----------
+    xy
+        float64 (n, 2): the vertices.
+    starts
+        int64 (r + 1,): where each ring starts among them.
+    window
+        The pixels that matter.
+    stops
+        int64: receives where each row's crossings end in ``columns``.
+    columns
+        int64: receives, row by row, the first column with its centre on the
+        crossing or right of it, cut to the window.
+    """
+    first, left, end, right = window
+    stops[: end - first + 1] = 0
+    for ring in range(len(starts) - 1):
+        j = starts[ring + 1] - 1
+        for i in range(starts[ring], starts[ring + 1]):
+            low, high = _rows_between(xy[i, 1], xy[j, 1], first, end)
+            if low < high:
+                stops[low - first] += 1
+                stops[high - first] -= 1
+            j = i
+    # From how many edges begin and end in each row to where its crossings start.
+    there, start = 0, 0
+    for k in range(end - first):
+        there += stops[k]
+        stops[k] = start
+        start += there
+    for ring in range(len(starts) - 1):
+        j = starts[ring + 1] - 1
+        for i in range(starts[ring], starts[ring + 1]):
+            low, high = _rows_between(xy[i, 1], xy[j, 1], first, end)
+            upper, lower = (i, j) if xy[i, 1] <= xy[j, 1] else (j, i)
+            xa, ya, xb, yb = xy[upper, 0], xy[upper, 1], xy[lower, 0], xy[lower, 1]
+            for y in range(low, high):
+                at = stops[y - first]
+                columns[at] = _first_column(xa, ya, xb, yb, y, left, right)
+                stops[y - first] = at + 1
+            j = i
+
+
+@compiled
+def _rows_between(ya: float, yb: float, first: int, end: int) -> tuple[int, int]:
+    """Give the rows of a window with centres from the upper of two heights to above the lower."""
+    low, high = int(np.ceil(min(ya, yb) - 0.5)), int(np.ceil(max(ya, yb) - 0.5))
+    return max(low, first), min(high, end)
+
+
+@compiled
+def _first_column(
+    xa: float, ya: float, xb: float, yb: float, row: int, left: int, right: int
+) -> int:
+    """Give the first column with its centre on an edge or right of it, cut to a window.
+
+    Parameters
+    ----------
+    xa, ya, xb, yb
+        Ends of the edge, the upper one first.
+    row
+        A row that it crosses.
+    left, right
+        The window.
+    """
+    x = xa + (row + 0.5 - ya) / (yb - ya) * (xb - xa) - 0.5
+    column = int(np.rint(x))
+    if abs(x - column) > _UNSURE:
+        column = int(np.ceil(x))
+    elif left <= column < right and _turn(xa, ya, xb, yb, column + 0.5, row + 0.5) < 0:
+        column += 1
+    return max(left, min(column, right))
+
+
+@compiled
+def _turn(xa: float, ya: float, xb: float, yb: float, x: float, y: float) -> float:
+    """Give a number with the exact sign of (x - xa)(yb - ya) - (y - ya)(xb - xa).
+
+    It is positive where a point lies right of an edge that leads down. The
+    products of the coordinates are added up without rounding, as a sum of
+    numbers whose digits do not overlap (Shewchuk 1997, Adaptive precision
+    floating-point arithmetic and fast robust geometric predicates).
+    """
+    parts = np.empty(12, np.float64)  # the smallest first, none of them 0
+    n = 0
+    for p, q in ((x, yb), (-x, ya), (-xa, yb), (-y, xb), (y, xa), (ya, xb)):
+        product = p * q
+        for term in (_rounded_off(p, q, product), product):
+            rest = term
+            kept = 0
+            for k in range(n):
+                total = rest + parts[k]
+                added = total - rest
+                lost = (rest - (total - added)) + (parts[k] - added)
+                rest = total
+                if lost != 0:
+                    parts[kept] = lost
+                    kept += 1
+            if rest != 0:
+                parts[kept] = rest
+                kept += 1
+            n = kept
+    return parts[n - 1] if n else 0.0
+
+
+@compiled
+def _rounded_off(p: float, q: float, product: float) -> float:
+    """Give exactly by how much the product of two numbers is larger than what was computed."""
+    p_high, q_high = p * _SPLIT - (p * _SPLIT - p), q * _SPLIT - (q * _SPLIT - q)
+    p_low, q_low = p - p_high, q - q_high
+    rest = product - p_high * q_high - p_low * q_high - p_high * q_low
+    return p_low * q_low - rest
+
+
+@compiled
+def _spans_by_vertex(
+    flat: Flat, row: int, window: Window, room: _Room
+) -> tuple[NDArray[np.int64], int]:
+    """Give the spans of an object of one ring that has its vertices for pixels.
+
+    A pixel belongs to it if it is a vertex, or if the number of edges crossed
+    on the way from it to the right is odd, or the number to the left. (An edge
+    is crossed to the right if exactly one of its ends lies below the pixel's
+    row, to the left if exactly one lies above it.) These are the pixels of
+    ``skimage.draw.polygon``; whole-number arithmetic makes them exact.
+    """
+    xy, ring_starts, _, object_starts = flat
+    first, last = ring_starts[object_starts[row]], ring_starts[object_starts[row + 1]]
+    return room[2].reshape(-1, 3), _ring_spans(xy[first:last], window, room)
 
 
 @compiled
@@ -341,13 +533,9 @@ def _ring_spans(xy: NDArray[np.int32], window: Window, room: _Room) -> int:
     n = len(xy)
     if n == 0:
         return 0
-    low_x = high_x = xy[0, 0]
-    low_y = high_y = xy[0, 1]
-    for i in range(1, n):
-        low_x, high_x = min(low_x, xy[i, 0]), max(high_x, xy[i, 0])
-        low_y, high_y = min(low_y, xy[i, 1]), max(high_y, xy[i, 1])
-    first, end = max(low_y, window[0]), min(high_y + 1, window[2])
-    left, right = max(low_x, window[1]), min(high_x + 1, window[3])
+    box = _box(xy)
+    first, left = max(box[0], window[0]), max(box[1], window[1])
+    end, right = min(box[2], window[2]), min(box[3], window[3])
     if first >= end or left >= right:
         return 0
     stops, crossings, flat_spans = room

@@ -11,7 +11,7 @@ import orjson
 import pandas as pd
 from numpy.typing import NDArray
 
-from napari_panoptic.io.label_images import _read_sidecar
+from napari_panoptic.io.label_images import read_sidecar
 from napari_panoptic.regions import ClassScheme
 
 
@@ -81,7 +81,7 @@ def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
         table = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         # Whatever is unusual is left to the careful way, which also says what is wrong.
-        table = _from_mapping(_read_sidecar(path, scheme))
+        table = _from_mapping(read_sidecar(path, scheme))
     numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
     return replace(table, names=tuple(numbers.get(name, name) for name in table.names))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from napari_panoptic.io._layout import (
     read_description,
 )
 from napari_panoptic.io._patterns import Listing, Match, Pattern, natural_key
-from napari_panoptic.io.label_images import sidecars_beside
+from napari_panoptic.io.label_images import SIDECAR_SUFFIXES, sidecars_beside
 from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Region, Source, Team
 
 ANNOTATION_TEAM = "colour-coded GT"
@@ -222,8 +222,10 @@ class _Discovery:
 
     def _collect_images(self) -> _Shelf:
         shelf = _Shelf()
+        known: set[Path] = set()
         for pattern in self._layout.image:
-            for match in self._marked(pattern.files(self._listing)):
+            for match in self._marked(pattern.files(self._listing), known):
+                known.add(match.path)
                 found = shelf.need(match.fields["region"], match.fields.get("patient"))
                 # An earlier pattern is preferred: later ones add nothing to it.
                 if not found.paths[""]:
@@ -239,23 +241,33 @@ class _Discovery:
                 if found and "" in found.paths:
                     found.paths[""].append(match.path)
         for shelf in forms.get(Source.LABELS, _Form()).filled.values():
-            for path in [
-                path for found in shelf for paths in found.paths.values() for path in paths
-            ]:
-                self._used.update(sidecars_beside(path))
+            for found in shelf:
+                self._add_tables_beside(found)
         return forms
+
+    def _add_tables_beside(self, found: _Found) -> None:
+        """Note the tables of classes beside label images; they decide figures as much as these."""
+        for name, paths in found.paths.items():
+            for path in list(paths):
+                beside = list(sidecars_beside(path))
+                self._used.update(beside)
+                has_table = any(p.suffix.lower() in SIDECAR_SUFFIXES for p in paths)
+                if not name and path == paths[0] and not has_table:
+                    paths += beside[:1]
 
     def _collect_form(self, patterns: Patterns) -> _Form:
         form = _Form()
         unknown: dict[tuple[str, str], list[Path]] = defaultdict(list)
+        known: set[Path] = set()
         for pattern in patterns:
             begun: set[tuple[int, str]] = set()
-            for match in self._marked(pattern.files(self._listing)):
+            for match in self._marked(pattern.files(self._listing), known):
                 class_name = match.fields.get("class")
                 name = "" if class_name is None else self._scheme.canonical(class_name)
                 if name is None:
                     unknown[self._team(match), str(class_name)].append(match.path)
                     continue
+                known.add(match.path)
                 shelf = form.filled[self._team(match)]
                 found = shelf.need(match.fields["region"], match.fields.get("patient"))
                 # Several files of one pattern are kept, those of later patterns are not needed.
@@ -272,10 +284,14 @@ class _Discovery:
             shelf = form.empty[self._team(match)]
             shelf.need(match.fields["region"], match.fields.get("patient"))
 
-    def _marked(self, matches: Iterable[Match]) -> Iterator[Match]:
+    def _marked(
+        self, matches: Iterable[Match], known: Container[Path] = frozenset()
+    ) -> Iterator[Match]:
+        """Note that files are in use; those that an earlier pattern found are left to it."""
         for match in matches:
-            self._used.add(match.path)
-            yield match
+            if match.path not in known:
+                self._used.add(match.path)
+                yield match
 
     def _team(self, match: Match) -> str:
         name = match.fields.get("team", "")

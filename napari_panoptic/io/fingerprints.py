@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 _WHOLE_FILE_BYTES = 64 * 2**20
 _END_BYTES = 2**20
+_MOST_FILES = 2**18
 
 
 def file_fingerprints(paths: Iterable[Path], root: Path) -> dict[str, str]:
     """Give a SHA-256 of each file, by its path relative to a folder.
 
     Of a file above 64 MiB only its size, first and last MiB enter, and the
-    fingerprint says so; so it does of a file that cannot be read.
+    fingerprint says so; so it does of a file that cannot be read. Of a folder
+    (an image in Zarr) names, sizes and times of change of the files in it
+    enter, of the first 2^18 by name: a copy of it can have another one.
 
     Parameters
     ----------
@@ -29,6 +33,8 @@ def file_fingerprints(paths: Iterable[Path], root: Path) -> dict[str, str]:
 
 def _fingerprint(path: Path) -> str:
     try:
+        if path.is_dir():
+            return _folder_fingerprint(path)
         size = path.stat().st_size
         with path.open("rb") as file:
             if size <= _WHOLE_FILE_BYTES:
@@ -40,6 +46,27 @@ def _fingerprint(path: Path) -> str:
             return f"sha256-of-size-and-ends:{digest.hexdigest()}"
     except OSError as error:
         return f"unreadable: {error.strerror}"
+
+
+def _folder_fingerprint(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for line in islice(_files_in(folder, ""), _MOST_FILES):
+        digest.update(line)
+    return f"sha256-of-names-sizes-and-times:{digest.hexdigest()}"
+
+
+def _files_in(folder: Path, inside: str) -> Iterator[bytes]:
+    """Describe every file below a folder, in the order of their names."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        name = f"{inside}/{entry.name}"
+        # Links to folders are not followed: they may lead round in circles.
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files_in(folder / entry.name, name)
+        else:
+            status = entry.stat()
+            yield os.fsencode(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n")
 
 
 def _relative(path: Path, root: Path) -> str:

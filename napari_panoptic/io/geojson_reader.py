@@ -71,7 +71,7 @@ def read_geojson(
     Returns
     -------
     PolygonFile
-        With truncated vertices. A file without a feature gives no objects.
+        With float64 vertices. A file without a feature gives no objects.
 
     Raises
     ------
@@ -149,7 +149,7 @@ class _Objects:
 
     def __init__(self, path: Path, scheme: ClassScheme) -> None:
         self._path, self._scheme = path, scheme
-        self._store = PolygonStore(np.int32)
+        self._store = PolygonStore(np.float64)
         self._class_index = array("h")
         # What the file says -> the class, and the name to report it by.
         self._known: dict[Any, tuple[int, str | None]] = {}

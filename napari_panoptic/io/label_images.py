@@ -1,4 +1,4 @@
-"""Label images (TIFF, PNG, NPY): one number per object, classes beside them."""
+"""Label images (TIFF, PNG, NPY, Zarr): one number per object, classes beside them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from napari_panoptic.io._files import (
 )
 from napari_panoptic.io._masks import object_mask, vanished_findings, whole_numbers
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
+from napari_panoptic.io.tiled_pixels import is_zarr, open_pixels
 from napari_panoptic.regions import ClassScheme, MaskFiles, Source
 
 WHAT = "a label image (one positive number per object)"
@@ -133,9 +134,9 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
         if not paths:
             continue
         path = paths[0]
-        findings.extend(_extra(name, paths))
+        findings.extend(extra_files(name, paths))
         what = f"the {name} label image"
-        pixels = read_pixels(path, WHAT, colour=False)
+        pixels = _numbers(path, shape, request.region, what)
         check_size(pixels.shape, shape, path=path, region=request.region, what=what)
         shape = shape or pixels.shape[:2]
         if name == scheme.ambiguous:
@@ -154,6 +155,18 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
     return LabelImage.from_class_masks(masks, scheme.names, shape), ambiguous, findings
 
 
+def _numbers(
+    path: Path, shape: tuple[int, int] | None, region: str | None, what: str
+) -> NDArray[Any]:
+    """Read a label image as a whole; one of another size is not read where that can be told."""
+    if not is_zarr(path):
+        return read_pixels(path, WHAT, colour=False)
+    pixels = open_pixels(path, WHAT)
+    check_size(pixels.shape, shape, path=path, region=region, what=what)
+    height, width = pixels.shape
+    return pixels.read((0, 0, height, width))
+
+
 def _plane(pixels: NDArray[Any], path: Path, what: str, region: str | None) -> NDArray[np.integer]:
     if pixels.ndim != 2:
         raise UnreadableFileError(
@@ -164,7 +177,8 @@ def _plane(pixels: NDArray[Any], path: Path, what: str, region: str | None) -> N
     return whole_numbers(pixels, path=path, what=what, region=region)
 
 
-def _extra(name: str, paths: tuple[Path, ...]) -> list[Finding]:
+def extra_files(name: str, paths: tuple[Path, ...]) -> list[Finding]:
+    """Say of several files for one class, or for all of them, that only the first is read."""
     if len(paths) < 2:
         return []
     message = (
@@ -184,17 +198,17 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
             f"expected {WHAT}, found only a table of classes", path=paths[0], region=request.region
         )
     path = images[0]
-    findings = _extra("all classes", tuple(images))
-    pixels = _oriented(read_pixels(path, WHAT, colour=False), request.shape, len(scheme.names))
-    check_size(
-        pixels.shape, request.shape, path=path, region=request.region, what="the label image"
-    )
+    findings = extra_files("all classes", tuple(images))
+    what = "the label image"
+    pixels = _numbers(path, request.shape, request.region, what)
+    pixels = _oriented(pixels, request.shape, len(scheme.names))
+    check_size(pixels.shape, request.shape, path=path, region=request.region, what=what)
     if pixels.ndim == 2:
         labels, ambiguous = _from_sidecar(pixels, path, sidecars, scheme, request, findings)
         return labels, ambiguous, findings
     if pixels.ndim == 3:
         channels = pixels.shape[2]
-        numbers = whole_numbers(pixels, path=path, what="the label image", region=request.region)
+        numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
         if channels == 2 and _second_is_class(numbers, len(scheme.names)):
             return _from_class_numbers(numbers, path, scheme, findings), None, findings
         if channels in (len(scheme.names), len(scheme.names) + 1):
@@ -302,7 +316,7 @@ def _from_sidecar(
         one_class = {scheme.names[0]: mask}
         return LabelImage.from_class_masks(one_class, scheme.names, mask.shape), None
     numbers = _plane(pixels, path, what, request.region)
-    classes = _read_sidecar(sidecar, scheme)
+    classes = read_sidecar(sidecar, scheme)
     index, ids = compact(checked_array(numbers, what))
     if (highest := int(ids.max(initial=0))) > np.iinfo(np.int32).max:
         classes = {n: classes[i] for n, i in enumerate(ids.tolist(), start=1) if i in classes}
@@ -331,7 +345,7 @@ def _labelled(
         As of :func:`compact`.
     """
     canonical = [scheme.canonical(classes.get(id_, "")) for id_ in ids.tolist()]
-    findings.extend(_unknown_classes(ids.tolist(), canonical, classes, path, scheme))
+    findings.extend(unknown_classes(ids.tolist(), canonical, classes, path, scheme))
     numbers = {name: number for number, name in enumerate(scheme.names, start=1)}
     class_index = np.array([numbers.get(name or "", 0) for name in canonical], np.int16)
     kept = np.flatnonzero(class_index)
@@ -379,13 +393,33 @@ class _ClassMasks(Mapping[str, NDArray[np.int32]]):
         return len(self._numbers)
 
 
-def _unknown_classes(
+def unknown_classes(
     ids: list[int],
     canonical: list[str | None],
     classes: Mapping[int, str],
     path: Path,
     scheme: ClassScheme,
 ) -> Iterator[Finding]:
+    """Report the objects that are left out since nobody knows their class.
+
+    Parameters
+    ----------
+    ids
+        Of the objects in the pixels.
+    canonical
+        For each, the class as the scheme calls it; None where it is unknown.
+    classes
+        Id -> name of the class in the table, where it has one.
+    path
+        The label image.
+    scheme
+        The classes.
+
+    Yields
+    ------
+    Finding
+        One per unknown name, and one for the objects without any.
+    """
     unknown = [id_ for id_, name in zip(ids, canonical, strict=True) if name is None]
     for name in sorted({classes.get(id_, "") for id_ in unknown}):
         concerned = tuple(id_ for id_ in unknown if classes.get(id_, "") == name)
@@ -402,13 +436,40 @@ def _unknown_classes(
 
 
 def sidecars_beside(path: Path) -> Iterator[Path]:
-    """Give the tables of classes that lie beside a label image and have its stem."""
-    for suffix in SIDECAR_SUFFIXES:
-        if (sidecar := path.with_suffix(suffix)).is_file():
-            yield sidecar
+    """Give the tables of classes that lie beside a label image and have its stem.
+
+    The stem of ``a.ome.zarr`` is ``a.ome`` or ``a``.
+    """
+    stems = [path.with_suffix("")]
+    if stems[0].suffix.casefold() == ".ome":
+        stems.append(stems[0].with_suffix(""))
+    for stem in stems:
+        for suffix in SIDECAR_SUFFIXES:
+            if (sidecar := stem.with_name(stem.name + suffix)).is_file():
+                yield sidecar
 
 
-def _read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
+def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
+    """Read a table of classes, CSV or JSON, whatever is unusual in it.
+
+    Parameters
+    ----------
+    path
+        The table; its ending tells which of the two.
+    scheme
+        The classes. A number instead of a name means the class at that place, from 1.
+
+    Returns
+    -------
+    dict
+        Id -> name of the class as it is spelt there. Of an id that comes
+        twice, the last row counts.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none, or cannot be read.
+    """
     what = "a table of classes (id,class)"
     check_file(path, what)
     try:
@@ -449,6 +510,8 @@ def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> Loaded
 def _shape(files: MaskFiles) -> tuple[int, int] | None:
     for path in files.all_paths:
         if path.suffix.lower() not in SIDECAR_SUFFIXES:
+            if is_zarr(path):
+                return open_pixels(path, WHAT).shape
             height, width = pixel_shape(path, WHAT)[:2]
             return height, width
     return None

@@ -23,9 +23,9 @@ from napari_panoptic.io.class_tables import ClassTable, read_class_table
 from napari_panoptic.io.label_images import (
     SIDECAR_SUFFIXES,
     WHAT,
-    _extra,
-    _unknown_classes,
+    extra_files,
     sidecars_beside,
+    unknown_classes,
 )
 from napari_panoptic.io.registry import LoadRequest, located
 from napari_panoptic.io.tiled_masks import TiledMasks
@@ -108,7 +108,7 @@ class _Opening:
                 region=self.request.region,
             )
         path = images[0]
-        findings = _extra("all classes", tuple(images))
+        findings = extra_files("all classes", tuple(images))
         pixels = self.opened(path, "the label image")
         sidecar = next(iter(sidecars), None) or next(sidecars_beside(path), None)
         if sidecar is not None:
@@ -133,7 +133,7 @@ class _Opening:
             if not paths:
                 continue
             what = f"the {name} label image"
-            findings.extend(_extra(name, paths))
+            findings.extend(extra_files(name, paths))
             pixels = self.opened(paths[0], what)
             if name == self.scheme.ambiguous:
                 ambiguous = TiledArea(self.shape, pixels.filled)
@@ -172,7 +172,7 @@ class _Opening:
         def after(_: NDArray[np.bool_]) -> tuple[Finding, ...]:
             found = unknown_ids.ids()
             names = classes.names_of(found)
-            unknown = _unknown_classes(found, [None] * len(found), names, pixels.path, self.scheme)
+            unknown = unknown_classes(found, [None] * len(found), names, pixels.path, self.scheme)
             return located(unknown, self.request)
 
         labels = self._labels(known.ids[is_object], class_index[is_object], None, read, [pixels])

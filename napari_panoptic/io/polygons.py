@@ -38,9 +38,11 @@ class Polygons:
     Parameters
     ----------
     vertices_xy
-        int32 or float64 (v, 2): x and y in px of the image at full resolution,
-        of at most `LARGEST_COORDINATE`; int32 where they were truncated to
-        whole numbers (towards zero) already.
+        (v, 2): x and y in px of the image at full resolution, of at most
+        `LARGEST_COORDINATE`. The type tells which pixels objects have. int32,
+        as in ImageScope files: those on the outline, which runs from pixel to
+        pixel, and inside; each object has one ring. float64, as in GeoJSON
+        files: those whose centres (x + 0.5, y + 0.5) lie inside.
     ring_starts
         int64 (r + 1,): where each ring starts among the vertices.
     is_hole
@@ -66,13 +68,8 @@ class Polygons:
 
     @property
     def flat(self) -> Flat:
-        """The arrays as the compiled loops take them, vertices truncated."""
-        return (
-            np.ascontiguousarray(self.vertices_xy, np.int32),
-            self.ring_starts,
-            self.is_hole,
-            self.object_starts,
-        )
+        """The arrays as the compiled loops take them."""
+        return self.vertices_xy, self.ring_starts, self.is_hole, self.object_starts
 
 
 @dataclass(frozen=True, eq=False)

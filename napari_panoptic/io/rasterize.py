@@ -50,7 +50,9 @@ def rasterize(
     *,
     region: str | None = None,
 ) -> RasterizedAnnotation:
-    """Fill the polygons of an annotation, as `rasterize_polygons` does.
+    """Fill the polygons of an ImageScope annotation, as `rasterize_polygons` does.
+
+    Vertices are truncated to whole numbers (towards zero).
 
     Parameters
     ----------
@@ -72,13 +74,14 @@ def rasterize_polygons(
     scheme: ClassScheme,
     *,
     region: str | None = None,
+    team: str | None = None,
 ) -> RasterizedAnnotation:
     """Fill polygons.
 
-    Vertices are truncated to whole numbers (towards zero), and each ring
-    covers the pixels of ``skimage.draw.polygon``; what its holes cover is cut
-    out of an outline. Within a class a later object overwrites an earlier one;
-    then classes are flattened in the scheme's order.
+    Objects of whole-number vertices have the pixels of
+    ``skimage.draw.polygon``, all others those whose centres lie inside, see
+    `Polygons`. Within a class a later object overwrites an earlier one; then
+    classes are flattened in the scheme's order.
 
     Parameters
     ----------
@@ -88,13 +91,13 @@ def rasterize_polygons(
         Height and width of the image in px.
     scheme
         The classes.
-    region
-        Name of the region, for the findings.
+    region, team
+        Names, for the findings; no team for the annotation.
     """
     labels = _drawn(polygons, shape, scheme)
     findings = (
         *vanished_findings(labels, region=region),
-        *_overlapping(labels, region),
+        *_overlapping(labels, region, team),
         *outside_findings(polygons, shape, region=region),
     )
     return RasterizedAnnotation(labels, _ambiguous(polygons, shape), findings)
@@ -124,7 +127,9 @@ def _flattened(annotation: Annotation, scheme: ClassScheme) -> Polygons:
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     numbers = {name: class_number([name], scheme) for name in {p.class_name for p in polygons}}
     return Polygons(
-        np.concatenate([np.zeros((0, 2)), *(polygon.vertices_xy for polygon in polygons)]),
+        np.concatenate([np.zeros((0, 2)), *(polygon.vertices_xy for polygon in polygons)]).astype(
+            np.int32
+        ),
         starts,
         np.zeros(len(polygons), np.bool_),
         np.arange(len(polygons) + 1),
@@ -200,7 +205,6 @@ def _why_vanished(flat: Flat, rows: NDArray[np.int64], shape: tuple[int, int]) -
     drawn = have_pixels(flat, rows, shape)
     for (y0, x0, y1, x1), any_pixel in zip(boxes, drawn.tolist(), strict=True):
         inside = 0 <= y0 <= y1 <= shape[0] and 0 <= x0 <= x1 <= shape[1]
-        # Vertices are pixels of their ring: they lie elsewhere, unless a hole has them.
         reasons.append(COVERED if any_pixel else NO_PIXEL if inside else OUTSIDE)
     return reasons
 
@@ -214,11 +218,12 @@ def _ambiguous(polygons: Polygons, shape: tuple[int, int]) -> NDArray[np.bool_] 
     return mask if mask.any() else None
 
 
-def _overlapping(labels: LabelImage, region: str | None) -> Iterator[Finding]:
+def _overlapping(labels: LabelImage, region: str | None, team: str | None) -> Iterator[Finding]:
     if labels.overlapping_px:
+        side = "annotation" if team is None else "prediction"
         yield Finding(
             FindingKind.OVERLAPPING,
-            f"{labels.overlapping_px} px claimed by more than one object of the annotation; "
+            f"{labels.overlapping_px} px claimed by more than one object of the {side}; "
             f"the last one has them",
             region=region,
             count=labels.overlapping_px,
@@ -257,7 +262,9 @@ def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> Loaded
             region=request.region,
         )
     file: PolygonFile = READERS[files.source](path, scheme)
-    drawn = rasterize_polygons(file.polygons, request.shape, scheme, region=request.region)
+    drawn = rasterize_polygons(
+        file.polygons, request.shape, scheme, region=request.region, team=request.team
+    )
     findings = located((*file.findings, *drawn.findings), request, path=path)
     return LoadedMasks(drawn.labels, drawn.ambiguous, findings, mpp=file.mpp)
 

@@ -12,7 +12,6 @@ from typing import Any
 import imagecodecs
 import numpy as np
 import tifffile
-import zarr
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import UnreadableFileError
@@ -166,6 +165,8 @@ def _held(path: Path, what: str) -> TiledPixels:
 
 
 def _open_zarr(path: Path, what: str) -> TiledPixels:
+    import zarr  # takes half a second, and few cohorts need it
+
     array = _zarr_array(zarr.open(str(path), mode="r"), path, what)
     shape = _plane(array.shape, path, what)
     before = (0,) * (array.ndim - 2)
@@ -182,7 +183,7 @@ def _open_zarr(path: Path, what: str) -> TiledPixels:
 
 def _zarr_array(node: Any, path: Path, what: str) -> Any:
     """Find the array of full size: by itself, in a multiscale image, or in its labels."""
-    if isinstance(node, zarr.Array):
+    if hasattr(node, "chunks"):
         return node
     attributes = dict(node.attrs)
     # OME-Zarr 0.5 has its metadata under a key of their own.

@@ -9,7 +9,7 @@ import pytest
 
 from napari_panoptic.errors import UnreadableFileError
 from napari_panoptic.io.class_tables import ClassTable, read_class_table
-from napari_panoptic.io.label_images import _read_sidecar
+from napari_panoptic.io.label_images import read_sidecar
 from napari_panoptic.regions import ClassScheme
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")
@@ -54,7 +54,7 @@ def as_mapping(table: ClassTable) -> dict[int, str]:
 @pytest.mark.parametrize("name", GOOD)
 def test_equals_the_careful_way(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(GOOD[name], encoding="utf-8", newline="")
-    expected = {k: v for k, v in _read_sidecar(tmp_path / name, SCHEME).items() if k > 0}
+    expected = {k: v for k, v in read_sidecar(tmp_path / name, SCHEME).items() if k > 0}
     assert as_mapping(read_class_table(tmp_path / name, SCHEME)) == expected
 
 

@@ -15,7 +15,8 @@ from napari_panoptic.io._layout import MONUSAC_LAYOUT
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.regions import Cohort, Source
-from tests.io.builders import two_objects, write_tiff
+from tests.io.builders import two_objects, write_svs, write_tiff
+from tests.io.zarr_stores import write_zarr
 from tests.paths import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "cohorts.md"
@@ -60,8 +61,9 @@ def check(cohort: Cohort, *, team: str, region: str, classes: list[str]) -> None
         assert loaded.labels.class_names_of_objects().tolist() == classes
 
 
-def test_the_page_has_two_examples() -> None:
-    assert [tomllib.loads(text)["name"] for text in EXAMPLES] == ["PanNuke, fold 3", "CoNIC"]
+def test_the_page_has_three_examples() -> None:
+    names = [tomllib.loads(text)["name"] for text in EXAMPLES]
+    assert names == ["PanNuke, fold 3", "CoNIC", "Slides"]
 
 
 def test_the_pannuke_example_of_the_page(tmp_path: Path) -> None:
@@ -100,6 +102,23 @@ def test_the_conic_example_of_the_page(tmp_path: Path) -> None:
     assert [team.name for team in cohort.teams] == ["one", "two"]
     for team in ("one", "two"):
         check(cohort, team=team, region="consep_1-0012", classes=["Plasma", "Connective"])
+
+
+def test_the_example_of_whole_slides_of_the_page(tmp_path: Path) -> None:
+    root = describe(tmp_path, EXAMPLES[2])
+    ids = two_objects()
+    for region in ("p_1", "p_2"):
+        write_svs(root / f"slides/{region}.svs", np.zeros((*SHAPE, 3), np.uint8))
+        write_zarr(root / f"annotation/{region}.ome.zarr", ids)
+        table = root / f"annotation/classes/{region}.csv"
+        table.parent.mkdir(exist_ok=True)
+        table.write_text("id,class\n1,Lymphocyte\n2,Epithelial\n")
+        for number, name in enumerate(("Lymphocyte", "Epithelial"), start=1):
+            write_zarr(root / f"teams/one/{name}/{region}.zarr", np.where(ids == number, ids, 0))
+    cohort = open_cohort(root)
+    assert cohort.findings == ()
+    assert cohort.patients == ("p",)
+    check(cohort, team="one", region="p_2", classes=["Lymphocyte", "Epithelial"])
 
 
 def test_the_page_shows_the_folders_that_are_known() -> None:

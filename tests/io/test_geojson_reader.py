@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io import geojson_reader
-from napari_panoptic.io.geojson import geo_objects, write_geojson
 from napari_panoptic.io.geojson_reader import read_geojson
 from napari_panoptic.io.loading import load_masks
+from napari_panoptic.io.polygon_tiles import open_polygon_tiles
 from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, ReadingStoppedError
+from napari_panoptic.io.saving import Objects, write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from tests.io.builders import square, two_objects
 
@@ -87,7 +93,7 @@ def test_objects_come_in_document_order_with_running_ids(tmp_path: Path) -> None
     corners = [list(point) for point in square(1, 1)]
     assert rings_of(file) == [
         [(corners, False)],
-        [([[1, 0], [5, 0], [5, 5]], False)],
+        [([[1.9, -0.9], [5, 0], [5, 5]], False)],
         [(corners, False), ([list(point) for point in square(9, 9)], False), (corners, True)],
     ]
     unknown = only(file, FindingKind.UNKNOWN_CLASS)
@@ -258,18 +264,14 @@ def random_features(seed: int) -> list[Json]:
     return found
 
 
-def oracle(features: list[Json]) -> list[tuple[int, list[tuple[list[list[int]], bool]]]]:
+def oracle(features: list[Json]) -> list[tuple[int, list[tuple[list[list[float]], bool]]]]:
     found = []
     for id_, item in enumerate(features, start=1):
         classification = item["properties"]["classification"]
         name = classification if isinstance(classification, str) else classification["name"]
         coordinates = item["geometry"]["coordinates"]
         parts = coordinates if item["geometry"]["type"] == "MultiPolygon" else [coordinates]
-        rings = [
-            ([[int(x), int(y)] for x, y in ring[:-1]], place > 0)
-            for part in parts
-            for place, ring in enumerate(part)
-        ]
+        rings = [(ring[:-1], place > 0) for part in parts for place, ring in enumerate(part)]
         if MONUSAC_CLASSES.canonical(name):
             found.append((id_, rings))
     return found
@@ -312,22 +314,65 @@ def test_it_is_loaded_like_any_other_form(tmp_path: Path) -> None:
     files = MaskFiles(Source.GEOJSON, {"": (tmp_path / "a.geojson",)})
     loaded = load_masks(files, MONUSAC_CLASSES, shape=(10, 12), region="R", team="T")
     expected = np.zeros((10, 12), int)
-    expected[1:8, 1:8] = 1
-    expected[3:5, 3:5] = 0
+    expected[1:7, 1:7] = 1
+    expected[3:4, 3:4] = 0
     np.testing.assert_array_equal(loaded.labels.id_image(), expected)
     assert loaded.ambiguous is not None
-    assert loaded.ambiguous[1:6, 1:6].all()
-    assert np.count_nonzero(loaded.ambiguous) == 25
+    assert loaded.ambiguous[1:5, 1:5].all()
+    assert np.count_nonzero(loaded.ambiguous) == 16
     with pytest.raises(UnreadableFileError, match="size of the region"):
         load_masks(files, MONUSAC_CLASSES, shape=None)
 
 
-def test_what_this_program_exports_can_be_read(tmp_path: Path) -> None:
-    """Its outlines run along the edges of pixels: objects grow by half a pixel on two sides."""
-    mask = two_objects()
-    labels = LabelImage.from_array(mask, {1: "Epithelial", 2: "Neutrophil"}, MONUSAC_CLASSES.names)
-    path = tmp_path / "a.geojson"
-    write_geojson(path, geo_objects(labels, side=Side.REFERENCE), scheme=MONUSAC_CLASSES)
-    file = read_geojson(path, MONUSAC_CLASSES)
-    assert file.polygons.class_index.tolist() == [1, 3]
-    assert file.findings == ()
+def opened_again(path: Path, ids: NDArray[Any], ambiguous: NDArray[np.bool_] | None) -> None:
+    """Write objects, read them, and find every pixel as it was, at once and window by window."""
+    names = MONUSAC_CLASSES.names
+    classes = {int(id_): names[int(id_) % len(names)] for id_ in np.unique(ids[ids > 0])}
+    labels = LabelImage.from_array(ids.astype(np.int32), classes, names)
+    write_objects(
+        path, Objects(labels, Side.PREDICTION, "R", "T", ambiguous, MONUSAC_CLASSES, None)
+    )
+    files = MaskFiles(Source.GEOJSON, {"": (path,)})
+    loaded = load_masks(files, MONUSAC_CLASSES, shape=labels.shape)
+    assert loaded.findings == ()
+    # Ids are running numbers in the file, which has the objects by id.
+    np.testing.assert_array_equal(loaded.labels.id_image(), labels.index)
+    found = loaded.labels.class_names_of_objects()
+    assert found.tolist() == labels.class_names_of_objects().tolist()
+    if ambiguous is None or not ambiguous.any():
+        assert loaded.ambiguous is None
+    else:
+        np.testing.assert_array_equal(loaded.ambiguous, ambiguous)
+    tiles = open_polygon_tiles(files, MONUSAC_CLASSES, labels.shape).labels
+    y, x = labels.shape[0] // 2, labels.shape[1] // 2
+    windows = [
+        [tiles.read((0, 0, y, x)), tiles.read((0, x, y, labels.shape[1]))],
+        [tiles.read((y, 0, labels.shape[0], x)), tiles.read((y, x, *labels.shape))],
+    ]
+    np.testing.assert_array_equal(np.concatenate([[0], tiles.ids])[np.block(windows)], labels.index)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_this_program_writes_opens_again_as_it_was(tmp_path: Path, seed: int) -> None:
+    """With holes, parts, diagonal touches, single pixels, and objects at the frame."""
+    generator = np.random.default_rng(seed)
+    shape = (int(generator.integers(1, 40)), int(generator.integers(1, 40)))
+    coarse = int(generator.choice([1, 3, 7]))
+    ids = generator.choice([0, 0, 2, 3, 5, 900], shape)
+    ids = np.kron(ids, np.ones((coarse, coarse), int))[: shape[0], : shape[1]]
+    ids[generator.random(shape) < 0.1] = 7
+    ambiguous = generator.random(shape) < 0.5 if seed % 2 else None
+    opened_again(tmp_path / "a.geojson", ids, ambiguous)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays(np.int32, array_shapes(min_dims=2, max_dims=2, max_side=7), elements=st.integers(0, 3))
+)
+def test_objects_of_few_pixels_open_again_as_they_were(ids: NDArray[np.int32]) -> None:
+    with TemporaryDirectory() as folder:
+        opened_again(Path(folder) / "a.geojson", ids, None)
+
+
+def test_two_objects_open_again_as_they_were(tmp_path: Path) -> None:
+    opened_again(tmp_path / "a.geojson", two_objects(), two_objects() == 2)

@@ -23,6 +23,7 @@ from napari_panoptic.io.label_tiles import open_label_tiles
 from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.io.tiled_pixels import is_zarr, open_pixels
 from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+from tests.io.zarr_stores import KINDS, write_zarr
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")
 ONE_CLASS = ClassScheme(("cell",), ((255, 0, 0),), ambiguous=None)
@@ -220,48 +221,14 @@ def test_png_is_held(tmp_path: Path) -> None:
 # --- OME-Zarr ---------------------------------------------------------------------------------
 
 
-def write_multiscale(group: zarr.Group, image: np.ndarray, zarr_format: int) -> None:
-    leading = (1,) * (image.ndim - 2)
-    for level, scale in enumerate((1, 2)):
-        array = group.create_array(
-            str(level),
-            shape=image[..., ::scale, ::scale].shape,
-            dtype=image.dtype,
-            chunks=(*leading, 16, 16),
-        )
-        array[...] = image[..., ::scale, ::scale]
-    scales = [{"datasets": [{"path": "0"}, {"path": "1"}]}]
-    labelled = {"multiscales": scales, "image-label": {}}
-    group.attrs.update(labelled if zarr_format == 2 else {"ome": labelled})
-
-
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("leading", [(), (1, 1, 1)])
-@pytest.mark.parametrize("where", ["array", "label", "labels", "image"])
-def test_ome_zarr(zarr_format: Any, leading: tuple[int, ...], where: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_ome_zarr(zarr_format: Any, leading: tuple[int, ...], kind: str, tmp_path: Path) -> None:
     image = some_ids(np.random.default_rng(7), (40, 50), 30).astype(np.int32)
-    path, pixels = tmp_path / "m.ome.zarr", image.reshape(*leading, 40, 50)
-    if where == "array":
-        array = zarr.create_array(
-            str(path),
-            shape=pixels.shape,
-            dtype=pixels.dtype,
-            chunks=(*leading, 16, 16),
-            zarr_format=zarr_format,
-        )
-        array[...] = pixels
-    else:
-        root = zarr.create_group(str(path), zarr_format=zarr_format)
-        if where == "label":
-            write_multiscale(root, pixels, zarr_format)
-        else:
-            labels = root if where == "labels" else root.create_group("labels")
-            listed = {"labels": ["nuclei"]}
-            labels.attrs.update(listed if zarr_format == 2 else {"ome": listed})
-            write_multiscale(labels.create_group("nuclei"), pixels, zarr_format)
-            if where == "image":
-                scales = {"multiscales": [{"datasets": [{"path": "0"}]}]}
-                root.attrs.update(scales if zarr_format == 2 else {"ome": scales})
+    path = write_zarr(
+        tmp_path / "m.ome.zarr", image, kind=kind, zarr_format=zarr_format, leading=leading
+    )
     assert is_zarr(path)
     found = open_label_tiles(single(path), ONE_CLASS, image.shape)
     assert found.labels.tile_px == 16

@@ -1,26 +1,31 @@
-"""The compiled loops over polygons against scikit-image."""
+"""The compiled loops over polygons against scikit-image, and against fractions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.spatial import Delaunay
 from skimage.draw import polygon
 
 from napari_panoptic.io import _polygons as kernels
 
-Ring = NDArray[np.int32]
+Ring = NDArray[Any]
 Object = Sequence[tuple[Ring, bool]]
+PER_PX = 16
+"""Random points lie on a grid of so many lines per px: whole numbers decide exactly."""
 
 
 def flat(*objects: Object) -> kernels.Flat:
     rings = [ring for object_ in objects for ring in object_]
     starts = np.cumsum([0, *(len(points) for points, _ in rings)])
-    vertices = [np.zeros((0, 2), np.int32), *(points for points, _ in rings)]
+    vertices = [points for points, _ in rings] or [np.zeros((0, 2))]
     return (
         np.concatenate(vertices),
         starts.astype(np.int64),
@@ -30,28 +35,59 @@ def flat(*objects: Object) -> kernels.Flat:
 
 
 def covered(object_: Object, shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Cut the holes out of each part, then put the parts together."""
-    whole, part = np.zeros(shape, bool), np.zeros(shape, bool)
+    """Ask scikit-image of pixels; of points of the plane, every edge for every pixel."""
+    whole = np.zeros(shape, bool)
+    if object_ and object_[0][0].dtype == np.int32:
+        ((points, _),) = object_
+        whole[polygon(points[:, 1], points[:, 0], shape)] = True
+        return whole
+    part = np.zeros(shape, bool)
     for points, is_hole in object_:
         if not is_hole:
             whole |= part
-            part[:] = False
-        if len(points):
-            part[polygon(points[:, 1], points[:, 0], shape)] = not is_hole
+            part = np.zeros(shape, bool)
+        part ^= crossed_an_odd_number_of_times(points, shape)
     return whole | part
 
 
-def random_ring(generator: np.random.Generator, n: int | None = None) -> Ring:
+def crossed_an_odd_number_of_times(points: Ring, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Count, with whole numbers, the edges on the way from each pixel's centre to the left."""
+    fine = np.rint(points * PER_PX).astype(np.int64)
+    np.testing.assert_array_equal(fine / PER_PX, points)
+    y, x = np.indices(shape) * PER_PX + PER_PX // 2
+    odd = np.zeros(shape, bool)
+    for a, b in zip(fine, np.roll(fine, -1, axis=0), strict=True):
+        (xa, ya), (xb, yb) = (a, b) if a[1] <= b[1] else (b, a)
+        odd ^= (ya <= y) & (y < yb) & ((x - xa) * (yb - ya) >= (y - ya) * (xb - xa))
+    return odd
+
+
+def random_pixels(generator: np.random.Generator, n: int | None = None) -> Ring:
     spread = generator.choice([2, 8, 40])
     centre = generator.uniform(-8, 48, 2)
     points = centre + generator.normal(0, spread, (n or generator.integers(1, 14), 2))
     return points.astype(np.int32)
 
 
-def random_object(generator: np.random.Generator) -> Object:
+def random_points(generator: np.random.Generator) -> Ring:
+    per_px = generator.choice([1, 2, PER_PX])  # centres lie on many edges
+    centre, spread = generator.uniform(-8, 48, 2), generator.choice([1, 8, 40])
+    points = centre + generator.normal(0, spread, (generator.integers(1, 14), 2))
+    return np.rint(points * per_px) / per_px
+
+
+def of_one_ring(generator: np.random.Generator) -> Object:
+    return [(random_pixels(generator), False)]
+
+
+def of_parts(generator: np.random.Generator) -> Object:
     more = range(generator.choice([0, 0, 1, 3]))
-    others = [(random_ring(generator), bool(generator.random() < 0.6)) for _ in more]
-    return [(random_ring(generator), False), *others]
+    others = [(random_points(generator), bool(generator.random() < 0.6)) for _ in more]
+    return [(random_points(generator), False), *others]
+
+
+both_rules = pytest.mark.parametrize("random_object", [of_one_ring, of_parts])
+RandomObject = Callable[[np.random.Generator], Object]
 
 
 def drawn(
@@ -71,7 +107,7 @@ def test_ten_thousand_polygons_have_the_pixels_of_scikit_image() -> None:
     generator = np.random.default_rng(0)
     for _ in range(10_000):
         shape = (int(generator.integers(1, 45)), int(generator.integers(1, 45)))
-        ring = random_ring(generator)
+        ring = random_pixels(generator)
         expected = covered([(ring, False)], shape)
         image, visible, _, overlapping = drawn([[(ring, False)]], shape)
         np.testing.assert_array_equal(image, expected)
@@ -93,15 +129,98 @@ def test_polygons_of_few_pixels(points: list[tuple[int, int]], shape: tuple[int,
     )
 
 
+def inside(object_: Object, x: Fraction, y: Fraction) -> bool:
+    """Decide for one point without any rounding."""
+    odd = False
+    for points, is_hole in object_:
+        if not is_hole:
+            if odd:
+                return True
+            odd = False
+        corners = [(Fraction(x), Fraction(y)) for x, y in points.tolist()]
+        for (xa, ya), (xb, yb) in zip(corners, corners[1:] + corners[:1], strict=True):
+            if (ya <= y) != (yb <= y):
+                odd ^= xa + (y - ya) / (yb - ya) * (xb - xa) <= x
+    return odd
+
+
+def check_exactly(object_: Object, shape: tuple[int, int]) -> None:
+    half = Fraction(1, 2)
+    expected = [
+        [inside(object_, x + half, y + half) for x in range(shape[1])] for y in range(shape[0])
+    ]
+    np.testing.assert_array_equal(drawn([object_], shape)[0] > 0, expected)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_edges_that_miss_centres_by_next_to_nothing(seed: int) -> None:
+    """Where float64 rounds the crossing to the centre, or to its other side."""
+    generator = np.random.default_rng(seed)
+    reach = 10.0 ** generator.integers(0, 9)
+    points = []
+    for _ in range(5):
+        centre = generator.integers(0, 6, 2) + 0.5
+        away = generator.uniform(-reach, reach, 2)
+        points += [centre + away, centre - away * generator.choice([1, 0.1, generator.random()])]
+    xy = np.array(points)
+    if seed % 3 == 0:
+        xy = np.nextafter(np.rint(2 * xy) / 2, generator.choice([-np.inf, np.inf], xy.shape))
+    check_exactly([(xy[:6], False), (xy[6:], bool(seed % 2))], (6, 6))
+
+
+anywhere = st.floats(-4, 9, allow_subnormal=False).map(lambda v: v if abs(v) > 1e-100 else 0.0)
+a_point = st.one_of(st.integers(-8, 18).map(lambda k: k / 2), anywhere)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.lists(st.tuples(a_point, a_point), min_size=1, max_size=6), st.booleans()),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_objects_of_few_pixels_by_their_centres(
+    rings: list[tuple[list[tuple[float, float]], bool]],
+) -> None:
+    check_exactly([(np.array(p), k > 0 and hole) for k, (p, hole) in enumerate(rings)], (5, 6))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_triangles_that_share_edges_share_no_pixel_and_leave_none(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    shape = (17, 23)
+    points = generator.uniform(0, shape[::-1], (25, 2))
+    if seed % 2:
+        points = np.rint(2 * points) / 2
+    corners = np.array([(0, 0), (23, 0), (23, 17), (0, 17)], float)
+    points = np.unique(np.concatenate([corners, points]), axis=0)
+    triangles = [[(points[t], False)] for t in Delaunay(points).simplices]
+    covers = sum((drawn([t], shape)[0] for t in triangles), np.zeros(shape, np.int32))
+    assert (covers == 1).all()
+
+
+def test_a_square_along_the_edges_of_pixels_has_these_pixels() -> None:
+    corners = np.array([(0, 0), (10, 0), (10, 10), (0, 10)], float)
+    expected = np.zeros((12, 12), bool)
+    expected[:10, :10] = True
+    for ring in (corners, corners[::-1], np.concatenate([corners, corners[:1]])):
+        np.testing.assert_array_equal(drawn([[(ring, False)]], (12, 12))[0] > 0, expected)
+    # Upper and left edges through centres belong to it, lower and right ones do not.
+    image = drawn([[(corners + 0.5, False)]], (12, 12))[0]
+    np.testing.assert_array_equal(image > 0, expected)
+
+
+@both_rules
 @pytest.mark.parametrize("seed", range(60))
-def test_objects_over_each_other_with_an_account(seed: int) -> None:
+def test_objects_over_each_other_with_an_account(random_object: RandomObject, seed: int) -> None:
     """Images of more than one band of rows; parts, holes, and objects with neither."""
     generator = np.random.default_rng(seed)
     shape = (int(generator.integers(1, 1300)), 40)
     objects: list[Object] = [random_object(generator) for _ in range(12)]
     down = generator.integers(0, shape[0], len(objects))
     objects = [
-        [(points + np.array([0, dy], np.int32), hole) for points, hole in object_]
+        [(points + np.array([0, dy], points.dtype), hole) for points, hole in object_]
         for dy, object_ in zip(down, objects, strict=True)
     ] + [[]]
     expected, claims = np.zeros(shape, np.int32), np.zeros(shape, int)
@@ -119,8 +238,9 @@ def test_objects_over_each_other_with_an_account(seed: int) -> None:
     assert found.tolist() == [bool(covered(o, shape).any()) for o in objects]
 
 
+@both_rules
 @pytest.mark.parametrize("seed", range(60))
-def test_a_window_is_cut_out_of_the_whole(seed: int) -> None:
+def test_a_window_is_cut_out_of_the_whole(random_object: RandomObject, seed: int) -> None:
     generator = np.random.default_rng(seed)
     objects = [random_object(generator) for _ in range(10)]
     whole = drawn(objects, (60, 70))[0]
@@ -139,11 +259,15 @@ def test_far_vertices_do_not_overflow() -> None:
     slanted = np.array([(-far, -far), (far, far), (far, far - 1)], np.int32)
     image = drawn([[(slanted, False)]], (9, 9))[0]
     np.testing.assert_array_equal(image > 0, np.eye(9, dtype=bool))
+    assert (drawn([[(square.astype(float), False)]], (3, 4))[0] == 1).all()
+    check_exactly([(slanted.astype(float), False)], (9, 9))
 
 
 def test_boxes() -> None:
     objects: list[Object] = [[(np.array([(3, 4), (1, 9), (2, -2)], np.int32), False)], []]
     assert kernels.bounds(flat(*objects)).tolist() == [[-2, 1, 10, 4], [0, 0, 0, 0]]
+    objects = [[(np.array([(3.1, 4), (1, 9), (2, -2.5)]), False)], []]
+    assert kernels.bounds(flat(*objects)).tolist() == [[-3, 1, 9, 4], [0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize("seed", range(20))

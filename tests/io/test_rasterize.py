@@ -84,19 +84,56 @@ def test_class_masks_are_those_of_each_class_alone() -> None:
         assert masks[name].dtype == np.int32
 
 
-def test_an_object_that_is_all_hole_has_no_pixel() -> None:
-    ring = np.array(square(3, 3), np.int32)
-    polygons = Polygons(
-        np.concatenate([ring, ring, ring + 9]),
-        np.array([0, 4, 8, 12]),
-        np.array([False, True, False]),
-        np.array([0, 2, 3]),
-        np.array([1, 2]),
-        np.array([1, 1], np.int16),
+def between_points(*objects: Sequence[Points], holes: int = 0) -> Polygons:
+    """Give objects of Epithelial by their rings, the last ``holes`` of each being such."""
+    rings = [np.array(ring, float) for object_ in objects for ring in object_]
+    is_hole = [k >= len(rings) - holes for rings in objects for k in range(len(rings))]
+    return Polygons(
+        np.concatenate(rings),
+        np.cumsum([0, *map(len, rings)]),
+        np.array(is_hole),
+        np.cumsum([0, *map(len, objects)]),
+        np.arange(1, len(objects) + 1),
+        np.ones(len(objects), np.int16),
     )
+
+
+def test_an_object_that_is_all_hole_has_no_pixel() -> None:
+    polygons = between_points([square(3, 3), square(3, 3)], holes=1)
     drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES)
     assert drawn.labels.vanished == (Vanished(1, "Epithelial", "no inner pixel"),)
-    assert drawn.labels.ids.tolist() == [2]
+
+
+def test_an_object_without_the_centre_of_a_pixel_vanishes() -> None:
+    thin = [(3.6, 1), (4.4, 1), (4.4, 9), (3.6, 9)]
+    polygons = between_points([thin], [square(-9, 3)], [square(9, 3)])
+    drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES)
+    assert drawn.labels.vanished == (
+        Vanished(1, "Epithelial", "no inner pixel"),
+        Vanished(2, "Epithelial", "outside the image"),
+    )
+    assert drawn.labels.ids.tolist() == [3]
+    told = [f for f in drawn.findings if f.kind is FindingKind.VANISHED]
+    assert sorted(id_ for finding in told for id_ in finding.object_ids) == [1, 2]
+
+
+def test_an_object_along_the_frame_of_the_image_lies_inside() -> None:
+    height, width = SHAPE
+    frame = [(0, 0), (width, 0), (width, height), (0, height)]
+    drawn = rasterize_polygons(between_points([frame]), SHAPE, MONUSAC_CLASSES)
+    assert drawn.findings == ()
+    assert (drawn.labels.index == 1).all()
+    past = between_points([square(width - 4 + 0.01, 1)])
+    (finding,) = rasterize_polygons(past, SHAPE, MONUSAC_CLASSES).findings
+    assert finding.kind is FindingKind.OUTSIDE_IMAGE
+
+
+@pytest.mark.parametrize(("team", "side"), [(None, "annotation"), ("T", "prediction")])
+def test_overlaps_are_told_of_the_side_where_they_are(team: str | None, side: str) -> None:
+    polygons = between_points([square(3, 3)], [square(5, 5)])
+    (finding,) = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES, team=team).findings
+    assert finding.kind is FindingKind.OVERLAPPING
+    assert finding.message.startswith(f"4 px claimed by more than one object of the {side};")
 
 
 def test_ids_and_classes_follow_the_file() -> None:
