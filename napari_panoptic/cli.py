@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -52,7 +51,6 @@ from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.cohort_report import (
-    CohortReport,
     ReportRequest,
     cohort_report,
     n_passes,
@@ -62,7 +60,6 @@ from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump_text import dump_text
 from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_tables
 from napari_panoptic.report.writing import check_writable
-from napari_panoptic.whole_slides import left_out_of_reports
 
 _SHOWN_FINDINGS = 20
 _STORE = ".parts"
@@ -330,7 +327,6 @@ def _report(options: argparse.Namespace) -> int:
             )
         if found is None:
             return 1
-        found = _with_words_on_slides(found)
         date = datetime.date.today().isoformat() if options.date else ""
         _report_findings(found.findings, "the report")
         write_report(found, options.output, date=date)
@@ -339,15 +335,6 @@ def _report(options: argparse.Namespace) -> int:
     remove_kept(store)
     print(f"report written to {options.output}")
     return 0
-
-
-def _with_words_on_slides(report: CohortReport) -> CohortReport:
-    """Let a report say what it leaves out of regions that were evaluated in windows."""
-    left_out = left_out_of_reports(report.detailed.results)
-    if left_out is None:
-        return report
-    cohort = replace(report.cohort, findings=(*report.cohort.findings, left_out))
-    return replace(report, evaluation=replace(report.evaluation, cohort=cohort))
 
 
 def _choice(

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from napari_panoptic.evaluation.tiles import TiledPair
 from napari_panoptic.evaluation.windows import Elsewhere
+from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
@@ -66,8 +67,11 @@ class SlideFiles:
         """Say which files these are, as they are now: by name, size and time."""
         parts = [repr(self)]
         for path in (*self.reference.all_paths, *self.prediction.all_paths):
-            found = path.stat()
-            parts.append(f"{found.st_size} {found.st_mtime_ns}")
+            if path.is_dir():
+                parts += file_fingerprints([path], path.parent).values()
+            else:
+                found = path.stat()
+                parts.append(f"{found.st_size} {found.st_mtime_ns}")
         return "\n".join(parts)
 
 
@@ -83,7 +87,7 @@ class ClusterWorkers(Elsewhere):
     """
 
     def __init__(self, client: Any, files: SlideFiles) -> None:
-        self._client, self._files = client, files
+        self._client, self._files, self._state = client, files, files.state()
 
     def over(
         self, work: Callable[[TiledPair, T], R], items: Sequence[T]
@@ -92,7 +96,7 @@ class ClusterWorkers(Elsewhere):
         from distributed import as_completed
 
         waiting = {
-            self._client.submit(_do, self._files, work, item, pure=False): place
+            self._client.submit(_do, self._files, self._state, work, item, pure=False): place
             for place, item in enumerate(items)
         }
         try:
@@ -125,13 +129,12 @@ _lock = threading.Lock()
 _open_slides: OrderedDict[str, TiledPair] = OrderedDict()
 
 
-def _do(files: SlideFiles, work: Callable[[TiledPair, T], R], item: T) -> R:
-    return work(_opened(files), item)
+def _do(files: SlideFiles, state: str, work: Callable[[TiledPair, T], R], item: T) -> R:
+    return work(_opened(files, state), item)
 
 
-def _opened(files: SlideFiles) -> TiledPair:
-    """Open a slide, or give it as this worker has opened it before."""
-    state = files.state()
+def _opened(files: SlideFiles, state: str) -> TiledPair:
+    """Open a slide, or give it as this worker has opened it before in the same state."""
     with _lock:
         pair = _open_slides.pop(state, None) or files.open()
         _open_slides[state] = pair

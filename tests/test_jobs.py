@@ -508,13 +508,16 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {name: (folder / f"{name}.csv").read_bytes() for name in TABLES}
 
 
+N_LARGE = 600
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cohort that takes long enough to be interrupted: links to few files."""
     root = write_cohort(tmp_path_factory.mktemp("large") / "one")
     many = root.parent / "many"
     source = REGIONS[1]
-    for number in range(200):
+    for number in range(N_LARGE):
         name, patient = (
             f"TCGA-ZZ-{number // 10:04}-01Z-00-DX1_{number}",
             f"TCGA-ZZ-{number // 10:04}-01Z-00-DX1",
@@ -582,10 +585,12 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_tables(
         assert "the same command goes on from here" in said
         assert "Traceback" not in said
     n_done = len(list((output / ".parts").glob("*.part.json")))
-    assert 20 <= n_done < 200
+    assert 20 <= n_done < N_LARGE
     capsys.readouterr()
     assert main(["evaluate", str(large), "--output", str(output), "--jobs", "2"]) == 0
-    assert f"{n_done} of 200 regions were done by an interrupted run" in capsys.readouterr().err
+    assert (
+        f"{n_done} of {N_LARGE} regions were done by an interrupted run" in capsys.readouterr().err
+    )
     assert tables_of(output) == tables_of(tmp_path / "whole")
     assert sorted(path.name for path in output.iterdir()) == sorted(
         [*(f"{name}.csv" for name in TABLES), "evaluation.json"]
@@ -727,7 +732,7 @@ def test_a_killed_worker_is_survived(cluster: Cluster, large: Path, tmp_path: Pa
         assert process.poll() is None
         time.sleep(0.01)
     cluster.workers[0].kill()
-    assert len(list(store.glob("*.part.json"))) < 200
+    assert len(list(store.glob("*.part.json"))) < N_LARGE
     assert process.wait(180) == 0
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
 

@@ -50,6 +50,7 @@ from napari_panoptic.pipeline import RegionResult
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.tables import CohortEvaluation, statistics_of
 from napari_panoptic.report.team_statistics import TeamStatistics
+from napari_panoptic.whole_slides import left_out_of_reports
 
 RADII = tuple(range(-3, 6))
 THRESHOLDS = tuple(k / 100 for k in range(5, 100, 5))
@@ -454,7 +455,7 @@ class _Second:
         }
         return CohortReport(
             request=self._request,
-            evaluation=evaluation,
+            evaluation=_with_words_on_slides(evaluation, detailed),
             detailed=detailed,
             lessons={
                 condition.name: _evaluation(
@@ -471,6 +472,17 @@ class _Second:
         )
 
 
+def _with_words_on_slides(
+    evaluation: CohortEvaluation, detailed: CohortEvaluation
+) -> CohortEvaluation:
+    """Say what the report leaves out of regions that were evaluated in windows."""
+    left_out = left_out_of_reports(detailed.results)
+    if left_out is None:
+        return evaluation
+    cohort = evaluation.cohort
+    return replace(evaluation, cohort=replace(cohort, findings=(*cohort.findings, left_out)))
+
+
 def _why_nothing(request: ReportRequest) -> str:
     if not request.cohort.regions:
         return "there is nothing to report: the cohort has no regions"
@@ -481,5 +493,6 @@ def _why_nothing(request: ReportRequest) -> str:
         )
     return (
         "there is nothing to report: no region has both a readable annotation and a readable "
-        "prediction"
+        "prediction that can be scored (regions too large to be held cannot be scored as the "
+        "challenge did)"
     )

@@ -20,6 +20,7 @@ from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import CAUSES, Cause, Side, Status
 from napari_panoptic.io.slides import SlideImage, read_image
 from napari_panoptic.pipeline import (
+    HELD_UP_TO_PX,
     ReferenceMasks,
     RegionResult,
     load_prediction,
@@ -190,7 +191,7 @@ def pictures(
         if not is_wanted():
             return
         try:
-            reference = load_reference(cohort, region, quick)
+            reference = load_reference(cohort, region, quick, held_up_to_px=HELD_UP_TO_PX)
         except (PanopticError, OSError):
             continue
         image = _image(region)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import gc
-import pickle
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import napari
-import pint
 from napari.settings import get_settings
 from qtpy.QtCore import QCoreApplication, QEventLoop
 from qtpy.QtWidgets import QApplication
@@ -67,7 +64,6 @@ def run_view(
         cohort.region(region)
     warm_up()  # while the window is being built
     with _collected_later():
-        _keep_units()
         viewer = napari.Viewer(title=f"{cohort.name} · napari-panoptic")
         viewer.window.resize(*_window_size())
         with _settings_saved_once():
@@ -85,7 +81,7 @@ def run_view(
 
 @contextmanager
 def _collected_later() -> Iterator[None]:
-    """Look for garbage only when the window is there, and never in what it is made of.
+    """Look for garbage only when the window is there.
 
     Each look goes through everything that is imported, which takes a tenth of a second.
     """
@@ -94,25 +90,8 @@ def _collected_later() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()
         if was_enabled:
             gc.enable()
-
-
-def _keep_units() -> None:
-    """Keep pint's units of measurement on the disk, which the first layer waits for.
-
-    Reading their definitions takes five times as long. Units that are in use
-    already stay; where nothing can be written or what was is damaged, they are
-    read as ever.
-    """
-    units: Any = pint.application_registry
-    if not isinstance(units.get(), pint.registry.LazyRegistry):
-        return
-    try:
-        units.set(pint.UnitRegistry(cache_folder=":auto:"))
-    except (OSError, EOFError, pickle.UnpicklingError):
-        return
 
 
 @contextmanager

@@ -142,7 +142,7 @@ class Link:
         self.scene.set_look(PREFERENCES.look)
         self.slides = SlideView(viewer, self.scene)
         panels.objects.put_worst_first(PREFERENCES.order)
-        self.loader = RegionLoader(session)
+        self.loader = RegionLoader(session, _window_watch(viewer))
         self.summary = SummaryWork(session)
         self._table = self._connections()
         self._connect()
@@ -723,3 +723,15 @@ class Link:
             pointed.row,
             side_name="reference" if is_reference else team,
         )
+
+
+def _window_watch(viewer: ViewerModel) -> Callable[[], bool]:
+    """Give a function that tells whether a viewer's window is still there.
+
+    napari lets go of it a moment before its docks hear of that. Where it has none, or keeps it
+    under another name, it is always there.
+    """
+    window = getattr(viewer, "window", None)
+    if not hasattr(window, "_qt_window"):
+        return lambda: True
+    return lambda: hasattr(window, "_qt_window")

@@ -65,14 +65,16 @@ class RegionLoader:
     ----------
     session
         Whose requests are answered.
+    is_open
+        Tells whether the window that shows the answers is still there.
     """
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
     progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, is_open: Callable[[], bool] = lambda: True) -> None:
+        self._session, self._is_open = session, is_open
         self._teller = _Teller()
         self._teller.told.connect(self._tell)
         self._stopped: Request | None = None
@@ -149,7 +151,7 @@ class RegionLoader:
             self.progressed.emit(share, saying)
 
     def _deliver(self, request: Request, answer: _Answer[RegionSnapshot]) -> None:
-        if self._is_closed or not self._session.is_current(request):
+        if self._is_closed or not (self._session.is_current(request) and self._is_open()):
             return
         if answer.value is not None:
             self._session.deliver(request, answer.value)

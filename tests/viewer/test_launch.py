@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pint
 import pytest
 from napari.settings import get_settings
 from skimage.io import imread
@@ -55,7 +54,7 @@ def test_docks_make_napari_save_its_settings_once(make_napari_viewer, close_desk
     saved = []
     settings = get_settings()
     monkeypatch.setattr(type(settings), "save", lambda *_args, **_options: saved.append(1))
-    monkeypatch.setattr(settings, "_save_on_change", True)
+    assert settings._save_on_change
     viewer = make_napari_viewer()
     saved.clear()
     with launch._settings_saved_once():
@@ -81,23 +80,7 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
     assert not set(heavy) & set(done.stdout.split())
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-def test_units_that_were_kept_are_those_that_pint_reads(damaged, tmp_path, monkeypatch):
-    monkeypatch.setattr("platformdirs.user_cache_path", lambda **_options: tmp_path)
-    for _ in range(2):
-        registry = pint.ApplicationRegistry(pint.registry.LazyRegistry())
-        monkeypatch.setattr(pint, "application_registry", registry)
-        launch._keep_units()
-        assert registry.Quantity(4, "pixel * um").to("pixel * mm").magnitude == 0.004
-        kept = list(tmp_path.glob("*.pickle"))
-        assert kept
-        if damaged:
-            for file in kept:
-                file.write_bytes(b"x")
-
-
 def test_garbage_is_collected_again_when_the_window_is_there():
     with launch._collected_later():
         assert not gc.isenabled()
     assert gc.isenabled()
-    gc.unfreeze()
