@@ -351,7 +351,7 @@ class Link:
             bar.show_done()
             return
         self.slides.wait()
-        bar.show_words("This slide is too large to be held: it is evaluated tile by tile.")
+        bar.show_words("Evaluated tile by tile:")
         if team in snapshot.pending or self.loader.is_busy:
             bar.show_waiting("opening")
         elif team is None or team in snapshot.slide.predictions:

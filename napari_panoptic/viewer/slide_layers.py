@@ -708,7 +708,7 @@ def cell_px_at(screen_px_per_px: float) -> int:
 def share_texts() -> list[str]:
     """Say which share of objects each colour stands for."""
     percent = [f"{share:.0%}".removesuffix("%") for share in SHARES]
-    first, last = f"below {percent[0]}", f"from {percent[-1]}"
+    first, last = f"<{percent[0]}", f"≥{percent[-1]}"
     middle = [f"{low}–{high}" for low, high in itertools.pairwise(percent)]
     return [first, *middle, last]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -399,10 +400,10 @@ def scale_text() -> str:
     """Say what the colours of squares mean, as rich text."""
     parts = [
         f"<span style='color:{hex_colour(colour)}; background-color:{_TISSUE}'>&nbsp;■&nbsp;</span>"
-        f"&nbsp;{text.replace(' ', '&nbsp;')}"
+        f"&nbsp;{html.escape(text)}"
         for colour, text in zip(SHARE_COLOURS, share_texts(), strict=True)
     ]
-    return f"<b>failed</b>, % of objects per square: {' '.join(parts)}"
+    return f"<b>failed</b>, % per square: {' '.join(parts)}"
 
 
 SCALE_MEANING = (

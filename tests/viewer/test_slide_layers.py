@@ -444,7 +444,7 @@ def test_squares_in_words() -> None:
     assert CellCount(1, 0, 0, 0).text == "1 object, no failures"
     assert CellCount(31, 5, 6, 1).text == "31 objects, 12 failures (FN 5, FP 6, misclassified 1)"
     assert CellCount(1, 1, 0, 0).text == "1 object, 1 failure (FN 1)"
-    assert share_texts() == ["below 10", "10–20", "20–40", "40–60", "from 60"]
+    assert share_texts() == ["<10", "10–20", "20–40", "40–60", "≥60"]
     assert len(share_texts()) == len(SHARES) + 1 == len(SHARE_COLOURS) == len(SHARE_ALPHAS)
 
 
