@@ -383,7 +383,8 @@ def _number(data: NDArray[np.uint8], at: int, is_json: bool) -> tuple[float, int
     Returns
     -------
     The number; and where it ends, or that it is cut off or not plain: with
-    other characters, more than 18 digits, an exponent, or beyond `LARGEST`.
+    other characters, more than 18 digits, an exponent, or beyond `LARGEST`;
+    of more than 15 digits also with more than 18 decimals.
     """
     n = len(data)
     k = at

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.io import _scanners as scanners
@@ -44,11 +44,13 @@ def test_numbers_are_those_of_python(seed: int) -> None:
 
 @settings(max_examples=500, deadline=None)
 @given(st.floats(-1e7, 1e7))
+@example(0.00047676658427490726)
 def test_shortest_forms_are_taken_exactly(value: float) -> None:
     text = repr(value)
     found, end = read(text)
     if "e" in text or end < 0:
-        assert "e" in text or len(text.strip("-0.")) > 18
+        # What is left to Python: exponents, and digits beyond the eighteenth decimal.
+        assert "e" in text or len(text.strip("-0.")) > 18 or len(text.partition(".")[2]) > 18
     else:
         assert found == value
 
