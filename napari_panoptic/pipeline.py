@@ -7,7 +7,7 @@ at a time, the command line and the navigator want all of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -25,8 +25,11 @@ from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelPair, size_text
 from napari_panoptic.evaluation.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.evaluation.settings import EvaluationSettings, Restoration, Scoring
+from napari_panoptic.evaluation.windows import Progress, StoppedError
 from napari_panoptic.io.loading import LoadedMasks, load_masks, reference_shape
 from napari_panoptic.io.slides import ImageInfo, probe_image
+from napari_panoptic.io.tiled_loading import open_masks
+from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
 
 
@@ -290,6 +293,80 @@ def _probe(region: Region) -> tuple[ImageInfo | None, tuple[Finding, ...]]:
     except (UnreadableFileError, OSError) as error:
         return None, (unreadable(error, region=region.name),)
     return info, tuple(replace(finding, region=region.name) for finding in info.findings)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedMasks:
+    """The objects of one side of a slide as they were opened.
+
+    Parameters
+    ----------
+    masks
+        Its objects, or None where they cannot be read.
+    findings
+        What was odd.
+    """
+
+    masks: TiledMasks | None
+    findings: tuple[Finding, ...] = ()
+
+
+def open_side(
+    cohort: Cohort,
+    region: Region,
+    shape: tuple[int, int],
+    files: MaskFiles,
+    team: str | None,
+    *,
+    is_wanted: Callable[[], bool],
+    progress: Progress | None,
+) -> OpenedMasks:
+    """Open one side of a slide, of which only windows will be read.
+
+    Parameters
+    ----------
+    cohort, region, shape
+        The slide, and its height and width in px.
+    files
+        The files of the side.
+    team
+        Whose prediction it is; None for the annotation.
+    is_wanted
+        Asked while the files are read.
+    progress
+        Told how much of them was read; None where nobody listens.
+
+    Raises
+    ------
+    StoppedError
+        Where ``is_wanted`` says no. What cannot be read is a finding.
+    """
+    saying = "opening the annotation" if team is None else f"opening masks of {team}"
+
+    def tell(done: int, of: int) -> None:
+        if not is_wanted():
+            raise StoppedError("the evaluation was stopped before it was done")
+        if progress is not None:
+            progress(done / max(of, 1), saying)
+
+    try:
+        masks = open_masks(
+            files, cohort.scheme, shape, region=region.name, team=team, progress=tell
+        )
+    except StoppedError:
+        raise
+    except (PanopticError, OSError) as error:
+        return OpenedMasks(None, (unreadable(error, region=region.name, team=team),))
+    return OpenedMasks(masks, masks.findings)
+
+
+def not_in_windows(region: Region, team: str, what: str) -> Finding:
+    """Say that a team was left out, since something asked for needs the region as a whole."""
+    message = (
+        f"region {region.name} is too large to be held, and {what} is not possible for a region "
+        f"that is read in windows: not evaluated for team '{team}'"
+    )
+    return Finding(FindingKind.UNREADABLE, message, region=region.name, team=team)
 
 
 def unreadable(

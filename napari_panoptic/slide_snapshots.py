@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
 from napari_panoptic.evaluation.tiled import (
     TiledEvaluation,
@@ -21,20 +21,21 @@ from napari_panoptic.evaluation.tiled import (
 )
 from napari_panoptic.evaluation.tiles import TiledPair
 from napari_panoptic.evaluation.windows import Progress, StoppedError
-from napari_panoptic.io.slides import SlideImage, read_image
-from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.pipeline import (
     HELD_UP_TO_PX,
+    OpenedMasks,
     RegionSize,
     choose_files,
     no_prediction,
+    not_in_windows,
+    open_side,
     region_size,
     unreadable,
     unusual_form,
 )
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
-from napari_panoptic.snapshots import KnownSlide, OpenedMasks, RegionSnapshot
+from napari_panoptic.snapshots import KnownSlide, RegionSnapshot, read_picture
 from napari_panoptic.snapshots import load_in_steps as load_held_in_steps
 
 OPENING = 0.1
@@ -56,18 +57,10 @@ class Watch:
     is_wanted: Callable[[], bool] = lambda: True
     progress: Progress | None = None
 
-    def told(self, done: int, of: int, saying: str) -> None:
-        """Pass on how much of a file was opened.
-
-        Raises
-        ------
-        StoppedError
-            Where it is not wanted any more.
-        """
-        if not self.is_wanted():
-            raise StoppedError("the evaluation was stopped before it was done")
+    def told_of_opening(self, share: float, saying: str) -> None:
+        """Pass on how much of a file was opened."""
         if self.progress is not None:
-            self.progress(OPENING * done / max(of, 1), saying)
+            self.progress(OPENING * share, saying)
 
 
 def load_in_steps(
@@ -147,7 +140,7 @@ def _begun(
             findings=tuple(finding for finding in kept.findings if finding.team is None),
             pending=frozenset(),
         )
-    image, odd = _picture(region)
+    image, odd = read_picture(region)
     return RegionSnapshot(
         region=region,
         shape=size.shape,
@@ -162,16 +155,6 @@ def _begun(
         findings=(*odd, *(finding for finding in size.findings if finding not in odd)),
         slide=KnownSlide(True),
     )
-
-
-def _picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
-    if region.image is None:
-        return None, ()
-    try:
-        image = read_image(region.image)
-    except (UnreadableFileError, OSError) as error:
-        return None, (unreadable(error, region=region.name),)
-    return image, tuple(replace(finding, region=region.name) for finding in image.findings)
 
 
 def _slide_in_steps(
@@ -213,11 +196,7 @@ def _with_team(cohort: Cohort, start: RegionSnapshot, team: str, watch: Watch) -
     if reference.masks is None or prediction.masks is None:
         return whole
     if start.settings.scoring is Scoring.CHALLENGE:
-        message = (
-            f"region {region.name} is too large to be held, and the challenge's scoring is not "
-            f"possible for a region that is read in windows: not evaluated for team '{team}'"
-        )
-        not_here = Finding(FindingKind.UNREADABLE, message, region=region.name, team=team)
+        not_here = not_in_windows(region, team, "the challenge's scoring")
         return replace(whole, findings=_merged(whole.findings, (not_here,)))
     try:
         found = _evaluated(start, slide, reference.masks, prediction.masks, team, watch)
@@ -281,22 +260,16 @@ def _opened(
 ) -> OpenedMasks:
     """Open the objects of a side; None with a finding where that fails."""
     if files is None:
-        return OpenedMasks(None, ())
-    saying = "opening the annotation" if team is None else f"opening masks of {team}"
-    try:
-        masks = open_masks(
-            files,
-            cohort.scheme,
-            start.shape,
-            region=start.region.name,
-            team=team,
-            progress=lambda done, of: watch.told(done, of, saying),
-        )
-    except StoppedError:
-        raise
-    except (PanopticError, OSError) as error:
-        return OpenedMasks(None, (unreadable(error, region=start.region.name, team=team),))
-    return OpenedMasks(masks, masks.findings)
+        return OpenedMasks(None)
+    return open_side(
+        cohort,
+        start.region,
+        start.shape,
+        files,
+        team,
+        is_wanted=watch.is_wanted,
+        progress=watch.told_of_opening,
+    )
 
 
 def _findings_after(masks: TiledMasks, has_pixel: NDArray[np.bool_]) -> tuple[Finding, ...]:

@@ -21,8 +21,8 @@ from napari_panoptic.evaluation.tiled import TiledEvaluation
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import LoadedMasks
 from napari_panoptic.io.slides import SlideImage, read_image
-from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.pipeline import (
+    OpenedMasks,
     ReferenceMasks,
     Way,
     load_prediction,
@@ -56,22 +56,6 @@ class KnownTeam:
     findings: tuple[Finding, ...]
     way: Way
     evaluation: Evaluation | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class OpenedMasks:
-    """The objects of one side of a slide as they were opened.
-
-    Parameters
-    ----------
-    masks
-        Its objects, or None where they cannot be read.
-    findings
-        What was odd.
-    """
-
-    masks: TiledMasks | None
-    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,6 +390,11 @@ def _pixels(
     if kept is not None:
         own = (f for f in kept.findings if f.path == region.image and f.path)
         return kept.image, tuple(own)
+    return read_picture(region)
+
+
+def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
+    """Read the image of a region, with what is odd about it; None where there is none to show."""
     if region.image is None:
         return None, ()
     try:

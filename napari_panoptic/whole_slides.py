@@ -25,15 +25,17 @@ from napari_panoptic.evaluation.tiles import TiledPair
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.evaluation.windows import Elsewhere, Progress, StoppedError
 from napari_panoptic.experiment import NO_SHIFT, Condition, Experiment
-from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import (
+    OpenedMasks,
     RegionResult,
     RegionSize,
     RowsFile,
     choose_files,
     no_prediction,
+    not_in_windows,
+    open_side,
     region_size,
     unreadable,
     unreadable_region,
@@ -126,14 +128,6 @@ def _turn(is_wanted: Callable[[], bool]) -> Iterator[None]:
         _ONE_SLIDE.release()
 
 
-@dataclass(frozen=True, eq=False)
-class _Opened:
-    """Masks that were opened, or None where that failed, and what was odd."""
-
-    masks: TiledMasks | None
-    findings: tuple[Finding, ...]
-
-
 class _Slide:
     """One slide, whose annotation is opened once for all teams."""
 
@@ -148,14 +142,14 @@ class _Slide:
     ) -> None:
         self._cohort, self._region, self._size = cohort, region, size
         self._work, self._run, self._client = work, run, client
-        self._reference = _Opened(None, ())
+        self._reference = OpenedMasks(None)
         if region.reference is not None:
             self._reference = self._opened(region.reference, None)
 
     def evaluate(self, place: int, team: str) -> list[RegionResult]:
         """Evaluate one team under all conditions; its files are opened, and counted, once."""
         forms = self._cohort.predictions.get((team, self._region.name), {})
-        opened: dict[Source, _Opened] = {}
+        opened: dict[Source, OpenedMasks] = {}
         known: dict[Source, TiledEvaluation] = {}
         results = []
         for number, condition in enumerate(self._work.conditions):
@@ -177,7 +171,7 @@ class _Slide:
         team: str,
         condition: Condition,
         files: MaskFiles,
-        prediction: _Opened,
+        prediction: OpenedMasks,
         known: dict[Source, TiledEvaluation],
         rows_number: int,
     ) -> RegionResult:
@@ -258,29 +252,17 @@ class _Slide:
         )
         return ClusterWorkers(self._client, slide)
 
-    def _opened(self, files: MaskFiles, team: str | None) -> _Opened:
-        saying = "opening the annotation" if team is None else f"opening masks of {team}"
-
-        def tell(done: int, of: int) -> None:
-            if not self._run.is_wanted():
-                raise StoppedError("the evaluation was stopped before it was done")
-            if self._run.progress is not None:
-                self._run.progress(done / max(of, 1), saying)
-
-        try:
-            masks = open_masks(
-                files,
-                self._cohort.scheme,
-                self._size.shape,
-                region=self._region.name,
-                team=team,
-                progress=tell,
-            )
-        except StoppedError:
-            raise
-        except (PanopticError, OSError) as error:
-            return _Opened(None, (unreadable(error, region=self._region.name, team=team),))
-        return _Opened(masks, masks.findings)
+    def _opened(self, files: MaskFiles, team: str | None) -> OpenedMasks:
+        run = self._run
+        return open_side(
+            self._cohort,
+            self._region,
+            self._size.shape,
+            files,
+            team,
+            is_wanted=run.is_wanted,
+            progress=run.progress,
+        )
 
     def _not_here(self, condition: Condition, team: str) -> Finding | None:
         """Say what cannot be done in windows."""
@@ -289,13 +271,7 @@ class _Slide:
             what = "the challenge's scoring, which scores the masks of each class by themselves,"
         elif condition.shift != NO_SHIFT:
             what = "a shift of the predictions"
-        if not what:
-            return None
-        message = (
-            f"region {self._region.name} is too large to be held, and {what} is not possible for "
-            f"a region that is read in windows: not evaluated for team '{team}'"
-        )
-        return Finding(FindingKind.UNREADABLE, message, region=self._region.name, team=team)
+        return not_in_windows(self._region, team, what) if what else None
 
     def _result(self, team: str, findings: tuple[Finding, ...]) -> RegionResult:
         region = self._region
