@@ -8,6 +8,7 @@ the window itself runs are ready: it would stand still where it had to compile t
 
 from __future__ import annotations
 
+import atexit
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,6 +59,7 @@ class WarmUp:
         self._thread: Thread | None = None
         self._can_show, self._is_shown = Event(), Event()
         self._can_edit, self._is_done = Event(), Event()
+        self._is_leaving = Event()
 
     def start(self) -> None:
         """Begin, unless that was done before."""
@@ -65,6 +67,7 @@ class WarmUp:
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="warm-up", daemon=True)
                 self._thread.start()
+                atexit.register(self.leave)
 
     def wait(self) -> None:
         """Wait until a region can be shown; at once where nothing was started. For workers.
@@ -76,6 +79,13 @@ class WarmUp:
             self._can_show.wait(PATIENCE_S)
             if has_compiled():
                 self._can_edit.wait(PATIENCE_S)
+
+    def leave(self) -> None:
+        """Begin nothing more, and wait for the rest: compiling must not outlive the interpreter."""
+        self._is_leaving.set()
+        self._is_shown.set()
+        if self._thread is not None:
+            self._thread.join(PATIENCE_S)
 
     def go_on(self) -> None:
         """Make ready what no picture needs: the first one is there."""
@@ -94,8 +104,12 @@ class WarmUp:
                 self._can_show.set()
                 if not has_compiled():
                     self._is_shown.wait(LEISURE_S)
+                if self._is_leaving.is_set():
+                    return
                 change_something(cohort, snapshot)
                 self._can_edit.set()
+                if self._is_leaving.is_set():
+                    return
                 compare_something(snapshot)
                 save_something(Path(folder))
         except OSError:
