@@ -70,6 +70,14 @@ MONUSAC_CLASSES = ClassScheme(
 )
 
 
+class Task(StrEnum):
+    """What the regions of a cohort were annotated for; ``task`` in a ``cohort.toml``."""
+
+    NUCLEI = "nuclei"  # every nucleus, as a mask with a class
+    DETECTIONS = "detections"  # points, as in MITOS-ATYPIA-14
+    RATERS = "raters"  # the same structures by several people, as in QUBIQ
+
+
 class Source(StrEnum):
     """In which form the objects of one region are on disk."""
 

@@ -15,6 +15,7 @@ from napari_panoptic.io._patterns import Pattern
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Rgb, Source
 
 DESCRIPTION = "cohort.toml"
+TASK_KEY = "task"
 ANNOTATIONS = "MoNuSAC Testing Data and Annotations"
 TEAMS = "Teams"
 SUBMISSIONS = "Submissions"
@@ -144,22 +145,33 @@ def read_description(path: Path) -> Layout:
         Where it cannot be read or understood; the message names the line or
         the key, and similar keys that exist.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise CohortError(f"it cannot be read ({error.strerror})", path=path) from error
-    except UnicodeDecodeError as error:
-        raise CohortError("it is not UTF-8 text; save it as UTF-8", path=path) from error
-    except tomllib.TOMLDecodeError as error:
-        raise CohortError(f"it is no valid TOML: {error}", path=path) from error
+    table = read_toml(path)
     try:
         return _layout(table)
     except CohortError as error:
         raise CohortError(error.message, path=path) from error
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises
+    ------
+    CohortError
+        Where it cannot be read, is not UTF-8, or is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise CohortError(f"it cannot be read ({error.strerror})", path=path) from error
+    except UnicodeDecodeError as error:
+        raise CohortError("it is not UTF-8 text; save it as UTF-8", path=path) from error
+    except tomllib.TOMLDecodeError as error:
+        raise CohortError(f"it is no valid TOML: {error}", path=path) from error
+
+
 def _layout(table: dict[str, Any]) -> Layout:
-    _check_keys(table, "", ("name", "classes", "ambiguous", "masks", "aliases", "files"))
+    _check_keys(table, "", (TASK_KEY, "name", "classes", "ambiguous", "masks", "aliases", "files"))
     files = _table(table, "files", required=True)
     allowed = ("image", "reference", "predictions", "annotation", "patient")
     _check_keys(files, "files", allowed)

@@ -1,5 +1,6 @@
 """A desk that is closed while the canvas shows several teams."""
 
+import gc
 from unittest.mock import patch
 
 import pytest
@@ -51,3 +52,14 @@ def test_closing_the_window_touches_nothing_that_is_gone(desk, qtbot):
     qtbot.wait(20)
     assert desk.link is None
     assert not grid.is_on
+
+
+def test_a_desk_does_not_keep_its_window_alive(make_napari_viewer, cohort, wait_until):
+    """A window that only the end of the interpreter destroys makes PyQt crash there."""
+    viewer = make_napari_viewer(show=True)
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    wait_until(lambda: desk.is_settled)
+    window = viewer.window._qt_window
+    others = [holder for holder in gc.get_referrers(window) if type(holder) is dict]
+    assert [holder for holder in others if holder is not vars(viewer.window)] == []

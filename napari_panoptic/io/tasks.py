@@ -1,0 +1,40 @@
+"""What a cohort's folder is about: nuclei, detected points, or several raters' structures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from napari_panoptic.errors import CohortError, english_list
+from napari_panoptic.io._layout import DESCRIPTION, TASK_KEY, read_toml
+from napari_panoptic.regions import Task
+
+
+def task_of(folder: str | Path) -> Task:
+    """Tell what a cohort is about, by the ``task`` of its ``cohort.toml``.
+
+    Parameters
+    ----------
+    folder
+        The cohort's folder, or its ``cohort.toml``.
+
+    Returns
+    -------
+    Task
+        Nuclei where nothing says otherwise.
+
+    Raises
+    ------
+    CohortError
+        Where the ``cohort.toml`` cannot be read or names an unknown task.
+    """
+    root = Path(folder)
+    description = root if root.name == DESCRIPTION else root / DESCRIPTION
+    if not description.is_file():
+        return Task.NUCLEI
+    value = read_toml(description).get(TASK_KEY, Task.NUCLEI)
+    known = [str(task) for task in Task]
+    if value not in known:
+        raise CohortError(
+            f"{TASK_KEY} must be one of {english_list(known)}, found {value!r}", path=description
+        )
+    return Task(value)
