@@ -7,18 +7,22 @@ import datetime
 import math
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from tqdm import tqdm
 
 from napari_panoptic import __version__
+from napari_panoptic.console import (
+    make_folder,
+    not_writable,
+    remove_if_empty,
+    report_findings,
+    words,
+)
 from napari_panoptic.errors import (
     CohortError,
-    Finding,
-    FindingKind,
     PanopticError,
     SettingsError,
     english_list,
@@ -46,10 +50,11 @@ from napari_panoptic.io.metadata import (
     metadata_beside,
     read_metadata,
 )
+from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.regions import Cohort, Source, Task
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
     cohort_report,
@@ -61,9 +66,8 @@ from napari_panoptic.report.dump_text import dump_text
 from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_tables
 from napari_panoptic.report.writing import check_writable
 
-_SHOWN_FINDINGS = 20
 _STORE = ".parts"
-_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE)
+Command = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -212,7 +216,13 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="regions of more pixels are read in windows, never as a whole; with the same figures, "
         "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
     )
-    parser.set_defaults(run=_evaluate)
+    _set_run(parser, _evaluate)
+
+
+def _set_run(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Say what is run, and what options are where they are not given."""
+    defaults = {name: parser.get_default(name) for name in _ONLY_FOR}
+    parser.set_defaults(run=command, defaults=defaults)
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
@@ -295,10 +305,10 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write today's date into the report; without it the same files give the same report",
     )
-    parser.set_defaults(run=_report)
+    _set_run(parser, _report)
 
 
-def _report(options: argparse.Namespace) -> int:
+def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     check_writable(options.output)  # before the work, not after it
     # matplotlib takes long to import: only the report needs it.
@@ -328,7 +338,7 @@ def _report(options: argparse.Namespace) -> int:
         if found is None:
             return 1
         date = datetime.date.today().isoformat() if options.date else ""
-        _report_findings(found.findings, "the report")
+        report_findings(found.findings, "the report")
         write_report(found, options.output, date=date)
     except KeyboardInterrupt:
         return _stopped()
@@ -403,11 +413,11 @@ def _dump(options: argparse.Namespace) -> int:
         organs = read_organs(options.metadata, dump)
     evaluation = DumpEvaluation(dump, organs, MissingRule(options.missing), seed=options.seed)
     if options.output is not None:
-        _make_folder(options.output)
+        make_folder(options.output)
         try:
             write_dump_tables(evaluation, options.output)
         except OSError as error:
-            raise _not_writable(options.output, error) from error
+            raise not_writable(options.output, error) from error
     print(dump_text(evaluation))
     if options.output is not None:
         print(f"tables written to {options.output}")
@@ -445,19 +455,19 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
             "give --protocol monusac-2020-as-run with it"
         )
     # Beside those that the protocol has already.
-    return settings.replaced(corrections=settings.corrections | frozenset(_words(options.correct)))
+    return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
 
 
 def _source_from(options: argparse.Namespace) -> Source | None:
     return None if options.source is None else Source(options.source)
 
 
-def _evaluate(options: argparse.Namespace) -> int:
+def _evaluate_nuclei(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = open_cohort(options.cohort)
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
-    _make_folder(options.output)  # before the work, not after it
+    make_folder(options.output)  # before the work, not after it
     work = Experiment(
         tuple(names),
         (Condition(options.protocol, settings, _source_from(options)),),
@@ -470,20 +480,20 @@ def _evaluate(options: argparse.Namespace) -> int:
         with ObjectsFile(options.output) as objects:
             results = _results(cohort, work, store, objects, options)
             evaluation = CohortEvaluation(cohort, settings, options.protocol, results)
-            _report_findings(evaluation.findings)
+            report_findings(evaluation.findings)
             if evaluation.evaluated:
                 write_tables(evaluation, options.output, objects)
     except OSError as error:
-        raise _not_writable(options.output, error) from error
+        raise not_writable(options.output, error) from error
     except KeyboardInterrupt:
         return _stopped()
     finally:
         if is_new:
-            _remove_if_empty(options.output)
+            remove_if_empty(options.output)
     store.remove()
     if not evaluation.evaluated:
         if is_new:
-            _remove_if_empty(options.output)
+            remove_if_empty(options.output)
         print(
             f"napari-panoptic: nothing could be evaluated in {cohort.root}: "
             f"{_why_nothing(cohort, names)}",
@@ -559,28 +569,10 @@ def _stopped() -> int:
     return 130
 
 
-def _remove_if_empty(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _not_writable(folder, error) from error
-
-
-def _not_writable(folder: Path, error: OSError) -> PanopticError:
-    return PanopticError(
-        f"the tables cannot be written: {error.strerror}; choose another --output", path=folder
-    )
-
-
 def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:
     if wanted is None:
         return [team.name for team in cohort.competing_teams]
-    names = _words(wanted)
+    names = words(wanted)
     if not names:
         raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
     try:
@@ -589,36 +581,12 @@ def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:
         raise SettingsError(f"--teams: {error}") from error
 
 
-def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-
-
 def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     if not cohort.regions:
         return "it has no regions"
     if not names:
         return "it has no predictions; put a folder per team into Teams/ or Submissions/"
     return "no region has both a readable annotation and a readable prediction"
-
-
-def _report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.json") -> None:
-    """Tell what stood in the way in full, and of all else how often it was met."""
-    in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
-    for finding in in_the_way[:_SHOWN_FINDINGS]:
-        print(f"napari-panoptic: {finding.kind}: {finding.message}", file=sys.stderr)
-    handled = Counter(f.kind for f in findings if f.kind not in _IN_THE_WAY)
-    rest = Counter(f.kind for f in in_the_way[_SHOWN_FINDINGS:])
-    for kind, count in (rest + handled).items():
-        example = next(f for f in reversed(findings) if f.kind is kind)
-        place = f" (region {example.region})" if example.region else ""
-        print(
-            f"napari-panoptic: {kind}: {count} more, such as: {example.message}{place}"
-            if kind in rest
-            else f"napari-panoptic: {kind}: {count} x, such as: {example.message}{place}",
-            file=sys.stderr,
-        )
-    if findings:
-        print(f"napari-panoptic: all of them are listed in {listed_in}", file=sys.stderr)
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
@@ -675,6 +643,58 @@ def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | 
     from napari_panoptic.viewer.launch import run_view
 
     return run_view(cohort, region=region, screenshot=screenshot)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    return _command(options, _EVALUATE)
+
+
+def _report(options: argparse.Namespace) -> int:
+    return _command(options, _REPORT)
+
+
+def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> int:
+    """Do with a cohort what suits its task.
+
+    Raises
+    ------
+    CohortError
+        Where nothing can be done with cohorts about this.
+    SettingsError
+        For an option that does not suit it.
+    """
+    task = task_of(options.cohort)
+    if task not in commands:
+        raise CohortError(f"there is no '{options.command}' for {task}", path=options.cohort)
+    for name, tasks in _ONLY_FOR.items():
+        is_given = getattr(options, name, None) != options.defaults.get(name)
+        if is_given and task not in tasks:
+            raise SettingsError(
+                f"--{name.replace('_', '-')} is for cohorts about {english_list(tasks)}; "
+                f"this one is about {task}"
+            )
+    return commands[task](options)
+
+
+_EVALUATE: Mapping[Task, Command] = {
+    Task.NUCLEI: _evaluate_nuclei,
+}
+"""What ``evaluate`` does for each task; what takes long to import is so only there."""
+_REPORT: Mapping[Task, Command] = {
+    Task.NUCLEI: _report_nuclei,
+}
+"""What ``report`` does for each task."""
+_ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
+    **dict.fromkeys(
+        (
+            *("protocol", "correct", "source", "restoration", "radius", "matching"),
+            *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
+            *("metadata", "group"),
+        ),
+        (Task.NUCLEI,),
+    ),
+}
+"""Options that change what comes out, and the tasks that they are for."""
 
 
 if __name__ == "__main__":

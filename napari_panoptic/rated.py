@@ -148,8 +148,8 @@ class RatedCohort:
     settings: RatersSettings = field(default_factory=RatersSettings)
     findings: tuple[Finding, ...] = ()
 
-    def case(self, name: str) -> RatedCase:
-        """Find a case by its name.
+    def region(self, name: str) -> RatedCase:
+        """Find a case, which other cohorts call a region, by its name.
 
         Raises
         ------
