@@ -54,6 +54,7 @@ from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
+from napari_panoptic.rated_commands import evaluate_rated, report_rated, write_sample
 from napari_panoptic.regions import Cohort, Source, Task
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
@@ -142,6 +143,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
     sample.add_argument("folder", type=Path, metavar="FOLDER", help="made where it is not there")
+    sample.add_argument(
+        "--task",
+        choices=[str(task) for task in _SAMPLES],
+        default=str(Task.NUCLEI),
+        help="what the cohort is about (default: %(default)s)",
+    )
     sample.set_defaults(run=_sample)
     demo = commands.add_parser("demo", help="open the built-in sample cohort in a window")
     demo.add_argument(
@@ -613,7 +620,7 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    folder = _written_sample(options.folder)
+    folder = _SAMPLES[Task(options.task)](options.folder)
     print(f"sample cohort written to {folder}")
     print(f"look at it with: napari-panoptic view {folder}")
     return 0
@@ -678,12 +685,19 @@ def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> i
 
 _EVALUATE: Mapping[Task, Command] = {
     Task.NUCLEI: _evaluate_nuclei,
+    Task.RATERS: evaluate_rated,
 }
 """What ``evaluate`` does for each task; what takes long to import is so only there."""
 _REPORT: Mapping[Task, Command] = {
     Task.NUCLEI: _report_nuclei,
+    Task.RATERS: report_rated,
 }
 """What ``report`` does for each task."""
+_SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
+    Task.NUCLEI: _written_sample,
+    Task.RATERS: write_sample,
+}
+"""What ``sample`` writes for each task."""
 _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
     **dict.fromkeys(
         (
