@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 from napari_panoptic.regions import Rgb
 
 RATER_COLOURS: tuple[Rgb, ...] = (
-    (86, 180, 233),
-    (0, 158, 115),
-    (204, 121, 167),
-    (240, 228, 66),
-    (148, 203, 236),
-    (120, 220, 140),
-    (230, 170, 210),
-    (255, 246, 160),
+    (0, 190, 130),
+    (235, 120, 190),
+    (190, 205, 60),
+    (165, 130, 255),
+    (0, 200, 210),
+    (255, 140, 120),
+    (120, 220, 90),
+    (225, 190, 255),
 )
-"""Light colours that read on grey images (the first after Okabe and Ito); from the ninth
-rater on they come again."""
-REFERENCE_COLOURS: tuple[Rgb, Rgb] = ((90, 140, 200), (215, 235, 255))
-PREDICTION_COLOURS: tuple[Rgb, Rgb] = (((200, 70, 0)), (255, 225, 120))
-"""Colours of the lowest and the highest level; those between are mixed."""
+"""Colours that read on grey images, none of them blue or orange; from the ninth rater on
+they come again."""
+REFERENCE_COLOURS: tuple[Rgb, Rgb] = ((40, 90, 235), (190, 220, 255))
+PREDICTION_COLOURS: tuple[Rgb, Rgb] = ((215, 85, 0), (255, 225, 120))
+"""Colours of the lowest and the highest level, in blues and oranges; those between are mixed."""
 
 
 def rater_colour(number: int) -> Rgb:

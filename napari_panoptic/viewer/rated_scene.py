@@ -31,8 +31,6 @@ from napari_panoptic.regions import Rgb
 
 OWNER = "napari-panoptic-rated"
 """Key in the metadata of the layers that belong to this view."""
-LINE_PX = 1.8
-"""Width of outlines on the screen."""
 SAMPLED = 200_000
 """Contrast is set by so many values of an image."""
 FAINT = 0.45
@@ -51,10 +49,12 @@ class Shown(StrEnum):
 
 
 _OUTLINES = {
+    Shown.RATERS: "outline of each rater",
     Shown.REFERENCE: "levels of the raters' mean",
     Shown.PREDICTION: "levels of the prediction",
-    Shown.RATERS: "outline of each rater",
 }
+LINE_PX = {Shown.REFERENCE: 2.8, Shown.PREDICTION: 2.8, Shown.RATERS: 1.5}
+"""Width of outlines on the screen: raters are many, and step back."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +89,15 @@ class CasePicture:
 def disagreement_colormap(n_raters: int) -> Colormap:
     """Colour votes by how far raters disagree, 1 - |2 v/n - 1|: clear where all are of one mind.
 
-    From transparent over violet to yellow, none of which is grey.
+    From transparent over purple to pink: no grey of the image, no blue or orange of outlines.
     """
     share = np.arange(n_raters + 1) / max(n_raters, 1)
     heat = 1 - np.abs(2 * share - 1)
     colours = np.zeros((n_raters + 1, 4))
-    anchors = np.array([[0.45, 0.1, 0.75], [0.95, 0.2, 0.4], [1.0, 0.85, 0.1]])
+    anchors = np.array([[0.4, 0.0, 0.55], [0.85, 0.1, 0.85], [1.0, 0.65, 1.0]])
     for channel in range(3):
         colours[:, channel] = np.interp(heat, [0, 0.5, 1], anchors[:, channel])
-    colours[:, 3] = np.where(heat > 0, 0.25 + 0.45 * heat, 0)
+    colours[:, 3] = np.where(heat > 0, 0.2 + 0.35 * heat, 0)
     return Colormap(colours, name=f"disagreement of {n_raters}", interpolation="linear")
 
 
@@ -149,9 +149,8 @@ class RatedScene:
         self._draw_outlines()
         self._show_wanted()
         self._viewer.layers.selection.active = self._vectors(Shown.RATERS)
-        overlay = self._viewer.canvas.overlays.scale_bar
-        overlay.visible = picture.is_mm
-        overlay.unit = "mm" if picture.is_mm else None
+        self._viewer.dims.axis_labels = ("slice", "y", "x")
+        self._viewer.canvas.overlays.scale_bar.visible = picture.is_mm
         if is_new_case:
             self._viewer.reset_view()
             self._on_zoom()
@@ -222,12 +221,14 @@ class RatedScene:
             if isinstance(layer, Image) and layer.name == name and layer.rgb == is_rgb:
                 layer.data = values
                 layer.scale = spacing
+                self._give_unit(layer)
                 return layer
         added: Image = self._viewer.add_image(
             values,
             name=name,
             rgb=is_rgb,
             scale=spacing,
+            units=(self._unit,) * 3,
             metadata={OWNER: role},
             visible=name != PROBABILITY,
         )
@@ -236,6 +237,14 @@ class RatedScene:
             self._viewer.layers.move(place, 0)  # below what lies over it
         return added
 
+    @property
+    def _unit(self) -> str:
+        return "mm" if self._picture is not None and self._picture.is_mm else "pixel"
+
+    def _give_unit(self, layer: Layer) -> None:
+        wanted = (self._unit,) * layer.ndim
+        layer.units = wanted
+
     def _vectors(self, shown: Shown) -> Vectors:
         for layer in self._own():
             if layer.metadata[OWNER] == str(shown) and isinstance(layer, Vectors):
@@ -243,6 +252,7 @@ class RatedScene:
         added: Vectors = self._viewer.add_vectors(
             np.zeros((0, 2, 2), np.float32),
             ndim=2,
+            units=(self._unit,) * 2,
             name=_OUTLINES[shown],
             vector_style="line",
             metadata={OWNER: str(shown)},
@@ -285,6 +295,7 @@ class RatedScene:
         picture = self._picture
         if picture is not None:
             layer.scale = picture.spacing[1:]
+            self._give_unit(layer)
         nothing = np.zeros((0, 2, 2), np.float32)
         segments = np.concatenate([nothing, *(own for own, _, _ in lines)])
         vectors = np.stack([segments[:, 0], segments[:, 1] - segments[:, 0]], axis=1)
@@ -310,9 +321,9 @@ class RatedScene:
         picture = self._picture
         if picture is None or self._is_filling:
             return
-        width = LINE_PX / (float(self._viewer.scene.camera.zoom) * picture.spacing[-1])
-        for shown in _OUTLINES:
+        for shown, line_px in LINE_PX.items():
             layer = self._vectors(shown)
+            width = line_px / (float(self._viewer.scene.camera.zoom) * picture.spacing[-1])
             if abs(layer.edge_width - width) > 0.05 * width:
                 layer.edge_width = width
 

@@ -29,7 +29,6 @@ CASES_DOCK = "Cases"
 LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK = "Levels", "Slices", "Raters"
 TITLE_DOCK, LEGEND_DOCK = "Raters title", "Raters legend"
 LEFT_WIDTH, RIGHT_WIDTH = 260, 400
-STRIP_MARGIN_PX = 6
 RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case"),
     Shortcut("k", "previous case"),
@@ -212,6 +211,7 @@ class RatedDesk:
         scores = np.zeros(0) if found is None else found.slice_scores(settings)
         is_marked = np.array([plane.any() for plane in view.picture.votes[: len(scores)]], bool)
         self.slices.show_slices(scores, is_marked)
+        self._docks[SLICES_DOCK].setVisible(view.loaded.reference.is_volume)
         self.slices.strip.show_current(self.scene.slice_number)
         team = None
         if view.wanted.team is not None and found is not None:
@@ -246,7 +246,7 @@ class RatedDesk:
         if view is None:
             return
         wanted, settings = view.wanted, self.cohort.settings
-        parts = [self.cohort.name, wanted.case, wanted.structure]
+        parts = [wanted.case, wanted.structure]
         if view.comparison is not None and wanted.team is not None:
             level = self.scene.level
             dice = view.comparison.dice(settings)
@@ -301,10 +301,14 @@ class RatedDesk:
         if self._is_closed or not isinstance(window, QMainWindow):
             return
         docks = [self._docks[name] for name in (LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK)]
-        width = min(RIGHT_WIDTH, round(0.32 * window.width()))
+        width = min(RIGHT_WIDTH, round(0.3 * window.width()))
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         window.resizeDocks([self._docks[CASES_DOCK], docks[0]], [LEFT_WIDTH, width], horizontal)
         height = window.height()
+        found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+        if (layer_list := found.get("layer list")) is not None:
+            own = [self._docks[CASES_DOCK], layer_list]
+            window.resizeDocks(own, [round(0.55 * height), round(0.45 * height)], vertical)
         shares = (0.36, 0.22, 0.42)
         window.resizeDocks(docks, [round(share * height) for share in shares], vertical)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from qtpy.QtWidgets import (
     QLabel,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -31,6 +33,7 @@ from napari_panoptic.level_outlines import (
     level_colours,
     rater_colour,
 )
+from napari_panoptic.palette import hex_colour
 from napari_panoptic.rated import RatedCohort, RatersSettings
 from napari_panoptic.report.text import UNDEFINED, count, ratio
 from napari_panoptic.viewer.rated_scene import Shown
@@ -42,7 +45,6 @@ from napari_panoptic.viewer.widgets.parts import (
     Figure,
     FigureTable,
     heading,
-    swatch,
 )
 from napari_panoptic.viewer.widgets.rated_strips import SliceStrip, SpreadStrip
 
@@ -68,7 +70,7 @@ _SHOWN_MEANINGS = {
     Shown.REFERENCE: "Where the share of raters who marked a pixel reaches the level.",
     Shown.PREDICTION: "Where the predicted probability reaches the level.",
     Shown.DISAGREEMENT: "1 - |2 p - 1| of the raters' mean p: clear where all are of one mind, "
-    "yellow where they are divided.",
+    "pink where they are divided.",
 }
 
 
@@ -297,7 +299,12 @@ class RatersPanel(QScrollArea):
         layout = QVBoxLayout(inner)
         layout.setContentsMargins(6, 4, 6, 4)
         title = "Each rater against the mean of the others"
-        layout.addWidget(heading(title, "Dice, averaged over the levels."))
+        for label in (
+            head := heading(title, "Dice, averaged over the levels."),
+            self._quality_title,
+        ):
+            label.setWordWrap(True)
+        layout.addWidget(head)
         layout.addWidget(self.strip)
         layout.addWidget(self.note)
         layout.addWidget(heading("Dice of each two raters"))
@@ -308,6 +315,7 @@ class RatersPanel(QScrollArea):
         self.setWidget(inner)
         self.setWidgetResizable(True)
         self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def show_raters(
         self,
@@ -363,42 +371,35 @@ class RatedTitle(ElidedLabel):
         self.setContentsMargins(6, 3, 6, 3)
 
 
-class RatedLegend(QWidget):
-    """One line below the image: what the colours mean, and the keys."""
+class RatedLegend(QLabel):
+    """Below the image: what the colours mean, and the keys; over two lines where it must."""
 
     def __init__(self, keys: str) -> None:
         super().__init__()
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(6, 2, 6, 2)
         self._keys = keys
-        self._shown: tuple[str, ...] | None = None
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        self.setContentsMargins(6, 2, 6, 2)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
 
     def show_legend(self, raters: Sequence[str], numbers: Sequence[int]) -> None:
         """Name the raters' colours, and those of the levels."""
-        if self._shown == tuple(raters):
-            return
-        self._shown = tuple(raters)
-        while (item := self._row.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.deleteLater()
         chips = [
             (f"rater {name}", rater_colour(number))
             for name, number in zip(raters, numbers, strict=True)
         ]
         chips.append(("their mean", level_colours(REFERENCE_COLOURS, 5)[2]))
         chips.append(("prediction", level_colours(PREDICTION_COLOURS, 5)[2]))
-        for word, colour in chips:
-            icon = QLabel()
-            icon.setPixmap(swatch(colour))
-            self._row.addWidget(icon)
-            self._row.addWidget(QLabel(word))
-            self._row.addSpacing(8)
-        self._row.addStretch(1)
-        keys = ElidedLabel()
-        keys.set_text(self._keys)
-        keys.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._row.addWidget(keys, 1)
+        shown = [
+            f"<span style='color:{hex_colour(colour)}'>■</span>&nbsp;{_unbroken(word)}"
+            for word, colour in chips
+        ]
+        keys = _unbroken(self._keys).replace("&nbsp;·&nbsp;", " · ")
+        self.setText(f"{'&nbsp; '.join(shown)}<br>{keys}")
+
+
+def _unbroken(text: str) -> str:
+    return html.escape(text).replace(" ", "&nbsp;")
 
 
 def _said(found: Agreement, team: tuple[str, float] | None) -> str:
