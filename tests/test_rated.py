@@ -180,7 +180,8 @@ def test_nothing_usable_is_an_error(tmp_path, capsys):
 def test_objects_of_several_people_are_compared_by_union_and_by_object(tmp_path):
     (tmp_path / "cohort.toml").write_text(
         'task = "raters"\n[classes]\nRound = [255, 0, 0]\nLong = [0, 0, 255]\n'
-        '[files]\nraters.labels = "raters/{rater}/{case}.npy"\npredictions.labels = "T/{case}.npy"\n'
+        '[files]\nraters.labels = "raters/{rater}/{case}.npy"\n'
+        'predictions.labels = "T/{case}.npy"\n'
     )
     first = np.zeros((20, 20), np.int32)
     first[2:8, 2:8], first[12:16, 3:17] = 1, 2

@@ -60,7 +60,7 @@ def _saved(path, values):
     elif path.suffix == ".png":
         Image.fromarray(values).save(path)
     else:
-        tifffile.imwrite(path, values)
+        tifffile.imwrite(path, values, photometric="minisblack")
     return path
 
 
