@@ -40,7 +40,7 @@ from napari_panoptic.evaluation.live import LiveEvaluation
 from napari_panoptic.evaluation.matching import Matches, match
 from napari_panoptic.evaluation.metrics import Counts, class_figures, count, unit_metrics
 from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
-from napari_panoptic.evaluation.overlap import OverlapTable, overlap_table
+from napari_panoptic.evaluation.overlap import OverlapTable, counted_pair, overlap_table
 from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Restoration
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io._kernels import classify
@@ -93,9 +93,13 @@ def trusted_pair(reference: Labels, prediction: Labels) -> LabelPair:
     return LabelPair.from_arrays(reference, prediction, CLASSES[0], CLASSES[0], CLASSES)
 
 
-def match_pair(pair: LabelPair, *rules: EvaluationSettings) -> Pairs:
-    """Match what is already a label pair, by each rule; the pairs of the last."""
-    table = overlap_table(pair)
+def counted(reference: Labels, prediction: Labels) -> tuple[LabelPair, OverlapTable]:
+    """Make the same and count its overlap, as `evaluate_pair` does."""
+    return counted_pair(reference, prediction, CLASSES[0], CLASSES[0], CLASSES)
+
+
+def match_pair(pair: LabelPair, table: OverlapTable, *rules: EvaluationSettings) -> Pairs:
+    """Match a label pair by each rule; the pairs of the last."""
     judged = judge(table, SETTINGS.ambiguous)
     matched = [match(pair, table, judged, rule).pair for rule in rules or (SETTINGS,)][-1]
     return np.stack(
@@ -119,30 +123,32 @@ def _four_classes(labels: Labels) -> dict[int, str]:
 
 
 def match_here(reference: Labels, prediction: Labels) -> Pairs:
-    return _sorted(match_pair(trusted_pair(reference, prediction)))
+    return _sorted(match_pair(*counted(reference, prediction)))
 
 
 def match_checked(reference: Labels, prediction: Labels) -> Pairs:
-    return _sorted(match_pair(_once("pair", trusted_pair, reference, prediction)))
+    pair = _once("pair", trusted_pair, reference, prediction)
+    return _sorted(match_pair(pair, overlap_table(pair)))
 
 
 def match_centroid(reference: Labels, prediction: Labels) -> Pairs:
-    return _sorted(match_pair(trusted_pair(reference, prediction), CENTROID))
+    return _sorted(match_pair(*counted(reference, prediction), CENTROID))
 
 
 def match_both(reference: Labels, prediction: Labels) -> Pairs:
-    return _sorted(match_pair(trusted_pair(reference, prediction), CENTROID, SETTINGS))
+    return _sorted(match_pair(*counted(reference, prediction), CENTROID, SETTINGS))
 
 
 def evaluate_here(reference: Labels, prediction: Labels) -> Pairs:
     """Evaluate as a whole: statuses, causes and metrics besides the pairs; their number."""
-    evaluation = evaluate(trusted_pair(reference, prediction), SETTINGS)
+    evaluation = evaluated(*counted(reference, prediction), SETTINGS, KnownDistances.none())
     return np.array(_figures(evaluation.counts).sum(), np.int64)
 
 
 def evaluate_all(reference: Labels, prediction: Labels) -> Pairs:
     """Do the same with distances."""
-    evaluation = evaluate(trusted_pair(reference, prediction))
+    settings = EvaluationSettings()
+    evaluation = evaluated(*counted(reference, prediction), settings, KnownDistances.none())
     return np.array(_figures(evaluation.counts).sum(), np.int64)
 
 
