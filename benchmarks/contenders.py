@@ -45,8 +45,8 @@ from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Re
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io._kernels import classify
 from napari_panoptic.io.colour_coded import ColourCodedMask, restore
-from napari_panoptic.io.imagescope import Annotation, Polygon
-from napari_panoptic.io.rasterize import rasterize
+from napari_panoptic.io.polygons import Polygons
+from napari_panoptic.io.rasterize import rasterize_polygons
 from napari_panoptic.regions import MONUSAC_CLASSES
 
 Pairs = NDArray[np.int64]
@@ -395,9 +395,9 @@ def allocate(*given: NDArray[Any]) -> Labels:
 def rasterize_here(
     vertices: NDArray[np.float64], starts: NDArray[np.int64], shape: NDArray[np.int64]
 ) -> Labels:
-    annotation = _once("annotation", _annotation, vertices, starts)
+    polygons = _once("polygons", _polygons, vertices, starts)
     height, width = shape.tolist()
-    labels = rasterize(annotation, (height, width), MONUSAC_CLASSES).labels
+    labels = rasterize_polygons(polygons, (height, width), MONUSAC_CLASSES).labels
     # Numbered 1..n without those that later ones cover: only compared, so not worth a lookup.
     return labels.index
 
@@ -406,16 +406,22 @@ def rasterized_ids(
     vertices: NDArray[np.float64], starts: NDArray[np.int64], shape: NDArray[np.int64]
 ) -> Labels:
     """Give the numbers of the polygons, for the comparison."""
-    annotation = _annotation(vertices, starts)
     height, width = shape.tolist()
-    drawn = rasterize(annotation, (height, width), MONUSAC_CLASSES)
+    drawn = rasterize_polygons(_polygons(vertices, starts), (height, width), MONUSAC_CLASSES)
     return drawn.labels.id_image().astype(np.int32)
 
 
-def _annotation(vertices: NDArray[np.float64], starts: NDArray[np.int64]) -> Annotation:
-    outlines = np.split(vertices, starts[1:-1])
-    polygons = (Polygon(k, CLASSES[0], xy) for k, xy in enumerate(outlines, start=1))
-    return Annotation(tuple(polygons), None)
+def _polygons(vertices: NDArray[np.float64], starts: NDArray[np.int64]) -> Polygons:
+    """Make the value that readers hand over."""
+    n = len(starts) - 1
+    return Polygons(
+        vertices.astype(np.int32),
+        starts,
+        np.zeros(n, np.bool_),
+        np.arange(n + 1),
+        np.arange(1, n + 1),
+        np.ones(n, np.int16),
+    )
 
 
 def _drawer(draw: Callable[[Labels, NDArray[np.int64], int], None]) -> Contender:

@@ -70,6 +70,27 @@ def read_only(array: Array) -> Array:
     return view
 
 
+def bands_of(shape: tuple[int, ...], *, alone: bool = False) -> list[slice]:
+    """Share the lines of an image out to :func:`in_threads`, where that is worth it.
+
+    Parameters
+    ----------
+    shape
+        Height and width in px.
+    alone
+        Whether one thread is to have them all in any case.
+
+    Returns
+    -------
+    list
+        One slice of lines for each thread, ascending.
+    """
+    height, width = shape[:2]
+    if alone or height * width < THREADS_FROM_PX:
+        return [slice(0, height)]
+    return [slice(0, height // 2), slice(height // 2, height)]
+
+
 def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
     """Do kernels' work on several parts at once: one in this thread, each other in its own.
 

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic._compiled import THREADS_FROM_PX, compiled, in_threads, read_only
+from napari_panoptic._compiled import (
+    THREADS_FROM_PX,
+    bands_of,
+    compiled,
+    in_threads,
+    read_only,
+)
 from napari_panoptic.errors import LabelError, english_list
 from napari_panoptic.evaluation.changes import blank_notes, list_changes
 from napari_panoptic.evaluation.counting import (
@@ -105,13 +111,26 @@ class LabelImage:
 
         Label images from files are so already; those under edit are not.
         """
-        present = np.flatnonzero(_used(self.index, len(self.ids))) - 1
-        rows = present[np.argsort(self.ids[present], kind="stable")]
+        return self.of_rows(_used(self.index, len(self.ids))[1:], np.empty_like(self.index))
+
+    def of_rows(self, present: NDArray[np.bool_], index: NDArray[np.int32]) -> LabelImage:
+        """Give the objects of some rows, ids ascending.
+
+        Parameters
+        ----------
+        present
+            bool (n,): which rows; all others must have no pixel.
+        index
+            int32 (y, x): receives the new numbers; may be that of this label image, which
+            nobody can use then.
+        """
+        rows = np.flatnonzero(present)
+        rows = rows[np.argsort(self.ids[rows], kind="stable")]
         lookup = np.zeros(len(self.ids) + 1, np.int32)
         lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
         return replace(
             self,
-            index=_look_up(lookup, read_only(self.index), np.empty_like(self.index)),
+            index=_look_up(lookup, read_only(self.index), index),
             ids=self.ids[rows],
             class_index=self.class_index[rows],
             original_ids=self.original_ids[rows],
@@ -630,16 +649,24 @@ def _lay_over(flat: NDArray[np.int32], index: NDArray[np.int32], offset: int) ->
     return taken
 
 
-@compiled
 def _look_up(
     lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Write the entry of every value in a table, perhaps over the values; give the result."""
+    in_threads(
+        lambda band: _look_up_lines(lookup, values[band], result[band]), bands_of(values.shape)
+    )
+    return result
+
+
+@compiled
+def _look_up_lines(
+    lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32]
+) -> None:
     height, width = values.shape
     for y in range(height):
         for x in range(width):
             result[y, x] = lookup[values[y, x]]
-    return result
 
 
 def size_text(shape: tuple[int, ...]) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic._compiled import THREADS_FROM_PX, compiled, in_threads, read_only
+from napari_panoptic._compiled import bands_of, compiled, in_threads, read_only
 from napari_panoptic.evaluation.changes import blank_notes, list_changes
 from napari_panoptic.evaluation.counting import (
     AREA,
@@ -125,17 +124,17 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
     n_objects = len(pair.reference) + len(pair.prediction)
     alone = height * width < _THREADS_FROM_PX_PER_OBJECT * n_objects
 
-    def counted(strip: slice) -> TileCounter:
+    def counted(band: slice) -> TileCounter:
         counter = TileCounter(len(pair.reference), len(pair.prediction), (height, width))
         counter.add(
-            (strip.start, 0),
-            pair.reference.index[strip],
-            pair.prediction.index[strip],
-            None if pair.ambiguous is None else pair.ambiguous[strip],
+            (band.start, 0),
+            pair.reference.index[band],
+            pair.prediction.index[band],
+            None if pair.ambiguous is None else pair.ambiguous[band],
         )
         return counter
 
-    counter, *others = in_threads(counted, _strips(pair.reference.shape, alone=alone))
+    counter, *others = in_threads(counted, bands_of(pair.reference.shape, alone=alone))
     for other in others:
         counter.merge(other)
     return counter.table()
@@ -208,27 +207,18 @@ def _counted_ids(
         return None
     images = [np.ascontiguousarray(array, dtype=np.int32) for array in arrays]
 
-    def counted(strip: slice) -> TileCounter | None:
+    def counted(band: slice) -> TileCounter | None:
         counter = TileCounter(_FIRST_IDS, _FIRST_IDS, (shape[0], shape[1]))
-        void = None if ambiguous is None else ambiguous[strip]
-        reference, prediction = (image[strip] for image in images)
-        return counter if counter.add_ids(strip.start, reference, prediction, void) else None
+        void = None if ambiguous is None else ambiguous[band]
+        reference, prediction = (image[band] for image in images)
+        return counter if counter.add_ids(band.start, reference, prediction, void) else None
 
-    counter, *rest = in_threads(counted, _strips((shape[0], shape[1])))
+    counter, *rest = in_threads(counted, bands_of(shape))
     for other in rest:
         if counter is None or other is None:
             return None
         counter.merge(other)
     return counter
-
-
-def _strips(shape: tuple[int, int], *, alone: bool = False) -> list[slice]:
-    """Share an image out over threads: whole lines."""
-    height, width = shape
-    borders = [0, height // 2, height]
-    if alone or height * width < THREADS_FROM_PX:
-        borders = [0, height]
-    return [slice(*ends) for ends in pairwise(borders)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import THREADS_FROM_PX, compiled, in_threads
+from napari_panoptic._compiled import bands_of, compiled, in_threads
 
 UNKNOWN = 255
 """What `classify` gives a pixel whose colour is not in its table."""
@@ -39,15 +38,10 @@ def classify(
     uint8 (y, x), `UNKNOWN` where the colour is not known.
     """
     result = np.empty(pixels.shape[:2], np.uint8)
-    in_threads(lambda band: _classify(pixels[band], codes, values, result[band]), _bands(result))
+    in_threads(
+        lambda band: _classify(pixels[band], codes, values, result[band]), bands_of(result.shape)
+    )
     return result
-
-
-def _bands(image: NDArray[Any]) -> list[slice]:
-    """Share an image out over threads: whole lines."""
-    if image.size < THREADS_FROM_PX:
-        return [slice(0, len(image))]
-    return [slice(0, len(image) // 2), slice(len(image) // 2, len(image))]
 
 
 @compiled
@@ -299,7 +293,7 @@ def grow(
         )
         return reached - covered
 
-    return result, sum(in_threads(grown, _bands(result)))
+    return result, sum(in_threads(grown, bands_of(result.shape)))
 
 
 @compiled

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from napari_panoptic import _compiled
 from napari_panoptic.errors import LabelError
 from napari_panoptic.evaluation import overlap
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
@@ -190,7 +191,7 @@ def test_two_threads_count_as_one(with_void: bool, monkeypatch: pytest.MonkeyPat
     images = images_of(5, (61, 200), with_void=with_void)
     pair = LabelPair(side(images[0]), side(images[1]), images[2])
     alone = overlap_table(pair)
-    monkeypatch.setattr(overlap, "THREADS_FROM_PX", 1)
+    monkeypatch.setattr(_compiled, "THREADS_FROM_PX", 1)
     monkeypatch.setattr(overlap, "_THREADS_FROM_PX_PER_OBJECT", 1)
     assert_same(overlap_table(pair), alone)
 
@@ -263,7 +264,7 @@ def test_counting_ids_as_they_are_equals_numbering_them_first(
     given_ = arrays[0], arrays[1], "A", "A", ("A",)
     wanted = LabelPair.from_arrays(*given_, ambiguous=void)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlap, "THREADS_FROM_PX", threads_from_px)
+        patch.setattr(_compiled, "THREADS_FROM_PX", threads_from_px)
         patch.setattr(overlap, "_FIRST_IDS", 2)
         pair, table = counted_pair(*given_, ambiguous=void)
     for own, other in ((pair.reference, wanted.reference), (pair.prediction, wanted.prediction)):
