@@ -15,6 +15,7 @@ A peer is imported where it is called, so that one that is not installed stops n
 
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -511,16 +512,13 @@ class _Edited:
     def __init__(self, reference: Labels, prediction: Labels) -> None:
         self.live = LiveEvaluation(_classed_pair(reference, prediction))
         self.live.evaluate(SETTINGS)
-        self._labels = prediction.copy()
-        self._strokes = strokes(self._labels)
+        labels = prediction.copy()
+        # Drawn beforehand: finding out where to draw is no part of a stroke.
+        self._strokes = cycle([stroke for _ in range(3) for stroke in strokes(labels)])
 
     def stroke(self) -> None:
         """Paint the next one; after the last they begin anew."""
-        following = next(self._strokes, None)
-        if following is None:
-            self._strokes = strokes(self._labels)
-            following = next(self._strokes)
-        y, x, ids = following
+        y, x, ids = next(self._strokes)
         classes = {ids: CLASSES[0]} if isinstance(ids, int) else {}
         self.live.set_pixels(Side.PREDICTION, y, x, ids, classes=classes)
 
