@@ -9,13 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import SettingsError
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
+from napari_panoptic.points import Points
 
 DISTANCE_UM = 8.0
 """How far a detection may lie from a mitosis, in MITOS-ATYPIA-14."""
@@ -55,6 +57,10 @@ class DetectionSettings:
             )
         if self.confidence is not None and not math.isfinite(self.confidence):
             raise SettingsError(f"the confidence must be a number, found {self.confidence}")
+
+    def as_record(self) -> dict[str, float | None]:
+        """Give a plain dictionary, for JSON."""
+        return asdict(self)
 
     def counted(self, confidence: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Tell which detections are sure enough, bool (n,)."""
@@ -468,3 +474,93 @@ def precision_recall(
     last = np.flatnonzero(np.append(falling[1:] != falling[:-1], True)) if len(falling) else order
     tp = np.cumsum(adds[order])[last].astype(np.int64)
     return PrecisionRecall(falling[last], tp, last + 1 - tp, n_reference)
+
+
+# --- one frame ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedPoints:
+    """What became of the points of one frame.
+
+    Parameters
+    ----------
+    reference, prediction
+        All of them, whether they count or not.
+    reference_status, prediction_status
+        int8 (n,) and (m,): status codes (`STATUSES`): TP and FN; TP, FP, and
+        ignored for detections that are not sure enough.
+    reference_partner, prediction_partner
+        int64 (n,) and (m,): row of the partner, or -1.
+    reference_distance_um, prediction_distance_um
+        float64 (n,) and (m,): as in `PointPairs`; NaN for what is ignored.
+    adds
+        bool (m,): as from `adds_a_pair`, over all detections; None where one
+        has no confidence.
+    """
+
+    reference: Points
+    prediction: Points
+    reference_status: NDArray[np.int8]
+    prediction_status: NDArray[np.int8]
+    reference_partner: NDArray[np.int64]
+    prediction_partner: NDArray[np.int64]
+    reference_distance_um: NDArray[np.float64]
+    prediction_distance_um: NDArray[np.float64]
+    adds: NDArray[np.bool_] | None
+
+    @cached_property
+    def counts(self) -> DetectionCounts:
+        """TP, FP and FN."""
+        own = np.bincount(self.prediction_status, minlength=len(STATUS_CODE))
+        tp, fp = int(own[STATUS_CODE[Status.TP]]), int(own[STATUS_CODE[Status.FP]])
+        return DetectionCounts(tp, fp, len(self.reference) - tp)
+
+
+def judge_points(
+    reference: Points,
+    prediction: Points,
+    mpp_xy: tuple[float, float],
+    settings: DetectionSettings,
+) -> JudgedPoints:
+    """Find out what became of every point of a frame.
+
+    Parameters
+    ----------
+    reference, prediction
+        The annotated points and the detections.
+    mpp_xy
+        Micrometres per pixel along x and y.
+    settings
+        How to judge.
+    """
+    scale = np.array(mpp_xy)
+    own_um, other_um = reference.xy_px * scale, prediction.xy_px * scale
+    counted = np.flatnonzero(settings.counted(prediction.confidence))
+    pairs = pair_points(own_um, other_um[counted], settings.distance_um)
+    tp, fp, fn, ignored = (
+        np.int8(STATUS_CODE[s]) for s in (Status.TP, Status.FP, Status.FN, Status.IGNORED)
+    )
+    prediction_status = np.full(len(prediction), ignored)
+    prediction_status[counted] = np.where(pairs.prediction_partner >= 0, tp, fp)
+    prediction_partner = np.full(len(prediction), NO_PARTNER)
+    prediction_partner[counted] = pairs.prediction_partner
+    prediction_distance = np.full(len(prediction), np.nan)
+    prediction_distance[counted] = pairs.prediction_distance_um
+    is_found = pairs.reference_partner >= 0
+    reference_partner = np.full(len(reference), NO_PARTNER)
+    reference_partner[is_found] = counted[pairs.reference_partner[is_found]]
+    adds = None
+    if prediction.all_have_confidence:
+        adds = adds_a_pair(own_um, other_um, prediction.confidence, settings.distance_um)
+    return JudgedPoints(
+        reference,
+        prediction,
+        np.where(is_found, tp, fn),
+        prediction_status,
+        reference_partner,
+        prediction_partner,
+        pairs.reference_distance_um,
+        prediction_distance,
+        adds,
+    )

@@ -90,6 +90,7 @@ class Layout:
 
 
 def patterns_of(*texts: str) -> Patterns:
+    """Make patterns of texts."""
     return tuple(Pattern(text) for text in texts)
 
 
@@ -230,6 +231,7 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
 
 
 def pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -> Patterns:
+    """Read a path pattern or a list of them, with the placeholders that they need."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise CohortError(f"{key} must be a path pattern or a list of them, found {value!r}")
@@ -245,6 +247,7 @@ def pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -
 
 
 def patient_expression(value: Any) -> re.Pattern[str] | None:
+    """Read how a patient is told from a region's name; None where nothing is said."""
     if value is None:
         return None
     try:
@@ -262,6 +265,7 @@ def patient_expression(value: Any) -> re.Pattern[str] | None:
 def table_at(
     parent: dict[str, Any], key: str, *, prefix: str = "", required: bool = False
 ) -> dict[str, Any]:
+    """Read a table; an empty one where it is left out."""
     value = parent.get(key, {})
     if not isinstance(value, dict):
         raise CohortError(f"{prefix}{key} must be a table, found {value!r}")
@@ -271,6 +275,7 @@ def table_at(
 
 
 def check_keys(table: Mapping[str, Any], where: str, known: Sequence[str]) -> None:
+    """Refuse keys that mean nothing; the message names similar ones."""
     for key in table:
         if key not in known:
             close = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
@@ -282,6 +287,7 @@ def check_keys(table: Mapping[str, Any], where: str, known: Sequence[str]) -> No
 
 
 def text_at(value: Any, key: str) -> str:
+    """Read a text that is not empty."""
     if not isinstance(value, str) or not value.strip():
         raise CohortError(f"{key} must be text, found {value!r}")
     return value
