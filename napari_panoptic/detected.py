@@ -101,11 +101,10 @@ def _size(
 ) -> tuple[tuple[int, int] | None, tuple[float, float]]:
     """Give shape and pixel size; what the description says goes before what the image says."""
     info = None if frame.image is None else probe_image(frame.image)
-    if info is not None:
-        findings += [replace(f, region=frame.name) for f in info.findings]
     mpp_xy = frame.mpp_xy
-    if mpp_xy is None and info is not None and info.mpp is not None:
-        mpp_xy = (info.mpp, info.mpp)
+    if mpp_xy is None and info is not None:
+        findings += [replace(f, region=frame.name) for f in info.findings]
+        mpp_xy = None if info.mpp is None else (info.mpp, info.mpp)
     if mpp_xy is None:
         raise UnreadableFileError(
             "how many micrometres a pixel measures is said neither by the image nor by the "
