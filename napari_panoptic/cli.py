@@ -116,8 +116,10 @@ def _parser() -> argparse.ArgumentParser:
             help="write the figures of a whole cohort as CSV tables",
             description="Match every predicted nucleus with every annotated one, and write "
             "objects.csv, regions.csv, patients.csv, patients_by_class.csv, teams.csv, "
-            "confusion.csv and evaluation.json. What cannot be read is listed, and the rest is "
-            "evaluated. Exit status: 0 done, 1 nothing could be evaluated, 2 wrong arguments.",
+            "confusion.csv and evaluation.json; or, of a cohort of detections, detections.csv, "
+            "frames.csv, patients.csv, teams.csv, curve.csv, atypia.csv and evaluation.json. "
+            "What cannot be read is listed, and the rest is evaluated. Exit status: 0 done, "
+            "1 nothing could be evaluated, 2 wrong arguments.",
         )
     )
     _add_report(
@@ -142,6 +144,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
     sample.add_argument("folder", type=Path, metavar="FOLDER", help="made where it is not there")
+    sample.add_argument(
+        "--task",
+        choices=[str(task) for task in _SAMPLES],
+        default=str(Task.NUCLEI),
+        help="what it is about (default: %(default)s)",
+    )
     sample.set_defaults(run=_sample)
     demo = commands.add_parser("demo", help="open the built-in sample cohort in a window")
     demo.add_argument(
@@ -216,7 +224,25 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="regions of more pixels are read in windows, never as a whole; with the same figures, "
         "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
     )
+    _add_detections(parser)
     _set_run(parser, _evaluate)
+
+
+def _add_detections(parser: argparse.ArgumentParser) -> None:
+    """Add how detections are judged."""
+    parser.add_argument(
+        "--distance-um",
+        type=float,
+        metavar="D",
+        help="detections: how far one may lie from an annotated point, this distance included "
+        "(default: 8)",
+    )
+    parser.add_argument(
+        "--confidence",
+        type=float,
+        metavar="T",
+        help="detections: leave out those below this confidence (default: all count)",
+    )
 
 
 def _set_run(parser: argparse.ArgumentParser, command: Command) -> None:
@@ -305,6 +331,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write today's date into the report; without it the same files give the same report",
     )
+    _add_detections(parser)
     _set_run(parser, _report)
 
 
@@ -613,7 +640,7 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    folder = _written_sample(options.folder)
+    folder = _written_sample(options.folder, Task(options.task))
     print(f"sample cohort written to {folder}")
     print(f"look at it with: napari-panoptic view {folder}")
     return 0
@@ -626,16 +653,33 @@ def _demo(options: argparse.Namespace) -> int:
         return _open_window(_written_sample(Path(folder)), screenshot=options.screenshot)
 
 
-def _written_sample(folder: Path) -> Path:
-    from napari_panoptic.io.sample import write_sample_cohort
-
+def _written_sample(folder: Path, task: Task = Task.NUCLEI) -> Path:
     try:
-        return write_sample_cohort(folder)
+        return _SAMPLES[task](folder)
     except OSError as error:
         raise PanopticError(
             f"the sample cohort cannot be written: {error.strerror}; choose another folder",
             path=folder,
         ) from error
+
+
+def _write_nuclei(folder: Path) -> Path:
+    from napari_panoptic.io.sample import write_sample_cohort
+
+    return write_sample_cohort(folder)
+
+
+def _write_detections(folder: Path) -> Path:
+    from napari_panoptic.io.detection_sample import write_detection_sample
+
+    return write_detection_sample(folder)
+
+
+_SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
+    Task.NUCLEI: _write_nuclei,
+    Task.DETECTIONS: _write_detections,
+}
+"""What ``sample`` writes for each task."""
 
 
 def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | None) -> int:
@@ -676,12 +720,26 @@ def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> i
     return commands[task](options)
 
 
+def _evaluate_detections(options: argparse.Namespace) -> int:
+    from napari_panoptic.detection_commands import evaluate
+
+    return evaluate(options)
+
+
+def _report_detections(options: argparse.Namespace) -> int:
+    from napari_panoptic.detection_commands import report
+
+    return report(options)
+
+
 _EVALUATE: Mapping[Task, Command] = {
     Task.NUCLEI: _evaluate_nuclei,
+    Task.DETECTIONS: _evaluate_detections,
 }
 """What ``evaluate`` does for each task; what takes long to import is so only there."""
 _REPORT: Mapping[Task, Command] = {
     Task.NUCLEI: _report_nuclei,
+    Task.DETECTIONS: _report_detections,
 }
 """What ``report`` does for each task."""
 _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
@@ -693,6 +751,7 @@ _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
         ),
         (Task.NUCLEI,),
     ),
+    **dict.fromkeys(("distance_um", "confidence"), (Task.DETECTIONS,)),
 }
 """Options that change what comes out, and the tasks that they are for."""
 

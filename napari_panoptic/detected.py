@@ -121,11 +121,22 @@ def _unreadable(error: PanopticError, frame: Frame, team: str | None = None) -> 
 
 @dataclass(frozen=True, eq=False)
 class FrameResult:
-    """What became of a team's detections in one frame."""
+    """What became of a team's detections in one frame.
+
+    Parameters
+    ----------
+    team, frame
+        Whose, and where.
+    judged
+        What became of each point.
+    mpp_xy
+        Micrometres per pixel along x and y.
+    """
 
     team: str
     frame: Frame
     judged: JudgedPoints
+    mpp_xy: tuple[float, float]
 
     @property
     def counts(self) -> DetectionCounts:
@@ -317,7 +328,12 @@ def judged_frame(loaded: LoadedFrame, settings: DetectionSettings) -> list[Frame
     if reference is None:
         return []
     return [
-        FrameResult(team, loaded.frame, judge_points(reference, points, loaded.mpp_xy, settings))
+        FrameResult(
+            team,
+            loaded.frame,
+            judge_points(reference, points, loaded.mpp_xy, settings),
+            loaded.mpp_xy,
+        )
         for team, points in loaded.predictions.items()
     ]
 
