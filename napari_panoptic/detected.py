@@ -16,8 +16,10 @@ from napari_panoptic.evaluation.detections import (
     DetectionSettings,
     JudgedPoints,
     PrecisionRecall,
+    Standing,
+    curve_of,
     judge_points,
-    precision_recall,
+    standing,
     summed,
 )
 from napari_panoptic.evaluation.statistics import TeamComparison, compare_teams
@@ -129,6 +131,8 @@ class FrameResult:
         Whose, and where.
     judged
         What became of each point.
+    standing
+        What they amount to at any threshold.
     mpp_xy
         Micrometres per pixel along x and y.
     """
@@ -136,6 +140,7 @@ class FrameResult:
     team: str
     frame: Frame
     judged: JudgedPoints
+    standing: Standing
     mpp_xy: tuple[float, float]
 
     @property
@@ -232,16 +237,8 @@ class DetectionEvaluation:
         None where one of its detections has no confidence.
         """
         if team not in self._curves:
-            self._curves[team] = self._made_curve(team)
+            self._curves[team] = curve_of([result.standing for result in self.by_team[team]])
         return self._curves[team]
-
-    def _made_curve(self, team: str) -> PrecisionRecall | None:
-        frames = []
-        for result in self.by_team[team]:
-            if result.judged.adds is None:
-                return None
-            frames.append((result.judged.prediction.confidence, result.judged.adds))
-        return precision_recall(frames, sum(len(r.judged.reference) for r in self.by_team[team]))
 
     @cached_property
     def ranks(self) -> Mapping[str, int]:
@@ -332,6 +329,7 @@ def judged_frame(loaded: LoadedFrame, settings: DetectionSettings) -> list[Frame
             team,
             loaded.frame,
             judge_points(reference, points, loaded.mpp_xy, settings),
+            standing(reference, points, loaded.mpp_xy, settings.distance_um),
             loaded.mpp_xy,
         )
         for team, points in loaded.predictions.items()

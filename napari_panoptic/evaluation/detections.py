@@ -494,9 +494,6 @@ class JudgedPoints:
         int64 (n,) and (m,): row of the partner, or -1.
     reference_distance_um, prediction_distance_um
         float64 (n,) and (m,): as in `PointPairs`; NaN for what is ignored.
-    adds
-        bool (m,): as from `adds_a_pair`, over all detections; None where one
-        has no confidence.
     """
 
     reference: Points
@@ -507,7 +504,6 @@ class JudgedPoints:
     prediction_partner: NDArray[np.int64]
     reference_distance_um: NDArray[np.float64]
     prediction_distance_um: NDArray[np.float64]
-    adds: NDArray[np.bool_] | None
 
     @cached_property
     def counts(self) -> DetectionCounts:
@@ -550,9 +546,6 @@ def judge_points(
     is_found = pairs.reference_partner >= 0
     reference_partner = np.full(len(reference), NO_PARTNER)
     reference_partner[is_found] = counted[pairs.reference_partner[is_found]]
-    adds = None
-    if prediction.all_have_confidence:
-        adds = adds_a_pair(own_um, other_um, prediction.confidence, settings.distance_um)
     return JudgedPoints(
         reference,
         prediction,
@@ -562,5 +555,58 @@ def judge_points(
         prediction_partner,
         pairs.reference_distance_um,
         prediction_distance,
-        adds,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """What a team's detections of one frame amount to at any threshold of confidence.
+
+    Parameters
+    ----------
+    confidence
+        float64 (m,); NaN for detections that always count.
+    adds
+        bool (m,): as from `adds_a_pair`, those without a confidence first.
+    n_reference
+        Annotated points.
+    """
+
+    confidence: NDArray[np.float64]
+    adds: NDArray[np.bool_]
+    n_reference: int
+
+    def counts(self, settings: DetectionSettings) -> DetectionCounts:
+        """Give TP, FP and FN of the detections that are sure enough."""
+        counted = settings.counted(self.confidence)
+        tp = int(self.adds[counted].sum())
+        return DetectionCounts(tp, int(counted.sum()) - tp, self.n_reference - tp)
+
+
+def standing(
+    reference: Points,
+    prediction: Points,
+    mpp_xy: tuple[float, float],
+    distance_um: float = DISTANCE_UM,
+) -> Standing:
+    """Find out what detections amount to at any threshold.
+
+    Parameters
+    ----------
+    reference, prediction, mpp_xy
+        As for `judge_points`.
+    distance_um
+        How far apart a pair may lie, inclusive.
+    """
+    scale = np.array(mpp_xy)
+    sure = np.where(np.isnan(prediction.confidence), np.inf, prediction.confidence)
+    adds = adds_a_pair(reference.xy_px * scale, prediction.xy_px * scale, sure, distance_um)
+    return Standing(prediction.confidence, adds, len(reference))
+
+
+def curve_of(standings: Sequence[Standing]) -> PrecisionRecall | None:
+    """Give precision and recall over frames; None where a detection has no confidence."""
+    if any(np.isnan(one.confidence).any() for one in standings):
+        return None
+    n_reference = sum(one.n_reference for one in standings)
+    return precision_recall([(one.confidence, one.adds) for one in standings], n_reference)
