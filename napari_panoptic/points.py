@@ -142,6 +142,16 @@ class DetectionCohort:
         """Names of the teams, in order."""
         return tuple(team.name for team in self.teams)
 
+    @property
+    def files(self) -> frozenset[Path]:
+        """Every file of the cohort, resolved: none of them is ever to be written over."""
+        paths = {path for f in self.frames for path in (f.image, f.reference) if path is not None}
+        paths.update(self.predictions.values())
+        for scored in self.atypia:
+            paths.update(scored.predictions.values())
+            paths.update([] if scored.reference is None else [scored.reference])
+        return frozenset(path.resolve() for path in paths)
+
     def region(self, name: str) -> Frame:
         """Find a frame by its name.
 
