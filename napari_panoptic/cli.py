@@ -54,6 +54,7 @@ from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
+from napari_panoptic.rated_commands import evaluate_rated, report_rated, write_sample
 from napari_panoptic.regions import Cohort, Source, Task
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
@@ -678,6 +679,7 @@ def _write_detections(folder: Path) -> Path:
 _SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
     Task.NUCLEI: _write_nuclei,
     Task.DETECTIONS: _write_detections,
+    Task.RATERS: write_sample,
 }
 """What ``sample`` writes for each task."""
 
@@ -735,11 +737,13 @@ def _report_detections(options: argparse.Namespace) -> int:
 _EVALUATE: Mapping[Task, Command] = {
     Task.NUCLEI: _evaluate_nuclei,
     Task.DETECTIONS: _evaluate_detections,
+    Task.RATERS: evaluate_rated,
 }
 """What ``evaluate`` does for each task; what takes long to import is so only there."""
 _REPORT: Mapping[Task, Command] = {
     Task.NUCLEI: _report_nuclei,
     Task.DETECTIONS: _report_detections,
+    Task.RATERS: report_rated,
 }
 """What ``report`` does for each task."""
 _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
