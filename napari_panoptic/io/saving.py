@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,52 +13,17 @@ from numpy.typing import NDArray
 
 from napari_panoptic.errors import PanopticError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io._files import replaced_when_complete
 from napari_panoptic.io._kernels import components
 from napari_panoptic.io.geojson import UnwritableFileError, geo_objects, write_geojson
 from napari_panoptic.io.imagescope import write_annotation
 from napari_panoptic.io.label_images import write_labels
 from napari_panoptic.io.outlines import imagescope_polygons
-from napari_panoptic.regions import ClassScheme, Cohort
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.regions import Cohort
 
 AMBIGUOUS_SUFFIX = "_ambiguous.tif"
 """Ending of the mask of the ambiguous area beside a label image."""
-
-
-@dataclass(frozen=True, eq=False)
-class Objects:
-    """The objects of one side of a region, ready to be written.
-
-    Parameters
-    ----------
-    labels
-        The objects.
-    side
-        Which side they are on.
-    region, team
-        Where they are from; the team is empty for the annotation.
-    ambiguous
-        bool image (y, x) of the excluded area, or None where there is none, or
-        none to be written.
-    scheme
-        The classes.
-    mpp
-        Micrometres per pixel, or None.
-    """
-
-    labels: LabelImage
-    side: Side
-    region: str
-    team: str
-    ambiguous: NDArray[np.bool_] | None
-    scheme: ClassScheme
-    mpp: float | None
-
-    @property
-    def ambiguous_class(self) -> str:
-        """What the excluded area is called in files."""
-        return self.scheme.ambiguous or "Ambiguous"
 
 
 def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
