@@ -92,6 +92,9 @@ class Source(str):
     LABELS: ClassVar[Source]  # label images (TIFF, PNG, NPY, OME-Zarr)
     IMAGESCOPE: ClassVar[Source]  # ImageScope XML polygons
     GEOJSON: ClassVar[Source]  # GeoJSON polygons, as QuPath writes them
+    PANNUKE: ClassVar[Source]  # one array of many regions, ids in a channel per class
+    CONIC: ClassVar[Source]  # one array of many regions, ids and class numbers
+    COCO_PANOPTIC: ClassVar[Source]  # one JSON of many regions, a PNG of ids for each
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -99,6 +102,9 @@ Source.SUBMISSION = Source("submission")
 Source.LABELS = Source("labels")
 Source.IMAGESCOPE = Source("imagescope")
 Source.GEOJSON = Source("geojson")
+Source.PANNUKE = Source("pannuke")
+Source.CONIC = Source("conic")
+Source.COCO_PANOPTIC = Source("coco-panoptic")
 
 
 @dataclass(frozen=True)
@@ -113,10 +119,14 @@ class MaskFiles:
         The files: under the key ``""`` a single file for all classes, or under
         each class name the files of that class (several are kept, so that the
         reader can say which it took).
+    item
+        Which region of a file that holds many, as its format counts them; None
+        where a file holds one.
     """
 
     source: Source
     paths: Mapping[str, tuple[Path, ...]]
+    item: str | None = None
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
@@ -139,12 +149,15 @@ class Region:
     reference
         The annotation, or None where there is none: such a region can be
         looked at, not evaluated.
+    image_item
+        Which image of a file that holds many; None where it holds one.
     """
 
     name: str
     patient: str
     image: Path | None
     reference: MaskFiles | None
+    image_item: str | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,14 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from napari_panoptic.errors import Finding, FindingKind, PanopticError
-from napari_panoptic.io import colour_coded, label_images, rasterize, submissions
+from napari_panoptic.io import (
+    array_sets,
+    coco_panoptic,
+    colour_coded,
+    label_images,
+    rasterize,
+    submissions,
+)
 from napari_panoptic.io.label_tiles import open_label_tiles
 from napari_panoptic.io.polygon_tiles import open_polygon_tiles
 from napari_panoptic.io.registry import Form, PerClass
@@ -50,6 +57,27 @@ BUILT_IN = (
         title="GeoJSON",
         load=rasterize.load_files,
         open_tiles=open_polygon_tiles,
+    ),
+    Form(
+        name=Source.PANNUKE,
+        title="PanNuke arrays",
+        load=array_sets.load_pannuke,
+        shape=array_sets.files_shape,
+        items=array_sets.array_items,
+    ),
+    Form(
+        name=Source.CONIC,
+        title="CoNIC arrays",
+        load=array_sets.load_conic,
+        shape=array_sets.files_shape,
+        items=array_sets.array_items,
+    ),
+    Form(
+        name=Source.COCO_PANOPTIC,
+        title="COCO panoptic",
+        load=coco_panoptic.load_files,
+        shape=coco_panoptic.files_shape,
+        items=coco_panoptic.panoptic_items,
     ),
 )
 """The forms of this package; of several that are there, the first is read."""

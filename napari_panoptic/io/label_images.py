@@ -210,9 +210,9 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
         channels = pixels.shape[2]
         numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
         if channels == 2 and _second_is_class(numbers, len(scheme.names)):
-            return _from_class_numbers(numbers, path, scheme, findings), None, findings
+            return labels_from_class_numbers(numbers, path, scheme, findings), None, findings
         if channels in (len(scheme.names), len(scheme.names) + 1):
-            return _from_channels(numbers, path, scheme, findings), None, findings
+            return labels_from_channels(numbers, path, scheme, findings), None, findings
     n = len(scheme.names)
     raise UnreadableFileError(
         f"expected a label image that is 2-D, or has two channels (ids and class numbers), or "
@@ -240,25 +240,49 @@ def _second_is_class(numbers: NDArray[np.integer], classes: int) -> bool:
     return int(second.max(initial=0)) <= classes and bool(((first > 0) == (second > 0)).all())
 
 
-def _from_channels(
-    numbers: NDArray[np.integer], path: Path, scheme: ClassScheme, findings: list[Finding]
+def labels_from_channels(
+    numbers: NDArray[np.integer],
+    path: Path,
+    scheme: ClassScheme,
+    findings: list[Finding],
+    *,
+    may_be_binary: bool = True,
 ) -> LabelImage:
+    """Take an array (y, x, C) with the ids of each class in a channel of its own.
+
+    Channels beyond the classes are not read. What was odd is added to the findings.
+    """
     masks: ClassMasks = {}
     for channel, name in enumerate(scheme.names):
         what = f"the {name} channel"
         masks[name], found = object_mask(
-            numbers[..., channel], path=path, what=what, class_name=name
+            numbers[..., channel],
+            path=path,
+            what=what,
+            class_name=name,
+            may_be_binary=may_be_binary,
         )
         findings.extend(found)
     height, width, _ = numbers.shape
     return LabelImage.from_class_masks(masks, scheme.names, (height, width))
 
 
-def _from_class_numbers(
-    numbers: NDArray[np.integer], path: Path, scheme: ClassScheme, findings: list[Finding]
+def labels_from_class_numbers(
+    numbers: NDArray[np.integer],
+    path: Path,
+    scheme: ClassScheme,
+    findings: list[Finding],
+    *,
+    may_be_binary: bool = True,
 ) -> LabelImage:
+    """Take an array (y, x, 2) of ids and class numbers, 1 for the first class.
+
+    The class of an object is that of most of its pixels. What was odd is added to the findings.
+    """
     ids, class_numbers = numbers[..., 0], numbers[..., 1]
-    mask, found = object_mask(ids, path=path, what="the channel of ids")
+    mask, found = object_mask(
+        ids, path=path, what="the channel of ids", may_be_binary=may_be_binary
+    )
     findings.extend(found)
     index, unique_ids = compact(mask)
     highest = int(class_numbers.max(initial=0)) + 1
@@ -288,7 +312,7 @@ def _from_class_numbers(
         id_: number_name.get(number) or str(number)
         for id_, number in zip(unique_ids.tolist(), winner.tolist(), strict=True)
     }
-    labels, _ = _labelled(index, unique_ids, classes, path, scheme, findings)
+    labels, _ = labels_with_classes(index, unique_ids, classes, path, scheme, findings)
     return labels
 
 
@@ -323,10 +347,10 @@ def _from_sidecar(
         message = f"the label image has ids up to {highest}: objects were numbered anew"
         findings.append(Finding(FindingKind.FALLBACK, message, path=path, count=len(ids)))
         ids = np.arange(1, len(ids) + 1, dtype=np.int64)
-    return _labelled(index, ids, classes, path, scheme, findings)
+    return labels_with_classes(index, ids, classes, path, scheme, findings)
 
 
-def _labelled(
+def labels_with_classes(
     index: NDArray[np.int32],
     ids: NDArray[np.int64],
     classes: Mapping[int, str],
