@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.errors import Finding, UnreadableFileError, UnwritableFileError
+from napari_panoptic.evaluation.labels import LabelImage, size_text
 from napari_panoptic.io._files import (
-    DECODING_ERRORS,
     check_file,
     check_size,
     file_kind,
+    map_npy,
     undecodable,
 )
 from napari_panoptic.io._masks import vanished_findings, whole_numbers
@@ -25,7 +26,7 @@ from napari_panoptic.io.label_images import (
     labels_from_channels,
     labels_from_class_numbers,
 )
-from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, located
+from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.regions import ClassScheme, MaskFiles, Source
 
 PANNUKE_WHAT = "masks of PanNuke (an NPY array: image, row, column, class)"
@@ -33,6 +34,8 @@ CONIC_WHAT = "labels of CoNIC (an NPY array: image, row, column, ids and classes
 IMAGES_WHAT = "images (an NPY array: image, row, column, colour)"
 REGIONS_TABLE = "regions.csv"
 """Beside an array: the name of each region, and its patient."""
+AREAS = "ambiguous.npy"
+"""Beside an array: the excluded areas, bool (n, y, x)."""
 _TYPES = "types.npy"
 _PATCHES = "patch_info.csv"
 
@@ -51,6 +54,8 @@ def array_items(path: Path) -> Iterator[Item]:
     """
     count = len(opened_array(path, "an array of regions"))
     names, patients, tables = _names_and_patients(path.parent, count)
+    if (areas := path.with_name(AREAS)).is_file():
+        tables = (*tables, areas)
     for index, (name, patient) in enumerate(zip(names, patients, strict=True)):
         yield Item(name, str(index), patient, tables)
 
@@ -105,7 +110,7 @@ def _check_count(found: int, expected: int, path: Path) -> None:
 
 
 def opened_array(path: Path, what: str) -> NDArray[Any]:
-    """Map an NPY array, without reading it. Pickled objects could run code: they are refused.
+    """Map an NPY array, without reading it.
 
     Raises
     ------
@@ -113,12 +118,9 @@ def opened_array(path: Path, what: str) -> NDArray[Any]:
         Where it is none.
     """
     check_file(path, what)
-    try:
-        if file_kind(path) != "npy":
-            raise ValueError("it is no NPY file")
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except DECODING_ERRORS as error:
-        raise undecodable(path, what, error) from error
+    if file_kind(path) != "npy":
+        raise UnreadableFileError(f"expected {what}, found a file of another form", path=path)
+    array = map_npy(path, what)
     if array.ndim == 0:
         raise UnreadableFileError(f"expected {what}, found a single value", path=path)
     return array
@@ -209,10 +211,100 @@ def _loaded(
     labels: LabelImage, findings: list[Finding], files: MaskFiles, request: LoadRequest
 ) -> LoadedMasks:
     findings.extend(vanished_findings(labels))
-    tables = (REGIONS_TABLE, _TYPES, _PATCHES)
+    tables = (REGIONS_TABLE, AREAS, _TYPES, _PATCHES)
     arrays = tuple(path for path in files.all_paths if path.name not in tables)
     findings.extend(extra_files("all classes", arrays))
-    return LoadedMasks(labels, None, located(findings, request, path=files.all_paths[0]))
+    area = _area_of(files, labels.shape)
+    return LoadedMasks(labels, area, located(findings, request, path=files.all_paths[0]))
+
+
+def _area_of(files: MaskFiles, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
+    """Read the excluded area of a region; None where there is none."""
+    path = next((path for path in files.all_paths if path.name == AREAS), None)
+    if path is None:
+        return None
+    array = opened_array(path, "excluded areas (an NPY array: image, row, column)")
+    index = int(files.item or 0)
+    if array.ndim != 3 or index >= len(array):
+        raise UnreadableFileError(
+            f"expected excluded areas of as many regions as the array beside it has, found an "
+            f"array of shape {array.shape}",
+            path=path,
+        )
+    check_size(array.shape[1:], shape, path=path, what="the excluded area")
+    area: NDArray[np.bool_] = np.array(array[index]) > 0
+    return area if area.any() else None
+
+
+def write_pannuke(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:
+    """Write ``masks.npy`` as PanNuke has it, with the names of the regions beside it.
+
+    Raises
+    ------
+    UnwritableFileError
+        Where the regions have different sizes.
+    """
+
+    def channels(objects: Objects) -> NDArray[np.int32]:
+        names, ids = objects.scheme.names, objects.labels.id_image()
+        numbers = np.concatenate([[0], objects.labels.class_index])[objects.labels.index]
+        masks = np.zeros((*ids.shape, len(names) + 1), np.int32)
+        for number in range(1, len(names) + 1):
+            masks[..., number - 1] = np.where(numbers == number, ids, 0)
+        masks[..., -1] = ids == 0
+        return masks
+
+    return _write_arrays(folder, "masks.npy", count, regions, channels)
+
+
+def write_conic(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:
+    """Write ``labels.npy`` as CoNIC has it, with the names of the regions beside it.
+
+    Raises
+    ------
+    UnwritableFileError
+        Where the regions have different sizes.
+    """
+
+    def channels(objects: Objects) -> NDArray[np.int32]:
+        numbers = np.concatenate([[0], objects.labels.class_index])[objects.labels.index]
+        return np.stack([objects.labels.id_image(), numbers], axis=-1).astype(np.int32)
+
+    return _write_arrays(folder, "labels.npy", count, regions, channels)
+
+
+def _write_arrays(
+    folder: Path,
+    name: str,
+    count: int,
+    regions: Iterable[Objects],
+    channels: Callable[[Objects], NDArray[np.int32]],
+) -> tuple[Finding, ...]:
+    array = areas = None
+    rows = []
+    for index, objects in enumerate(regions):
+        pixels = channels(objects)
+        if array is None:
+            array = open_memmap(folder / name, "w+", np.int32, (count, *pixels.shape))
+        if pixels.shape != array.shape[1:]:
+            raise UnwritableFileError(
+                f"an array has regions of one size only: expected "
+                f"{size_text(array.shape[1:])}, found {size_text(pixels.shape)} in region "
+                f"{objects.region}; choose another format"
+            )
+        array[index] = pixels
+        if objects.ambiguous is not None:
+            if areas is None:
+                areas = open_memmap(folder / AREAS, "w+", np.bool_, array.shape[:3])
+            areas[index] = objects.ambiguous
+        rows.append((objects.region, objects.patient))
+    with (folder / REGIONS_TABLE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([("region", "patient"), *rows])
+    for written in (array, areas):
+        if written is not None:
+            written.flush()
+    return ()
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:

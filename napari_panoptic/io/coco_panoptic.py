@@ -7,7 +7,7 @@ of that challenge expect (https://cocodataset.org/#format-data).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -16,18 +16,28 @@ from typing import Any
 import numpy as np
 import orjson
 from numpy.typing import NDArray
+from PIL import Image
+from scipy.ndimage import find_objects
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.errors import (
+    Finding,
+    FindingKind,
+    UnreadableFileError,
+    UnwritableFileError,
+    english_list,
+)
 from napari_panoptic.evaluation.labels import compact
 from napari_panoptic.io._files import (
     check_file,
     check_size,
     pixel_shape,
     read_pixels,
+    replaced_when_complete,
     undecodable,
 )
+from napari_panoptic.io._kernels import components
 from napari_panoptic.io.label_images import labels_with_classes
-from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, located
+from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
 WHAT = "a COCO panoptic JSON (images, annotations with segments_info, categories)"
@@ -184,3 +194,105 @@ def _inside(file_name: Any) -> str:
     if name.is_absolute() or ".." in name.parts or not name.name:
         raise ValueError(f"file_name is a name in the folder of the PNG files, found '{name}'")
     return str(name)
+
+
+def write_panoptic(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:  # noqa: ARG001
+    """Write ``panoptic.json`` and the folder ``panoptic`` with a PNG of ids per region.
+
+    Excluded areas become crowds of the ambiguous class, one per connected
+    piece. A pixel has one id here: where objects lie in an excluded area, the
+    objects have it, and a finding says so.
+
+    Raises
+    ------
+    UnwritableFileError
+        For ids above 2^24 - 1.
+    """
+    (folder / JSON_NAME).with_suffix("").mkdir()
+    images, annotations, findings = [], [], []
+    scheme: ClassScheme | None = None
+    for number, objects in enumerate(regions, start=1):
+        scheme, name = objects.scheme, f"{objects.region}.png"
+        ids, segments, hidden_px = _painted(objects)
+        if hidden_px:
+            findings.append(_hidden(hidden_px, objects))
+        _write_png(folder / JSON_NAME, name, ids)
+        height, width = ids.shape
+        images.append({"id": number, "file_name": name, "width": width, "height": height})
+        annotations.append({"image_id": number, "file_name": name, "segments_info": segments})
+    categories = [] if scheme is None else _categories(scheme)
+    table = {"images": images, "annotations": annotations, "categories": categories}
+    with replaced_when_complete(folder / JSON_NAME) as file:
+        file.write(orjson.dumps(table))
+    return tuple(findings)
+
+
+def _categories(scheme: ClassScheme) -> list[dict[str, Any]]:
+    """Give the classes, numbered from 1, and the ambiguous one as the last."""
+    colours = list(zip(scheme.names, scheme.colours, strict=True))
+    if scheme.ambiguous is not None:
+        colours.append((scheme.ambiguous, (128, 128, 128)))
+    return [
+        {"id": n, "name": name, "supercategory": "nucleus", "isthing": 1, "color": list(colour)}
+        for n, (name, colour) in enumerate(colours, start=1)
+    ]
+
+
+def _painted(objects: Objects) -> tuple[NDArray[np.int64], list[dict[str, Any]], int]:
+    """Give the image of ids, its segments, and how many excluded pixels objects hide."""
+    labels = objects.labels
+    highest = int(labels.ids.max(initial=0))
+    ids = labels.id_image()
+    category = dict(zip(labels.ids.tolist(), labels.class_index.tolist(), strict=True))
+    crowds: set[int] = set()
+    hidden_px = 0
+    if objects.ambiguous is not None:
+        free = objects.ambiguous & (ids == 0)
+        hidden_px = int(np.count_nonzero(objects.ambiguous)) - int(np.count_nonzero(free))
+        pieces = components(np.ascontiguousarray(free).view(np.uint8))
+        crowds = set(range(highest + 1, highest + 1 + int(pieces.max(initial=0))))
+        ids = np.where(free, pieces + highest, ids)
+        category |= dict.fromkeys(crowds, len(objects.scheme.names) + 1)
+    if max(category, default=0) > _HIGHEST_ID:
+        raise UnwritableFileError(
+            f"COCO panoptic has ids up to {_HIGHEST_ID}, found {max(category)}; choose another "
+            f"format",
+            region=objects.region,
+        )
+    return ids, list(_segments(ids, category, crowds)), hidden_px
+
+
+def _segments(
+    ids: NDArray[np.int64], category: Mapping[int, int], crowds: set[int]
+) -> Iterator[dict[str, Any]]:
+    index, found = compact(ids)
+    areas = np.bincount(index.ravel(), minlength=len(found) + 1)
+    for row, (id_, place) in enumerate(zip(found.tolist(), find_objects(index), strict=True)):
+        rows, columns = place
+        yield {
+            "id": id_,
+            "category_id": category[id_],
+            "iscrowd": int(id_ in crowds),
+            "area": int(areas[row + 1]),
+            # Column and row of the upper left corner, width and height.
+            "bbox": [
+                *(columns.start, rows.start),
+                *(columns.stop - columns.start, rows.stop - rows.start),
+            ],
+        }
+
+
+def _hidden(n_px: int, objects: Objects) -> Finding:
+    return Finding(
+        FindingKind.FALLBACK,
+        f"{n_px} px of the excluded area lie under objects, and were not written as excluded: "
+        f"COCO panoptic has one id per pixel",
+        region=objects.region,
+        team=objects.team or None,
+        count=n_px,
+    )
+
+
+def _write_png(path: Path, name: str, ids: NDArray[np.int64]) -> None:
+    channels = [(ids >> shift & 255).astype(np.uint8) for shift in (0, 8, 16)]
+    Image.fromarray(np.stack(channels, axis=-1)).save(_png(path, name))

@@ -25,7 +25,12 @@ from napari_panoptic.io._layout import (
 from napari_panoptic.io._patterns import Listing, Match, Pattern, natural_key
 from napari_panoptic.io.array_sets import array_items, holds_many_images
 from napari_panoptic.io.forms import known_forms, plugin_findings
-from napari_panoptic.io.label_images import SIDECAR_SUFFIXES, sidecars_beside
+from napari_panoptic.io.label_images import (
+    SIDECAR_SUFFIXES,
+    area_beside,
+    labels_beside,
+    sidecars_beside,
+)
 from napari_panoptic.io.registry import Item, ListItems
 from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Region, Source, Team
 
@@ -269,8 +274,9 @@ class _Discovery:
                 beside = list(sidecars_beside(path))
                 self._used.update(beside)
                 has_table = any(p.suffix.lower() in SIDECAR_SUFFIXES for p in paths)
-                if not name and path == paths[0] and not has_table:
-                    paths += beside[:1]
+                if not name and path == paths[0]:
+                    paths += () if has_table else beside[:1]
+                    paths += () if (area := area_beside(path)) is None else (area,)
 
     def _places(self, match: Match, items: ListItems | None) -> Iterator[Item]:
         """List the regions of a file; that of a file that holds one has no key."""
@@ -295,6 +301,8 @@ class _Discovery:
         for pattern in patterns:
             begun: set[tuple[int, str]] = set()
             for match in self._marked(pattern.files(self._listing), known):
+                if source == Source.LABELS and (of := labels_beside(match.path)) and of.is_file():
+                    continue  # the ambiguous area of another file, which has it noted
                 class_name = match.fields.get("class")
                 name = "" if class_name is None else self._scheme.canonical(class_name)
                 if name is None:

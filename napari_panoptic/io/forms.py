@@ -13,8 +13,10 @@ from napari_panoptic.io import (
     coco_panoptic,
     colour_coded,
     label_images,
+    ome_zarr,
     rasterize,
     submissions,
+    writers,
 )
 from napari_panoptic.io.label_tiles import open_label_tiles
 from napari_panoptic.io.polygon_tiles import open_polygon_tiles
@@ -33,11 +35,13 @@ BUILT_IN = (
     ),
     Form(
         name=Source.LABELS,
-        title="Label image",
+        title="Label image with a table of classes",
         load=label_images.load_files,
         shape=label_images.files_shape,
         open_tiles=open_label_tiles,
         per_class=PerClass.EITHER,
+        endings=(".tif", ".tiff"),
+        write=writers.write_label_tiff,
     ),
     Form(
         name=Source.SUBMISSION,
@@ -51,12 +55,16 @@ BUILT_IN = (
         title="ImageScope XML",
         load=rasterize.load_files,
         open_tiles=open_polygon_tiles,
+        endings=(".xml",),
+        write=writers.write_xml,
     ),
     Form(
         name=Source.GEOJSON,
-        title="GeoJSON",
+        title="GeoJSON, opens in QuPath",
         load=rasterize.load_files,
         open_tiles=open_polygon_tiles,
+        endings=(".geojson", ".json"),
+        write=writers.write_features,
     ),
     Form(
         name=Source.PANNUKE,
@@ -64,6 +72,7 @@ BUILT_IN = (
         load=array_sets.load_pannuke,
         shape=array_sets.files_shape,
         items=array_sets.array_items,
+        write_all=array_sets.write_pannuke,
     ),
     Form(
         name=Source.CONIC,
@@ -71,6 +80,7 @@ BUILT_IN = (
         load=array_sets.load_conic,
         shape=array_sets.files_shape,
         items=array_sets.array_items,
+        write_all=array_sets.write_conic,
     ),
     Form(
         name=Source.COCO_PANOPTIC,
@@ -78,6 +88,13 @@ BUILT_IN = (
         load=coco_panoptic.load_files,
         shape=coco_panoptic.files_shape,
         items=coco_panoptic.panoptic_items,
+        write_all=coco_panoptic.write_panoptic,
+    ),
+    Form(
+        name="ome-zarr",
+        title="OME-Zarr labels",
+        endings=(".ome.zarr",),
+        write=ome_zarr.write_ome_zarr,
     ),
 )
 """The forms of this package; of several that are there, the first is read."""

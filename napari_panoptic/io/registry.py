@@ -87,6 +87,8 @@ class Objects:
         The classes.
     mpp
         Micrometres per pixel, or None.
+    patient
+        Whose region it is, where that is to be written.
     """
 
     labels: LabelImage
@@ -96,6 +98,7 @@ class Objects:
     ambiguous: NDArray[np.bool_] | None
     scheme: ClassScheme
     mpp: float | None
+    patient: str = ""
 
     @property
     def ambiguous_class(self) -> str:
@@ -147,7 +150,7 @@ class Item:
 
 
 ListItems = Callable[[Path], Iterable[Item]]
-WriteAll = Callable[[Path, Iterable[Objects]], tuple[Path, ...]]
+WriteAll = Callable[[Path, int, Iterable[Objects]], tuple[Finding, ...]]
 
 
 class PerClass(StrEnum):
@@ -197,8 +200,9 @@ class Form:
         ending, and gives every file that was written, the one asked for first.
         Other places are left as they are; an `OSError` may pass.
     write_all
-        Writes any number of regions into an empty folder, which is there, in
-        one form that holds them all.
+        Writes regions, of which it is told the number, into an empty folder,
+        which is there, in files that hold them all. Gives what could not be
+        written as it was.
     """
 
     name: str
