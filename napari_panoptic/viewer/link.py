@@ -21,6 +21,7 @@ from napari_panoptic.evaluation.tiled import TiledEvaluation
 from napari_panoptic.evaluation.tiles import TiledLabels
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.pipeline import RegionSummary
+from napari_panoptic.read_ahead import ReadAhead
 from napari_panoptic.regions import Source
 from napari_panoptic.session import EditedEvaluation, Selection, Session
 from napari_panoptic.snapshots import RegionSnapshot
@@ -100,6 +101,8 @@ class Link:
         The panels beside the object table; attached while this link lives.
     raise_part
         Brings one of them to the front.
+    ahead
+        What has begun to read the first region, if anything has.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Link:
         panels: Panels,
         parts: Sequence[DeskPart] = (),
         raise_part: Callable[[DeskPart], None] = lambda _part: None,
+        ahead: ReadAhead | None = None,
     ) -> None:
         self._viewer = viewer
         self._session = session
@@ -142,7 +146,7 @@ class Link:
         self.scene.set_look(PREFERENCES.look)
         self.slides = SlideView(viewer, self.scene)
         panels.objects.put_worst_first(PREFERENCES.order)
-        self.loader = RegionLoader(session, _window_watch(viewer))
+        self.loader = RegionLoader(session, _window_watch(viewer), ahead)
         self.summary = SummaryWork(session)
         self._table = self._connections()
         self._connect()
