@@ -10,6 +10,7 @@ from pathlib import Path
 
 import napari
 from napari.settings import get_settings
+from npe2 import PluginManager
 from qtpy.QtCore import QCoreApplication, QEventLoop, QTimer
 from qtpy.QtWidgets import QApplication
 
@@ -19,6 +20,7 @@ from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.read_ahead import ReadAhead, Wanted
 from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
+from napari_panoptic.viewer.preferences import PLUGIN
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 from napari_panoptic.viewer.work import warm_up
 
@@ -75,7 +77,7 @@ def run_view(
         viewer = napari.Viewer(title=f"{cohort.name} · napari-panoptic")
         with _painted_once(viewer):
             viewer.window.resize(*_window_size())
-            with _settings_saved_once():
+            with _settings_saved_once(), _plugins_found_once():
                 desk = desk_of(viewer)
             QCoreApplication.processEvents()  # gives the panels their sizes
             desk.show_cohort(cohort, region=region, settings=settings, ahead=ahead)
@@ -156,6 +158,23 @@ def _settings_saved_once() -> Iterator[None]:
     finally:
         settings._save_on_change = before
         settings._maybe_save()
+
+
+@contextmanager
+def _plugins_found_once() -> Iterator[None]:
+    """Let napari read this plugin's settings without looking for all plugins once more.
+
+    Its window has just read the manifests of all that are installed.
+    """
+    manager = PluginManager.instance()
+    if PLUGIN not in manager:
+        yield
+        return
+    manager.discover = lambda *_paths, **_options: 0  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del manager.discover
 
 
 def _window_size() -> tuple[int, int]:
