@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import math
 import sys
 import tempfile
@@ -738,10 +739,14 @@ _SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
 
 
 def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | None) -> int:
-    # napari and Qt take seconds to import: only a window needs them.
-    from napari_panoptic.viewer.launch import run_view
+    gc.disable()  # each look goes through all that is imported: half a second in all
+    try:
+        # napari and Qt take seconds to import: only a window needs them.
+        from napari_panoptic.viewer.launch import run_view
 
-    return run_view(cohort, region=region, screenshot=screenshot)
+        return run_view(cohort, region=region, screenshot=screenshot)
+    finally:
+        gc.enable()
 
 
 def _evaluate(options: argparse.Namespace) -> int:

@@ -65,19 +65,26 @@ class RegionLoader:
         Whose requests are answered.
     is_open
         Tells whether the window that shows the answers is still there.
+    ahead
+        What reads regions before they are asked for; it may have begun.
     """
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
     progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
-    def __init__(self, session: Session, is_open: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        session: Session,
+        is_open: Callable[[], bool] = lambda: True,
+        ahead: ReadAhead | None = None,
+    ) -> None:
         self._session, self._is_open = session, is_open
         self._teller = _Teller()
         self._teller.told.connect(self._tell)
         self._stopped: Request | None = None
         self._under_way: Request | None = None
-        self.ahead = ReadAhead(session.cohort)
+        self.ahead = ReadAhead(session.cohort) if ahead is None else ahead
         self._worker: Any | None = None
         self._waiting: Request | None = None
         self._is_drawn = Event()

@@ -35,12 +35,13 @@ from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import Objects
 from napari_panoptic.io.saving import files_of, form_for, writable_forms, write_objects
 from napari_panoptic.session import EditedEvaluation
-from napari_panoptic.viewer import styles
+from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
+from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
 
@@ -432,8 +433,10 @@ class EditsPart(DeskPart):
         return [*found, Copied(name, None)] if is_redrawn else found
 
     def _state_text(self, copies: list[Copied]) -> str:
-        if self.around is None or self.around.session.evaluation is None:
+        if self.around is None:
             return NO_REGION
+        if self.around.session.evaluation is None:
+            return on_slide(self.around.session.snapshot, slide_words.EDITS, NO_REGION)
         if not copies or self.edits is None:
             return NOTHING_EDITED
         unsaved = set(self.edits.unsaved)
