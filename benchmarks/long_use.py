@@ -8,7 +8,9 @@ every region was seen, which is what the others are compared with.
 
 What the process holds is its resident memory after Python's garbage was collected and the
 allocator has given back what it can (``malloc_trim``): without that, what glibc keeps for the
-arenas of threads, and what a software OpenGL keeps, covers up anything smaller.
+arenas of threads, and what a software OpenGL keeps, covers up anything smaller. Times are those of
+the processor, so that other work on the machine does not count: of all threads for a switch, of
+the main thread for a stroke with everything that follows at once.
 """
 
 import argparse
@@ -102,20 +104,21 @@ def use(desk: Desk, switches: int, strokes: int, *, seed: int) -> tuple[list[flo
 
 
 def _switch(desk: Desk, name: str) -> float:
-    """Choose a region in the list; gives ms until the team that is looked at is shown."""
-    session, answers = desk.session, []
+    """Choose a region in the list; gives ms of all threads until all teams are there."""
+    session = desk.session
+    answers: list[bool] = []
 
     def note(_snapshot: RegionSnapshot) -> None:
-        answers.append(time.perf_counter())
+        answers.append(True)
 
     session.region_changed.connect(note)
-    began = time.perf_counter()
+    began = time.process_time()
     desk.panels.navigator.region_chosen.emit(name)
     while not answers or desk.link.loader.is_busy:
         QApplication.processEvents()
         time.sleep(0.0005)  # leaves the interpreter to the worker
     session.region_changed.disconnect(note)
-    return 1000 * (answers[0] - began)
+    return 1000 * (time.process_time() - began)
 
 
 def _paint(desk: Desk, strokes: int, rng: np.random.Generator) -> list[float]:
@@ -134,10 +137,10 @@ def _paint(desk: Desk, strokes: int, rng: np.random.Generator) -> list[float]:
             height, width = layer.data.shape
             top = int(np.asarray(layer.data).max())
         y, x = rng.integers(0, height), rng.integers(0, width)
-        label = (int(layer.data[y, x]), 0, top + 1 + number % 50)[number % 3]
-        began = time.perf_counter()
+        label = (int(rng.integers(1, top + 1)), 0, top + 1 + number % 50)[number % 3]
+        began = time.thread_time()
         layer.paint((y, x), label)
-        times.append(1000 * (time.perf_counter() - began))
+        times.append(1000 * (time.thread_time() - began))
         if number % 10 == 9:
             layer.undo()
             QApplication.processEvents()
