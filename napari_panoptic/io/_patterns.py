@@ -191,6 +191,35 @@ class Listing:
         return tuple(sorted(entries, key=lambda entry: natural_key(entry.path.name)))
 
 
+def checked_listing(root: Path, expected: str) -> Listing:
+    """Look into a cohort's folder.
+
+    Raises
+    ------
+    CohortError
+        Where it is missing, a file, closed or empty; then it says what was
+        expected.
+    """
+    listing = Listing(root)
+    try:
+        entries = listing.entries(root)
+    except FileNotFoundError:
+        raise CohortError("there is no such folder", path=root) from None
+    except NotADirectoryError:
+        raise CohortError(
+            "this is a file; open the folder that holds the whole cohort", path=root
+        ) from None
+    except PermissionError:
+        raise CohortError(
+            "there is no permission to read this folder; ask its owner for access", path=root
+        ) from None
+    except OSError as error:
+        raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
+    if not entries:
+        raise CohortError(f"the folder is empty; {expected}", path=root)
+    return listing
+
+
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir() and not entry.name.casefold().endswith(ARRAY_FOLDERS)
 

@@ -86,6 +86,23 @@ def _nuclei() -> DeskKind:
     return DeskKind(open_cohort, show, desk_in, hide_layers)
 
 
+def _detections() -> DeskKind:
+    from napari_panoptic.io.detections import open_detection_cohort
+    from napari_panoptic.viewer.scene import hide_layers
+    from napari_panoptic.viewer.widgets.detection_desk import (
+        DetectionDesk,
+        detection_desk_in,
+        detection_desk_of,
+    )
+
+    def show(viewer: Any, cohort: Any, region: str | None) -> DetectionDesk:
+        desk = detection_desk_of(viewer)
+        desk.show_cohort(cohort, region=region)
+        return desk
+
+    return DeskKind(open_detection_cohort, show, detection_desk_in, hide_layers)
+
+
 def _raters() -> DeskKind:
     from napari_panoptic.io.raters import open_raters
     from napari_panoptic.viewer.rated_scene import hide_layers
@@ -96,6 +113,7 @@ def _raters() -> DeskKind:
 
 KINDS: Mapping[Task, Callable[[], DeskKind]] = {
     Task.NUCLEI: _nuclei,
+    Task.DETECTIONS: _detections,
     Task.RATERS: _raters,
 }
 """The desk for each task; imported only where it is needed."""
