@@ -231,11 +231,19 @@ class DetectionDesk:
         width = min(RIGHT_WIDTH, round(0.34 * window.width()))
         window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         height = window.height()
+        named = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+        if (controls := named.get(_LAYER_CONTROLS)) is not None:
+            heights = [round(0.6 * height), round(0.4 * height)]
+            window.resizeDocks([frames, controls], heights, Qt.Orientation.Vertical)
         window.resizeDocks(
             [figures, self._docks[POINTS_DOCK]],
             [round(0.5 * height), round(0.3 * height)],
             Qt.Orientation.Vertical,
         )
+        timer = QTimer(self._inspector)
+        timer.setSingleShot(True)
+        timer.timeout.connect(self.scene.fit)  # the canvas has another size now
+        timer.start(FOLLOW_MS)
 
     def _close_if_wanted(self) -> None:
         if self.may_leave():
@@ -395,8 +403,6 @@ class DetectionDesk:
         self.title.show_session(session)
         self.title.show_selected(session)
         self.legend.show_session(session)
-        here = None if session.judged is None else session.judged.counts
-        self.figures.show_figures(here, session.pooled(session.team), session.curve())
         if session.selection is None:
             self.scene.mark(None)
         self._later.start()
