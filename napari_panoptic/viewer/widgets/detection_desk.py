@@ -371,7 +371,7 @@ class DetectionDesk:
             self.session.add_frame(read.loaded)
         else:
             self.session.add_failure(read.name, read.error)
-        self._later.start()
+        self._follow()
 
     def _show_frame(self) -> None:
         session = self.session
@@ -405,11 +405,16 @@ class DetectionDesk:
         self.legend.show_session(session)
         if session.selection is None:
             self.scene.mark(None)
-        self._later.start()
+        self._follow()
 
     def _show_figures(self) -> None:
         if self.session is not None:
             self.settings.show_session(self.session)
+            self._follow()
+
+    def _follow(self) -> None:
+        """Let the rest follow soon; also while changes keep coming."""
+        if not self._later.isActive():
             self._later.start()
 
     def _show_lists(self) -> None:

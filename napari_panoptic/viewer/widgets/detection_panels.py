@@ -627,21 +627,27 @@ class DetectionLegend(QWidget):
         self._words: Mapping[tuple[Side, Status], QLabel] = {
             (side, status): QLabel() for side, status, _ in _LEGEND
         }
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(6, 2, 6, 2)
-        for side, title in ((Side.REFERENCE, "◯ annotated"), (Side.PREDICTION, "✚ detected")):
+        grid = QGridLayout(self)
+        grid.setContentsMargins(6, 2, 6, 2)
+        grid.setVerticalSpacing(1)
+        for line, (side, title) in enumerate(
+            ((Side.REFERENCE, "annotated"), (Side.PREDICTION, "detected"))
+        ):
             name = QLabel(f"<b>{title}</b>")
             name.setToolTip(DETECTION_MEANINGS[str(side)])
-            layout.addWidget(name)
+            grid.addWidget(name, line, 0)
+            row = QHBoxLayout()
             for own, status, _ in _LEGEND:
                 if own is side:
                     icon = QLabel()
                     icon.setPixmap(_symbol(side, styles.STATUS_COLOURS[status]))
-                    layout.addWidget(icon)
+                    row.addWidget(icon)
                     self._words[side, status].setToolTip(POINT_STATUS_MEANINGS[status])
-                    layout.addWidget(self._words[side, status])
-            layout.addSpacing(10)
-        layout.addStretch(1)
+                    row.addWidget(self._words[side, status])
+                    row.addSpacing(8)
+            row.addStretch(1)
+            grid.addLayout(row, line, 1)
+        grid.setColumnStretch(1, 1)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_session(self, session: DetectionSession) -> None:
