@@ -1,4 +1,4 @@
-"""The command ``napari-panoptic``: view, evaluate, report, dump, sample, demo."""
+"""The command ``napari-panoptic``: view, evaluate, report, dump, convert, sample, demo."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from napari_panoptic.console import (
     report_findings,
     words,
 )
+from napari_panoptic.conversion import Conversion, convert, form_to_write
 from napari_panoptic.errors import (
     CohortError,
     PanopticError,
@@ -44,6 +45,7 @@ from napari_panoptic.evaluation.statistics import MissingRule
 from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.io.forms import known_forms
 from napari_panoptic.io.metadata import (
     METADATA_FILE,
     Metadata,
@@ -53,7 +55,8 @@ from napari_panoptic.io.metadata import (
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
-from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
+from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionResult
+from napari_panoptic.rated_commands import evaluate_rated, report_rated, write_sample
 from napari_panoptic.regions import Cohort, Source, Task
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
@@ -140,6 +143,15 @@ def _parser() -> argparse.ArgumentParser:
             description="Read the PQ per team, region and class that the organisers of MoNuSAC "
             "2020 published as their notebook printed them, and show the leaderboard, the figures "
             "by organ and class, and whether teams differ over patients.",
+        )
+    )
+    _add_convert(
+        commands.add_parser(
+            "convert",
+            help="write all regions of a team, or of the annotation, in another format",
+            description="Read every region of a team's predictions, or of the annotation, and "
+            "write them in another format: all of them or, after an error, none. Exit status: "
+            "0 done, 1 nothing was written, 2 wrong arguments.",
         )
     )
     sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
@@ -273,9 +285,13 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         help="with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
         f"correct, separated by commas: {english_list([c.value for c in Correction])}",
     )
+    _add_source(parser)
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
-        choices=[source.value for source in SOURCE_ORDER],
+        choices=[form.name for form in known_forms().values() if form.load is not None],
         help="which form of the predictions to read (default: the first of these that is there)",
     )
 
@@ -425,6 +441,44 @@ def _add_dump(parser: argparse.ArgumentParser) -> None:
         help="of the random numbers behind the intervals (default: %(default)s)",
     )
     parser.set_defaults(run=_dump)
+
+
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    _add_cohort(parser)
+    parser.add_argument("--team", metavar="T", help="whose predictions (default: the annotation)")
+    forms = [form.name for form in known_forms().values() if form.write or form.write_all]
+    parser.add_argument(
+        "--to", required=True, choices=forms, metavar="FORMAT", help=f"one of {english_list(forms)}"
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace files of the same names in DIR"
+    )
+    _add_source(parser)
+    _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
+    parser.add_argument("--radius", type=int, default=1, metavar="N", help="see evaluate --help")
+    parser.set_defaults(run=_convert)
+
+
+def _convert(options: argparse.Namespace) -> int:
+    cohort = open_cohort(options.cohort)
+    team = None if options.team is None else cohort.team(options.team).name
+    settings = EvaluationSettings(
+        restoration=options.restoration or Restoration.BORDER_REMOVED, radius=options.radius
+    )
+    work = Conversion(
+        cohort,
+        team,
+        form_to_write(options.to),
+        settings,
+        _source_from(options),
+    )
+    findings = convert(work, options.output, replace_files=options.force)
+    report_findings(findings, "")
+    print(f"{options.to} written to {options.output}")
+    return 0
 
 
 def _seed(text: str) -> int:
@@ -678,6 +732,7 @@ def _write_detections(folder: Path) -> Path:
 _SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
     Task.NUCLEI: _write_nuclei,
     Task.DETECTIONS: _write_detections,
+    Task.RATERS: write_sample,
 }
 """What ``sample`` writes for each task."""
 
@@ -735,11 +790,13 @@ def _report_detections(options: argparse.Namespace) -> int:
 _EVALUATE: Mapping[Task, Command] = {
     Task.NUCLEI: _evaluate_nuclei,
     Task.DETECTIONS: _evaluate_detections,
+    Task.RATERS: evaluate_rated,
 }
 """What ``evaluate`` does for each task; what takes long to import is so only there."""
 _REPORT: Mapping[Task, Command] = {
     Task.NUCLEI: _report_nuclei,
     Task.DETECTIONS: _report_detections,
+    Task.RATERS: report_rated,
 }
 """What ``report`` does for each task."""
 _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from napari_panoptic.errors import Finding, FindingKind, PanopticError
 
 _SHOWN_FINDINGS = 20
-_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE)
+_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE, FindingKind.BROKEN_PLUGIN)
 
 
 def report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.json") -> None:
@@ -29,7 +29,7 @@ def report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.js
             else f"napari-panoptic: {kind}: {count} x, such as: {example.message}{place}",
             file=sys.stderr,
         )
-    if findings:
+    if findings and listed_in:
         print(f"napari-panoptic: all of them are listed in {listed_in}", file=sys.stderr)
 
 

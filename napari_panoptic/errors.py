@@ -55,6 +55,10 @@ class UnreadableFileError(PanopticError):
     """A file cannot be read, or what is in it is not what it should be."""
 
 
+class UnwritableFileError(PanopticError):
+    """A file cannot be written where, or in the form in which, it was asked for."""
+
+
 class CohortError(PanopticError):
     """A folder is not a cohort, or its description cannot be understood."""
 
@@ -83,6 +87,7 @@ class FindingKind(StrEnum):
     NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
     FALLBACK = "fallback"  # read in another way than asked or usual
     MALFORMED = "malformed"  # a line of a table that is not what it should be
+    BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
 
 
