@@ -159,7 +159,12 @@ class PointScene:
 
     def set_sure(self, confidence: float) -> None:
         """Say how sure detections are that somebody adds by hand."""
-        self._sure = confidence
+        if confidence != self._sure:
+            self._sure = confidence
+            points = self._known.get(Side.PREDICTION)
+            if points is not None:
+                with self._filling():
+                    self._set_defaults(Side.PREDICTION, self._layer(Side.PREDICTION), points)
 
     # --- the camera ---
 

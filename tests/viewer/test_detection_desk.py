@@ -3,7 +3,7 @@
 import napari
 import numpy as np
 import pytest
-from qtpy.QtCore import QPointF, Qt
+from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox
 
@@ -15,6 +15,7 @@ from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets import detection_desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_in
 from napari_panoptic.viewer.widgets.detection_desk import detection_desk_in
+from tests.small_cohort import write_cohort
 
 
 @pytest.fixture(scope="module")
@@ -248,12 +249,13 @@ def test_unsaved_edits_are_asked_for(desk, layers, monkeypatch):
 
 
 def test_another_kind_of_cohort_closes_this_desk_and_back(
-    desk, viewer, sample_folder, detection_sample, wait_until
+    desk, viewer, detection_sample, wait_until, tmp_path
 ):
-    desk._on_undo(True)
-    nuclei = open_in(viewer, sample_folder)
+    assert desk.may_leave()
+    nuclei = open_in(viewer, write_cohort(tmp_path / "nuclei"))
     wait_until(lambda: nuclei.is_settled)
     assert detection_desk_in(viewer) is None
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     docks = {dock.objectName() for dock in viewer.window._qt_window.findChildren(QDockWidget)}
     assert "Frames" not in docks
     assert not viewer.layers["annotated points"].visible
@@ -264,5 +266,6 @@ def test_another_kind_of_cohort_closes_this_desk_and_back(
     shown = {layer.name for layer in viewer.layers if layer.visible and ROLE in layer.metadata}
     assert shown == {"image", "annotated points", "detections"}
     back.close()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert detection_desk_in(viewer) is None
     assert "n" not in {str(key).lower() for key in viewer.keymap}

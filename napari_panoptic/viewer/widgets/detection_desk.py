@@ -386,8 +386,6 @@ class DetectionDesk:
     def _show_side(self, side: Side) -> None:
         session = self.session
         if session is not None:
-            found = session.confidence_range
-            self.scene.set_sure(1.0 if found is None else found[1])
             self.scene.show_points(side, session.points(side), session.settings.distance_um)
             self.scene.show_judged(session.judged, session.settings.distance_um)
 
@@ -426,6 +424,8 @@ class DetectionDesk:
         self.points.show_session(session)
         self.settings.show_session(session)
         self.settings.show_edits(session, self.scene.side_edited())
+        found = session.confidence_range
+        self.scene.set_sure(1.0 if found is None else found[1])
         here = None if session.judged is None else session.judged.counts
         self.figures.show_figures(here, session.pooled(session.team), session.curve())
 
