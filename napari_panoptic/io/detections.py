@@ -51,6 +51,8 @@ class DetectionLayout:
     ----------
     image, reference, predictions
         Of frames; the preferred patterns first.
+    ignore
+        Files that fit these are not used, whatever else they fit.
     atypia_reference, atypia_predictions
         Scores of nuclear atypia.
     patient
@@ -66,6 +68,7 @@ class DetectionLayout:
     image: Patterns
     reference: Patterns
     predictions: Patterns
+    ignore: Patterns = ()
     atypia_reference: Patterns = ()
     atypia_predictions: Patterns = ()
     patient: re.Pattern[str] | None = None
@@ -92,6 +95,8 @@ MITOS_LAYOUT = DetectionLayout(
         f"{TEAMS}/{{team}}/{{patient}}/{{region}}.csv",
         f"{TEAMS}/{{team}}/{{region}}.csv",
     ),
+    # What pathologists discussed and took for no mitosis.
+    ignore=patterns_of("{patient}/mitosis/{region}_not_mitosis.csv"),
     atypia_reference=patterns_of("{patient}/atypia/x20/{region}_cna_score_decision.csv"),
     atypia_predictions=patterns_of(
         f"{TEAMS}/{{team}}/atypia/{{region}}.csv",
@@ -160,7 +165,7 @@ def read_detection_description(path: Path) -> DetectionLayout:
 def _layout(table: dict[str, Any]) -> DetectionLayout:
     check_keys(table, "", (TASK_KEY, "name", "mpp", "files"))
     files = table_at(table, "files", required=True)
-    check_keys(files, "files", ("image", "reference", "predictions", "patient", "atypia"))
+    check_keys(files, "files", ("image", "reference", "predictions", "ignore", "patient", "atypia"))
     atypia = table_at(files, "atypia", prefix="files.")
     check_keys(atypia, "files.atypia", ("reference", "predictions"))
     own, teams = {"patient"}, {"patient", "team"}
@@ -176,6 +181,7 @@ def _layout(table: dict[str, Any]) -> DetectionLayout:
         predictions=pattern_list(
             files.get("predictions", []), "files.predictions", {"region"}, teams
         ),
+        ignore=pattern_list(files.get("ignore", []), "files.ignore", set(), teams | {"region"}),
         atypia_reference=pattern_list(
             atypia.get("reference", []), "files.atypia.reference", {"region"}, own
         ),
@@ -241,6 +247,7 @@ class _Discovery:
         self._layout = layout
         self._listing = listing
         self._team_names: dict[str, str] = {"": ONLY_TEAM}
+        self._ignored = {m.path for p in layout.ignore for m in p.files(listing)}
 
     def cohort(self) -> DetectionCohort:
         layout = self._layout
@@ -277,18 +284,20 @@ class _Discovery:
 
     def _shelf(self, patterns: Patterns) -> _Shelf:
         shelf = _Shelf()
-        for pattern in patterns:
-            for match in pattern.files(self._listing):
-                shelf.add(match)
+        for match in self._matches(patterns):
+            shelf.add(match)
         return shelf
+
+    def _matches(self, patterns: Patterns) -> Iterator[Match]:
+        for pattern in patterns:
+            yield from (m for m in pattern.files(self._listing) if m.path not in self._ignored)
 
     def _by_team(self, patterns: Patterns) -> dict[str, _Shelf]:
         shelves: dict[str, _Shelf] = defaultdict(_Shelf)
-        for pattern in patterns:
-            for match in pattern.files(self._listing):
-                name = match.fields.get("team", "")
-                self._team_names.setdefault(name.casefold(), name)
-                shelves[name.casefold()].add(match)
+        for match in self._matches(patterns):
+            name = match.fields.get("team", "")
+            self._team_names.setdefault(name.casefold(), name)
+            shelves[name.casefold()].add(match)
         return shelves
 
     def _keys(self, shelves: Sequence[_Shelf]) -> dict[_Key, str]:
@@ -343,12 +352,11 @@ class _Discovery:
         """Report files of teams for frames that the cohort does not have."""
         layout = self._layout
         by_team: dict[str, dict[Path, str]] = defaultdict(dict)
-        for pattern in (*layout.predictions, *layout.atypia_predictions):
-            for match in pattern.files(self._listing):
-                if match.path not in used:
-                    name = match.fields.get("team", "")
-                    team = self._team_names.get(name.casefold(), name)
-                    by_team[team][match.path] = match.fields["region"]
+        for match in self._matches((*layout.predictions, *layout.atypia_predictions)):
+            if match.path not in used:
+                name = match.fields.get("team", "")
+                team = self._team_names.get(name.casefold(), name)
+                by_team[team][match.path] = match.fields["region"]
         for team, files in by_team.items():
             names = sorted(set(files.values()), key=natural_key)
             yield Finding(

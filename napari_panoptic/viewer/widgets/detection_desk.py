@@ -231,11 +231,19 @@ class DetectionDesk:
         width = min(RIGHT_WIDTH, round(0.34 * window.width()))
         window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         height = window.height()
+        named = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+        if (controls := named.get(_LAYER_CONTROLS)) is not None:
+            heights = [round(0.6 * height), round(0.4 * height)]
+            window.resizeDocks([frames, controls], heights, Qt.Orientation.Vertical)
         window.resizeDocks(
             [figures, self._docks[POINTS_DOCK]],
             [round(0.5 * height), round(0.3 * height)],
             Qt.Orientation.Vertical,
         )
+        timer = QTimer(self._inspector)
+        timer.setSingleShot(True)
+        timer.timeout.connect(self.scene.fit)  # the canvas has another size now
+        timer.start(FOLLOW_MS)
 
     def _close_if_wanted(self) -> None:
         if self.may_leave():
@@ -363,7 +371,7 @@ class DetectionDesk:
             self.session.add_frame(read.loaded)
         else:
             self.session.add_failure(read.name, read.error)
-        self._later.start()
+        self._follow()
 
     def _show_frame(self) -> None:
         session = self.session
@@ -378,8 +386,6 @@ class DetectionDesk:
     def _show_side(self, side: Side) -> None:
         session = self.session
         if session is not None:
-            found = session.confidence_range
-            self.scene.set_sure(1.0 if found is None else found[1])
             self.scene.show_points(side, session.points(side), session.settings.distance_um)
             self.scene.show_judged(session.judged, session.settings.distance_um)
 
@@ -395,15 +401,18 @@ class DetectionDesk:
         self.title.show_session(session)
         self.title.show_selected(session)
         self.legend.show_session(session)
-        here = None if session.judged is None else session.judged.counts
-        self.figures.show_figures(here, session.pooled(session.team), session.curve())
         if session.selection is None:
             self.scene.mark(None)
-        self._later.start()
+        self._follow()
 
     def _show_figures(self) -> None:
         if self.session is not None:
             self.settings.show_session(self.session)
+            self._follow()
+
+    def _follow(self) -> None:
+        """Let the rest follow soon; also while changes keep coming."""
+        if not self._later.isActive():
             self._later.start()
 
     def _show_lists(self) -> None:
@@ -415,6 +424,8 @@ class DetectionDesk:
         self.points.show_session(session)
         self.settings.show_session(session)
         self.settings.show_edits(session, self.scene.side_edited())
+        found = session.confidence_range
+        self.scene.set_sure(1.0 if found is None else found[1])
         here = None if session.judged is None else session.judged.counts
         self.figures.show_figures(here, session.pooled(session.team), session.curve())
 

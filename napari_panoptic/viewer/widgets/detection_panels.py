@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtCore import QPointF, QRectF, QSignalBlocker, Qt
+from qtpy.QtGui import QPainter, QPen, QPixmap
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -46,11 +47,12 @@ from napari_panoptic.viewer.widgets.curve_view import CurveView
 from napari_panoptic.viewer.widgets.navigator import figure_tree, fill_item, short_name
 from napari_panoptic.viewer.widgets.parts import (
     COMPACT_COMBO,
+    TISSUE,
     Cell,
     ElidedLabel,
     FigureTable,
     heading,
-    outline_icon,
+    qcolor,
 )
 
 _NAME = Qt.ItemDataRole.UserRole
@@ -282,18 +284,18 @@ class PointTable(QWidget):
         xy = np.concatenate([reference.xy_px, prediction.xy_px])
         self.table.show_rows(
             (
-                Column("side", "Annotated, or detected by the team.", side, width=84, is_text=True),
+                Column("side", "Annotated, or detected by the team.", side, width=76, is_text=True),
                 Column(
                     "id",
                     "Line in the file.",
                     np.concatenate([reference.ids, prediction.ids]),
-                    width=40,
+                    width=34,
                 ),
                 Column(
                     "status",
                     "What became of it.",
                     words,
-                    width=66,
+                    width=62,
                     is_text=True,
                     tooltip=lambda row: POINT_STATUS_MEANINGS[Status(words[row])],
                     colour=lambda row: _colour(str(words[row])),
@@ -303,17 +305,17 @@ class PointTable(QWidget):
                     DETECTION_MEANINGS["confidence"],
                     np.concatenate([reference.confidence, prediction.confidence]),
                     text=ratio_text,
-                    width=52,
+                    width=48,
                 ),
                 Column(
                     "µm",
                     DETECTION_MEANINGS["distance_um"],
                     np.concatenate([judged.reference_distance_um, judged.prediction_distance_um]),
                     text=decimal_text,
-                    width=52,
+                    width=46,
                 ),
-                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=58),
-                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=58),
+                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=50),
+                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=50),
             ),
             chosen if self.only_failures.isChecked() else None,
         )
@@ -597,6 +599,26 @@ _LEGEND: tuple[tuple[Side, Status, str], ...] = (
 )
 
 
+def _symbol(side: Side, colour: Rgb, *, size: int = 16) -> QPixmap:
+    """Draw a circle or a cross on a tissue-coloured ground."""
+    pixmap = QPixmap(2 * size, 2 * size)  # twice as fine, for sharp screens
+    pixmap.setDevicePixelRatio(2.0)
+    pixmap.fill(qcolor(TISSUE))
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    if side is Side.REFERENCE:
+        painter.setPen(QPen(qcolor(colour), 2.6))
+        painter.drawEllipse(QRectF(2.5, 2.5, size - 5, size - 5))
+    else:
+        middle = size / 2
+        for width, pen in ((5.4, (13, 13, 13)), (3.2, colour)):
+            painter.setPen(QPen(qcolor(pen), width))
+            painter.drawLine(QPointF(3.5, middle), QPointF(size - 3.5, middle))
+            painter.drawLine(QPointF(middle, 3.5), QPointF(middle, size - 3.5))
+    painter.end()
+    return pixmap
+
+
 class DetectionLegend(QWidget):
     """What circles, crosses and colours mean, with counts."""
 
@@ -605,21 +627,27 @@ class DetectionLegend(QWidget):
         self._words: Mapping[tuple[Side, Status], QLabel] = {
             (side, status): QLabel() for side, status, _ in _LEGEND
         }
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(6, 2, 6, 2)
-        for side, title in ((Side.REFERENCE, "◯ annotated"), (Side.PREDICTION, "✚ detected")):
+        grid = QGridLayout(self)
+        grid.setContentsMargins(6, 2, 6, 2)
+        grid.setVerticalSpacing(1)
+        for line, (side, title) in enumerate(
+            ((Side.REFERENCE, "annotated"), (Side.PREDICTION, "detected"))
+        ):
             name = QLabel(f"<b>{title}</b>")
             name.setToolTip(DETECTION_MEANINGS[str(side)])
-            layout.addWidget(name)
+            grid.addWidget(name, line, 0)
+            row = QHBoxLayout()
             for own, status, _ in _LEGEND:
                 if own is side:
                     icon = QLabel()
-                    icon.setPixmap(outline_icon(styles.STATUS_COLOURS[status], 3.0).pixmap(16, 16))
-                    layout.addWidget(icon)
+                    icon.setPixmap(_symbol(side, styles.STATUS_COLOURS[status]))
+                    row.addWidget(icon)
                     self._words[side, status].setToolTip(POINT_STATUS_MEANINGS[status])
-                    layout.addWidget(self._words[side, status])
-            layout.addSpacing(10)
-        layout.addStretch(1)
+                    row.addWidget(self._words[side, status])
+                    row.addSpacing(8)
+            row.addStretch(1)
+            grid.addLayout(row, line, 1)
+        grid.setColumnStretch(1, 1)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_session(self, session: DetectionSession) -> None:
