@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -18,10 +20,12 @@ from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.loading import load_masks
+from napari_panoptic.io.ome_zarr import write_ome_zarr
 from napari_panoptic.io.registry import LoadedMasks, Objects
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.io.writers import write_label_tiff
 from napari_panoptic.regions import ClassScheme, Cohort
+from tests.paths import REPOSITORY
 
 SCHEME = ClassScheme(("A", "B", "C"), ((255, 0, 0), (0, 255, 0), (0, 0, 255)), ambiguous="Void")
 CLASSES = "[classes]\nA = [255, 0, 0]\nB = [0, 255, 0]\nC = [0, 0, 255]\n"
@@ -192,3 +196,26 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(PanopticError, match="this is a file"):
         convert(to_labels, cohort.root / "cohort.toml")
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
+
+
+def test_the_page_tells_how_what_was_written_is_named() -> None:
+    page = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
+    lines = dict(re.findall(r"^\| `([a-z-]+)` \| `predictions\.(.*)` \|$", page, re.M))
+    assert {name: f"reference.{line}" for name, line in lines.items()} == READ_BACK
+
+
+def test_ome_zarr_has_levels_and_micrometres(tmp_path: Path) -> None:
+    labels, _ = drawn(5, (600, 290))
+    path = tmp_path / "a.ome.zarr"
+    for mpp, unit in ((0.25, "micrometer"), (None, None)):
+        write_ome_zarr(path, Objects(labels, Side.REFERENCE, "a", "", None, SCHEME, mpp))
+        group = zarr.open_group(str(path / "labels" / "nuclei"), mode="r")
+        (scales,) = group.attrs["multiscales"]  # type: ignore[misc]
+        assert [axis.get("unit") for axis in scales["axes"]] == [unit, unit]
+        for level, data in enumerate(scales["datasets"]):
+            (transformation,) = data["coordinateTransformations"]
+            assert transformation["scale"] == [(mpp or 1) * 2**level] * 2
+            step = slice(None, None, 2**level)
+            assert np.array_equal(group[data["path"]], labels.id_image()[step, step])
+        assert len(scales["datasets"]) == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.ome.zarr"]
