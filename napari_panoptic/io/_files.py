@@ -248,7 +248,7 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
     with tifffile.TiffFile(path) as tiff:
         series = tiff.series[0]
         page = tiff.pages[0]
-        _check_complete(path, tiff)
+        check_complete(path, tiff)
         array: NDArray[Any] = series.asarray()
         if (
             colour
@@ -259,7 +259,7 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
         return channels_last(array, series.axes)
 
 
-def _check_complete(path: Path, tiff: Any) -> None:
+def check_complete(path: Path, tiff: Any) -> None:
     """Refuse a file whose pixel data lie beyond its end.
 
     The decoder would fill what is missing with zeros, that is, background.
