@@ -12,10 +12,10 @@ from napari_panoptic.errors import CohortError, SettingsError, english_list
 from napari_panoptic.io._layout import (
     ANNOTATIONS,
     TASK_KEY,
-    _check_keys,
     _scheme,
-    _table,
+    check_keys,
     read_toml,
+    table_at,
 )
 from napari_panoptic.io._patterns import Listing, Pattern
 from napari_panoptic.rated import AtLevel, BothEmpty, RatersSettings
@@ -92,13 +92,13 @@ def read_raters_description(path: Path) -> RatersLayout:
 
 
 def _layout(table: dict[str, Any]) -> RatersLayout:
-    _check_keys(
+    check_keys(
         table,
         "",
         (TASK_KEY, "name", "files", "levels", "classes", "ambiguous", "masks", "aliases"),
     )
-    files = _table(table, "files")
-    _check_keys(files, "files", ("image", "raters", "predictions"))
+    files = table_at(table, "files")
+    check_keys(files, "files", ("image", "raters", "predictions"))
     raters = _forms(files, "raters", {"case", "rater"}, set())
     predictions = _forms(files, "predictions", {"case"}, {"team"})
     if bool(raters) != bool(files):
@@ -112,7 +112,7 @@ def _layout(table: dict[str, Any]) -> RatersLayout:
         raters=raters,
         predictions=predictions,
         scheme=_scheme(table) if needs_classes else None,
-        settings=_settings(_table(table, "levels")),
+        settings=_settings(table_at(table, "levels")),
         name=str(table["name"]) if "name" in table else None,
     )
 
@@ -125,7 +125,7 @@ def _forms(
         found = _patterns(value, where, {*required, "structure"}, optional)
         return {None: found} if found else {}
     known = (Source.LABELS, Source.IMAGESCOPE, Source.GEOJSON)
-    _check_keys(value, where, [str(source) for source in known])
+    check_keys(value, where, [str(source) for source in known])
     return {
         Source(form): _patterns(texts, f"{where}.{form}", required, optional)
         for form, texts in value.items()
@@ -148,7 +148,7 @@ def _patterns(value: Any, key: str, required: set[str], optional: set[str]) -> R
 
 
 def _settings(table: dict[str, Any]) -> RatersSettings:
-    _check_keys(table, "levels", ("at", "equal", "both_empty"))
+    check_keys(table, "levels", ("at", "equal", "both_empty"))
     settings = RatersSettings()
     levels = table.get("at", list(settings.levels))
     is_list = isinstance(levels, list) and all(
