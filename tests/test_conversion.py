@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -183,6 +184,20 @@ def test_regions_without_a_prediction_are_left_out_and_named(tmp_path: Path) -> 
     assert len(np.load(tmp_path / "out" / "labels.npy")) == 1
 
 
+@pytest.mark.parametrize("name", ["labels", "conic"])
+def test_an_area_of_what_is_replaced_does_not_stay(name: str, tmp_path: Path) -> None:
+    with_area, without = cohort_of(tmp_path / "a", [4]), cohort_of(tmp_path / "b", [6])
+    for cohort in (with_area, without):
+        work = Conversion(cohort, None, form_to_write(name), EvaluationSettings(), None, True)
+        convert(work, tmp_path / "out")
+    assert_same(read(reopened(tmp_path / "out", READ_BACK[name]), "p0_0"), *drawn(6))
+    objects = Objects(drawn(6)[0], Side.REFERENCE, "a", "", None, SCHEME, None)
+    write_label_tiff(tmp_path / "a.tif", replace(objects, ambiguous=drawn(4)[1]))
+    assert (tmp_path / "a_ambiguous.tif").is_file()
+    write_label_tiff(tmp_path / "a.tif", objects)
+    assert not (tmp_path / "a_ambiguous.tif").exists()
+
+
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     cohort = cohort_of(tmp_path / "c", [1, 2], [SHAPE, (20, 20)])
     work = Conversion(cohort, None, form_to_write("pannuke"), EvaluationSettings())
@@ -192,7 +207,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         form_to_write("submission")
     to_labels = Conversion(cohort, None, form_to_write("labels"), EvaluationSettings())
     with pytest.raises(PanopticError, match="is a file of the cohort"):
-        convert(to_labels, cohort.root, replace_files=True)
+        convert(replace(to_labels, replace_files=True), cohort.root)
     with pytest.raises(PanopticError, match="this is a file"):
         convert(to_labels, cohort.root / "cohort.toml")
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]

@@ -35,10 +35,12 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
     with replaced_when_complete(table) as file:
         file.write(lines.getvalue().encode("utf-8"))
     written.append(table)
+    mask = path.with_name(path.stem + AMBIGUOUS_SUFFIX)
     if objects.ambiguous is not None:
-        mask = path.with_name(path.stem + AMBIGUOUS_SUFFIX)
         write_labels(mask, objects.ambiguous.astype(np.uint8))
         written.append(mask)
+    else:
+        mask.unlink(missing_ok=True)  # of the label image that is replaced
     write_labels(path, objects.labels.id_image())
     return tuple(written)
 
