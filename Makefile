@@ -1,12 +1,13 @@
 # The commands of this repository. What they do is in scripts/.
 .POSIX:
-.PHONY: help demo test test-all docs bench bench-all clean environment
+.PHONY: help demo test test-all docs faults bench bench-all clean environment
 
 help:
 	@echo "make demo    open the viewer on the sample cohort (no display: saves demo.png)"
 	@echo "make test    check formatting, lint, types and import rules, and run the tests"
 	@echo "make docs    build the documentation into site/"
 	@echo "make test-all  test on every supported Python and Qt, oldest and newest dependencies"
+	@echo "make faults  kill the program 200 times each in all it writes, and check what is left"
 	@echo "make bench   measure speed beside other packages, in environments of their own"
 	@echo "make clean   remove what these commands have made, except the environments"
 
@@ -29,6 +30,11 @@ docs:
 	@sh scripts/setup.sh tools
 	@.venv-tools/bin/nox -s docs
 	@echo "The documentation is in site/index.html"
+
+# Ten minutes. The tests do the same a few times each.
+faults:
+	@sh scripts/setup.sh test
+	@.venv/bin/python -m tests.faults.kill --kills 200
 
 bench:
 	@sh scripts/setup.sh bench

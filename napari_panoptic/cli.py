@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import math
 import sys
 import tempfile
@@ -46,6 +47,7 @@ from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
 from napari_panoptic.io.forms import known_forms
+from napari_panoptic.io.locking import held_alone
 from napari_panoptic.io.metadata import (
     METADATA_FILE,
     Metadata,
@@ -66,10 +68,16 @@ from napari_panoptic.report.cohort_report import (
 )
 from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump_text import dump_text
-from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_tables
+from napari_panoptic.report.tables import (
+    CohortEvaluation,
+    InputWatch,
+    ObjectsFile,
+    remove_unfinished,
+    write_tables,
+)
 from napari_panoptic.report.writing import check_writable
 
-_STORE = ".parts"
+_STORE, _LOCK = ".parts", ".lock"
 Command = Callable[[argparse.Namespace], int]
 
 
@@ -354,9 +362,6 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     check_writable(options.output)  # before the work, not after it
-    # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.html import write_report
-
     cohort = open_cohort(options.cohort)
     names = tuple(_team_names(cohort, options.teams))
     if options.metadata is not None:
@@ -367,10 +372,21 @@ def _report_nuclei(options: argparse.Namespace) -> int:
         cohort, settings, options.protocol, names, _source_from(options), metadata, options.group
     )
     store = options.output.with_name(f".{options.output.name}{_STORE}")
+    lock = options.output.with_name(f".{options.output.name}{_LOCK}")
+    with held_alone(lock, "a report", "choose another --output"):
+        return _report_alone(options, request, store)
+
+
+def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Path) -> int:
+    """Write a report that nobody else writes meanwhile."""
+    # matplotlib takes long to import: only the report needs it.
+    from napari_panoptic.report.html import write_report
+
     if not options.resume:
         remove_kept(store)
+    remove_unfinished(options.output.parent, [options.output.name])
     try:
-        with _Progress(cohort, n_passes()) as progress:
+        with _Progress(request.cohort, n_passes()) as progress:
             found = cohort_report(
                 request,
                 jobs=options.jobs,
@@ -550,6 +566,23 @@ def _evaluate_nuclei(options: argparse.Namespace) -> int:
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
     make_folder(options.output)  # before the work, not after it
+    try:
+        with held_alone(options.output / _LOCK, "an evaluation", "choose another --output"):
+            return _evaluate_alone(options, settings, cohort, names)
+    except OSError as error:
+        raise not_writable(options.output, error) from error
+    finally:
+        if is_new:
+            remove_if_empty(options.output)
+
+
+def _evaluate_alone(
+    options: argparse.Namespace,
+    settings: EvaluationSettings,
+    cohort: Cohort,
+    names: Sequence[str],
+) -> int:
+    """Evaluate into a folder that nobody else writes to meanwhile."""
     work = Experiment(
         tuple(names),
         (Condition(options.protocol, settings, _source_from(options)),),
@@ -558,24 +591,19 @@ def _evaluate_nuclei(options: argparse.Namespace) -> int:
     store = PartStore(options.output / _STORE)
     if not options.resume:
         store.remove()
+    watch = InputWatch(cohort, names)
+    remove_unfinished(options.output)
     try:
         with ObjectsFile(options.output) as objects:
             results = _results(cohort, work, store, objects, options)
-            evaluation = CohortEvaluation(cohort, settings, options.protocol, results)
+            evaluation = watch.noted(CohortEvaluation(cohort, settings, options.protocol, results))
             report_findings(evaluation.findings)
             if evaluation.evaluated:
                 write_tables(evaluation, options.output, objects)
-    except OSError as error:
-        raise not_writable(options.output, error) from error
     except KeyboardInterrupt:
         return _stopped()
-    finally:
-        if is_new:
-            remove_if_empty(options.output)
     store.remove()
     if not evaluation.evaluated:
-        if is_new:
-            remove_if_empty(options.output)
         print(
             f"napari-panoptic: nothing could be evaluated in {cohort.root}: "
             f"{_why_nothing(cohort, names)}",
@@ -739,10 +767,14 @@ _SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
 
 
 def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | None) -> int:
-    # napari and Qt take seconds to import: only a window needs them.
-    from napari_panoptic.viewer.launch import run_view
+    gc.disable()  # each look goes through all that is imported: half a second in all
+    try:
+        # napari and Qt take seconds to import: only a window needs them.
+        from napari_panoptic.viewer.launch import run_view
 
-    return run_view(cohort, region=region, screenshot=screenshot)
+        return run_view(cohort, region=region, screenshot=screenshot)
+    finally:
+        gc.enable()
 
 
 def _evaluate(options: argparse.Namespace) -> int:

@@ -10,7 +10,12 @@ from pathlib import Path
 from napari_panoptic.errors import Finding, FindingKind, PanopticError
 
 _SHOWN_FINDINGS = 20
-_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE, FindingKind.BROKEN_PLUGIN)
+_IN_THE_WAY = (
+    FindingKind.MISSING,
+    FindingKind.UNREADABLE,
+    FindingKind.CHANGED,
+    FindingKind.BROKEN_PLUGIN,
+)
 
 
 def report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.json") -> None:

@@ -78,6 +78,7 @@ class FindingKind(StrEnum):
     OVERLAPPING = "overlapping"  # pixels claimed by more than one object
     MISSING = "missing"  # a file that should be there and is not
     UNREADABLE = "unreadable"  # a file that is there and cannot be used
+    CHANGED = "changed"  # a file that became another one while it was being evaluated
     EXTRA = "extra"  # a file that belongs to no known region or class
     UNKNOWN_CLASS = "unknown-class"  # a class name that the scheme does not know
     UNKNOWN_COLOURS = "unknown-colours"  # mask pixels of a colour that no class has

@@ -34,13 +34,15 @@ from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import Objects
 from napari_panoptic.io.saving import files_of, form_for, writable_forms, write_objects
+from napari_panoptic.regions import Cohort
 from napari_panoptic.session import EditedEvaluation
-from napari_panoptic.viewer import styles
+from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
+from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
 
@@ -360,15 +362,12 @@ class EditsPart(DeskPart):
         around, edits = self.around, self.edits
         if around is None or edits is None:
             return
-        if path.resolve() in files_of(around.session.cohort):
-            show_error(f"{path.name} is a file of the cohort, which stays as it is: choose another")
-            return
         team = objects.team or None
         saved = [Copied(objects.region, objects.side, team)]
         if objects.side is Side.REFERENCE:
             saved.append(Copied(objects.region, None))
         before = edits.revision
-        worker = create_worker(_write, path, objects, _start_thread=False)
+        worker = create_worker(_write, path, objects, around.session.cohort, _start_thread=False)
 
         def take(answer: tuple[tuple[Path, ...], str]) -> None:
             written, problem = answer
@@ -432,8 +431,10 @@ class EditsPart(DeskPart):
         return [*found, Copied(name, None)] if is_redrawn else found
 
     def _state_text(self, copies: list[Copied]) -> str:
-        if self.around is None or self.around.session.evaluation is None:
+        if self.around is None:
             return NO_REGION
+        if self.around.session.evaluation is None:
+            return on_slide(self.around.session.snapshot, slide_words.EDITS, NO_REGION)
         if not copies or self.edits is None:
             return NOTHING_EDITED
         unsaved = set(self.edits.unsaved)
@@ -585,8 +586,10 @@ def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
     return rows
 
 
-def _write(path: Path, objects: Objects) -> tuple[tuple[Path, ...], str]:
+def _write(path: Path, objects: Objects, cohort: Cohort) -> tuple[tuple[Path, ...], str]:
     """Write in a worker; give the files, and what went wrong."""
+    if path.resolve() in files_of(cohort):  # thousands of looks, on a network perhaps
+        return (), f"{path.name} is a file of the cohort, which stays as it is: choose another"
     try:
         return write_objects(path, objects), ""
     except PanopticError as error:
