@@ -162,7 +162,7 @@ def _one_file(path: Path, source: Source | None) -> RaterFile:
     """Name a file; a table of classes beside a label image belongs to it."""
     if source is None:
         return RaterFile(path)
-    beside = tuple(sidecars_beside(path))[:1] if source is Source.LABELS else ()
+    beside = tuple(sidecars_beside(path))[:1] if source == Source.LABELS else ()
     return RaterFile(path, MaskFiles(source, {_ALL_CLASSES: (path, *beside)}))
 
 
