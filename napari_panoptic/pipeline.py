@@ -71,6 +71,9 @@ SOURCE_ORDER = (
     Source.SUBMISSION,
     Source.IMAGESCOPE,
     Source.GEOJSON,
+    Source.HOVERNET,
+    Source.HOVERNET_MAT,
+    Source.ANNOTATION_STORE,
 )
 """Which form of a prediction is read where several are there and none is asked for."""
 

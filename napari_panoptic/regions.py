@@ -86,6 +86,9 @@ class Source(StrEnum):
     LABELS = "labels"  # label images (TIFF, PNG, NPY)
     IMAGESCOPE = "imagescope"  # ImageScope XML polygons
     GEOJSON = "geojson"  # GeoJSON polygons, as QuPath writes them
+    HOVERNET = "hovernet"  # HoVer-Net JSON contours
+    HOVERNET_MAT = "hovernet-mat"  # HoVer-Net and CoNSeP .mat files with an inst_map
+    ANNOTATION_STORE = "annotation-store"  # TIAToolbox annotation stores (SQLite)
 
 
 @dataclass(frozen=True)

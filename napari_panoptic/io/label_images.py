@@ -288,7 +288,7 @@ def _from_class_numbers(
         id_: number_name.get(number) or str(number)
         for id_, number in zip(unique_ids.tolist(), winner.tolist(), strict=True)
     }
-    labels, _ = _labelled(index, unique_ids, classes, path, scheme, findings)
+    labels, _ = labelled_objects(index, unique_ids, classes, path, scheme, findings)
     return labels
 
 
@@ -323,10 +323,10 @@ def _from_sidecar(
         message = f"the label image has ids up to {highest}: objects were numbered anew"
         findings.append(Finding(FindingKind.FALLBACK, message, path=path, count=len(ids)))
         ids = np.arange(1, len(ids) + 1, dtype=np.int64)
-    return _labelled(index, ids, classes, path, scheme, findings)
+    return labelled_objects(index, ids, classes, path, scheme, findings)
 
 
-def _labelled(
+def labelled_objects(
     index: NDArray[np.int32],
     ids: NDArray[np.int64],
     classes: Mapping[int, str],
@@ -343,6 +343,14 @@ def _labelled(
     ----------
     index, ids
         As of :func:`compact`.
+    classes
+        Id -> name of the class, in any spelling.
+    path
+        The file, for findings.
+    scheme
+        The classes.
+    findings
+        Receives what is said of objects that are left out.
     """
     canonical = [scheme.canonical(classes.get(id_, "")) for id_ in ids.tolist()]
     findings.extend(unknown_classes(ids.tolist(), canonical, classes, path, scheme))

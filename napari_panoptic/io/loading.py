@@ -9,6 +9,7 @@ from pathlib import Path
 from napari_panoptic.errors import PanopticError, UnreadableFileError
 from napari_panoptic.evaluation.settings import Restoration
 from napari_panoptic.io import colour_coded as _colour_coded  # noqa: F401
+from napari_panoptic.io import hovernet_mat as _hovernet_mat  # noqa: F401
 from napari_panoptic.io import label_images as _label_images  # noqa: F401
 from napari_panoptic.io import rasterize as _rasterize  # noqa: F401
 from napari_panoptic.io import submissions as _submissions  # noqa: F401

@@ -12,7 +12,9 @@ from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, en
 from napari_panoptic.evaluation.labels import LabelImage, Vanished, size_text
 from napari_panoptic.io._masks import vanished_findings
 from napari_panoptic.io._polygons import Flat, bounds, draw_counted, draw_window, have_pixels
+from napari_panoptic.io.annotation_store import read_store
 from napari_panoptic.io.geojson_reader import read_geojson
+from napari_panoptic.io.hovernet import read_hovernet
 from napari_panoptic.io.imagescope import Annotation, read_polygons
 from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, Polygons, class_number
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
@@ -248,7 +250,12 @@ def outside_findings(
         )
 
 
-READERS = {Source.IMAGESCOPE: read_polygons, Source.GEOJSON: read_geojson}
+READERS = {
+    Source.IMAGESCOPE: read_polygons,
+    Source.GEOJSON: read_geojson,
+    Source.HOVERNET: read_hovernet,
+    Source.ANNOTATION_STORE: read_store,
+}
 """How the polygons of each form are read."""
 
 

@@ -33,6 +33,8 @@ TILED_FORMS: dict[Source, OpenTiles] = {
     Source.LABELS: open_label_tiles,
     Source.IMAGESCOPE: open_polygon_tiles,
     Source.GEOJSON: open_polygon_tiles,
+    Source.HOVERNET: open_polygon_tiles,
+    Source.ANNOTATION_STORE: open_polygon_tiles,
 }
 """Every form of which windows can be read."""
 
