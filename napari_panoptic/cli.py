@@ -40,6 +40,7 @@ from napari_panoptic.evaluation.statistics import MissingRule
 from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.io.forms import known_forms
 from napari_panoptic.io.metadata import (
     METADATA_FILE,
     Metadata,
@@ -48,7 +49,7 @@ from napari_panoptic.io.metadata import (
 )
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
-from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
+from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionResult
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
@@ -63,7 +64,7 @@ from napari_panoptic.report.writing import check_writable
 
 _SHOWN_FINDINGS = 20
 _STORE = ".parts"
-_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE)
+_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE, FindingKind.BROKEN_PLUGIN)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -239,7 +240,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--source",
-        choices=[source.value for source in SOURCE_ORDER],
+        choices=[form.name for form in known_forms().values() if form.load is not None],
         help="which form of the predictions to read (default: the first of these that is there)",
     )
 

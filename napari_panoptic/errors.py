@@ -82,6 +82,7 @@ class FindingKind(StrEnum):
     DEGENERATE = "degenerate"  # a polygon with fewer than three different vertices
     NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
     FALLBACK = "fallback"  # read in another way than asked or usual
+    BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
 
 

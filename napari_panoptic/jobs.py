@@ -38,7 +38,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.experiment import Experiment
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.parts import DamagedPartError, PartStore, RegionResults
-from napari_panoptic.pipeline import SOURCE_ORDER, TooLargeError
+from napari_panoptic.pipeline import TooLargeError, preferred_form
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
 from napari_panoptic.whole_slides import SlideRun, evaluate_slide
 
@@ -173,11 +173,11 @@ def _named(files: MaskFiles | None) -> Any:
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:
     """Find the form that a team's predictions usually have, and where one is there."""
-    for form in SOURCE_ORDER:
-        for key, forms in cohort.predictions.items():
-            if key[0] == team and form in forms:
-                return key, form
-    return None
+    own = {key: forms for key, forms in cohort.predictions.items() if key[0] == team}
+    form = preferred_form({form for forms in own.values() for form in forms})
+    if form is None:
+        return None
+    return next(key for key, forms in own.items() if form in forms), form
 
 
 # --- one region, wherever it is done ----------------------------------------------------------

@@ -198,7 +198,7 @@ def _files(cohort: Cohort, region: Region) -> Iterator[Path]:
     for files in _masks(cohort, region):
         for path in (path for paths in files.paths.values() for path in paths):
             yield path
-            if files.source is Source.LABELS:
+            if files.source == Source.LABELS:
                 yield from (path.with_suffix(suffix) for suffix in SIDECAR_SUFFIXES)
 
 

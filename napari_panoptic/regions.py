@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import ClassVar
 
 from napari_panoptic.errors import CohortError, Finding
 
@@ -78,17 +79,32 @@ class Task(StrEnum):
     RATERS = "raters"  # the same structures by several people, as in QUBIQ
 
 
-class Source(StrEnum):
-    """In which form the objects of one region are on disk."""
+class Source(str):
+    """In which form objects are on disk: the name of a form, equal to that text.
 
-    COLOUR_CODED = "colour-coded"  # one RGB image, a colour per class
-    SUBMISSION = "submission"  # one n-ary .mat mask per class
-    LABELS = "labels"  # label images (TIFF, PNG, NPY)
-    IMAGESCOPE = "imagescope"  # ImageScope XML polygons
-    GEOJSON = "geojson"  # GeoJSON polygons, as QuPath writes them
-    HOVERNET = "hovernet"  # HoVer-Net JSON contours
-    HOVERNET_MAT = "hovernet-mat"  # HoVer-Net and CoNSeP .mat files with an inst_map
-    ANNOTATION_STORE = "annotation-store"  # TIAToolbox annotation stores (SQLite)
+    Those below are built in; `napari_panoptic.io.forms` knows every one there is.
+    """
+
+    __slots__ = ()
+
+    COLOUR_CODED: ClassVar[Source]  # one RGB image, a colour per class
+    SUBMISSION: ClassVar[Source]  # one n-ary .mat mask per class
+    LABELS: ClassVar[Source]  # label images (TIFF, PNG, NPY, OME-Zarr)
+    IMAGESCOPE: ClassVar[Source]  # ImageScope XML polygons
+    GEOJSON: ClassVar[Source]  # GeoJSON polygons, as QuPath writes them
+    HOVERNET: ClassVar[Source]  # HoVer-Net JSON contours
+    HOVERNET_MAT: ClassVar[Source]  # HoVer-Net and CoNSeP .mat files with an inst_map
+    ANNOTATION_STORE: ClassVar[Source]  # TIAToolbox annotation stores (SQLite)
+
+
+Source.COLOUR_CODED = Source("colour-coded")
+Source.SUBMISSION = Source("submission")
+Source.LABELS = Source("labels")
+Source.IMAGESCOPE = Source("imagescope")
+Source.GEOJSON = Source("geojson")
+Source.HOVERNET = Source("hovernet")
+Source.HOVERNET_MAT = Source("hovernet-mat")
+Source.ANNOTATION_STORE = Source("annotation-store")
 
 
 @dataclass(frozen=True)

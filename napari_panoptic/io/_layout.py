@@ -6,12 +6,14 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from napari_panoptic.errors import CohortError, english_list
 from napari_panoptic.io._patterns import Pattern
+from napari_panoptic.io.forms import BUILT_IN, known_forms
+from napari_panoptic.io.registry import PerClass
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Rgb, Source
 
 DESCRIPTION = "cohort.toml"
@@ -136,6 +138,25 @@ MONUSAC_LAYOUT = Layout(
 """The folders of the MoNuSAC 2020 challenge, in the spellings met so far."""
 
 
+def monusac_layout() -> Layout:
+    """Give the layout of MoNuSAC, with the forms that plugins bring."""
+    brought = {
+        form.source: [f"{{region}}{ending}" for ending in form.endings]
+        for form in known_forms().values()
+        if form not in BUILT_IN and form.load is not None and form.per_class is PerClass.NEVER
+    }
+
+    def among(masks: MaskPatterns, folder: str) -> MaskPatterns:
+        more = {form: _with_and_without_patient(folder, *names) for form, names in brought.items()}
+        return MaskPatterns({**masks.forms, **more})
+
+    return replace(
+        MONUSAC_LAYOUT,
+        reference=among(MONUSAC_LAYOUT.reference, ANNOTATIONS),
+        predictions=among(MONUSAC_LAYOUT.predictions, f"{TEAMS}/{{team}}"),
+    )
+
+
 def read_description(path: Path) -> Layout:
     """Read a ``cohort.toml``.
 
@@ -213,16 +234,17 @@ def _scheme(table: dict[str, Any]) -> ClassScheme:
 def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> MaskPatterns:
     where = f"files.{key}"
     table = _table(files, key, prefix="files.")
-    _check_keys(table, where, [*(str(source) for source in Source), CLASSES_KEY])
+    readable = [form.name for form in known_forms().values() if form.load is not None]
+    _check_keys(table, where, [*readable, CLASSES_KEY])
     optional = {"patient"} | ({"team"} if team else set())
     forms = {}
     for name, value in table.items():
         if name == CLASSES_KEY:
             continue
-        source = Source(name)
-        required = {"region"} | ({"class"} if source is Source.SUBMISSION else set())
-        per_class = {"class"} if source is Source.LABELS else set()
-        forms[source] = _pattern_list(value, f"{where}.{name}", required, optional | per_class)
+        form = known_forms()[name]
+        required = {"region"} | ({"class"} if form.per_class is PerClass.ALWAYS else set())
+        per_class = {"class"} if form.per_class is PerClass.EITHER else set()
+        forms[form.source] = _pattern_list(value, f"{where}.{name}", required, optional | per_class)
     sidecars = table.get(CLASSES_KEY, [])
     return MaskPatterns(
         forms, _pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional)

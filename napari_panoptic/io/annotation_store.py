@@ -24,7 +24,7 @@ from napari_panoptic.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io._files import check_file
 from napari_panoptic.io.class_numbers import ClassNumbers
 from napari_panoptic.io.contours import as_contours
-from napari_panoptic.io.geojson import GeoObject, UnwritableFileError
+from napari_panoptic.io.geojson import GeoObject, UnwritableFileError, objects_and_areas
 from napari_panoptic.io.polygons import (
     LARGEST_COORDINATE,
     ODD_SHAPES,
@@ -36,6 +36,7 @@ from napari_panoptic.io.polygons import (
     object_findings,
     unknown_class_findings,
 )
+from napari_panoptic.io.registry import Objects
 from napari_panoptic.regions import ClassScheme
 
 WHAT = "a TIAToolbox annotation store (SQLite with a table 'annotations')"
@@ -170,6 +171,12 @@ def write_store(path: Path, objects: Iterable[GeoObject]) -> int:
             path=path,
         ) from error
     return count
+
+
+def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write the objects of a region; see `napari_panoptic.io.registry.Form`."""
+    write_store(path, objects_and_areas(objects))
+    return (path,)
 
 
 def _unreadable(path: Path, reason: str, number: int | None = None) -> UnreadableFileError:

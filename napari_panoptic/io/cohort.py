@@ -12,15 +12,16 @@ from napari_panoptic.io._layout import (
     ANNOTATIONS,
     COLOUR_CODED,
     DESCRIPTION,
-    MONUSAC_LAYOUT,
     SUBMISSIONS,
     TEAMS,
     Layout,
     MaskPatterns,
     Patterns,
+    monusac_layout,
     read_description,
 )
 from napari_panoptic.io._patterns import Listing, Match, Pattern, natural_key
+from napari_panoptic.io.forms import known_forms, plugin_findings
 from napari_panoptic.io.label_images import SIDECAR_SUFFIXES, sidecars_beside
 from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Region, Source, Team
 
@@ -93,7 +94,7 @@ def _layout_of(listing: Listing) -> Layout:
     if any(entry.path == description for entry in listing.entries(listing.root)):
         return read_description(description)
     if any(listing.below((ANNOTATIONS,))):
-        return MONUSAC_LAYOUT
+        return monusac_layout()
     hint = ""
     known = {name.casefold() for name in (ANNOTATIONS, TEAMS, SUBMISSIONS, COLOUR_CODED)}
     if listing.root.resolve().name.casefold() in known:
@@ -208,7 +209,7 @@ class _Discovery:
                 *([Team(ANNOTATION_TEAM, is_annotation=True)] if annotation else []),
             ),
             predictions={**predictions, **annotation},
-            findings=(*self._listing.findings, *self._findings),
+            findings=(*plugin_findings(), *self._listing.findings, *self._findings),
         )
 
     def _nothing_found(self) -> str:
@@ -425,7 +426,7 @@ def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]
 def _prediction_findings(predictions: _Predictions, regions: list[Region]) -> Iterator[Finding]:
     for team in sorted({team for team, _ in predictions}, key=natural_key):
         of_team = {region.name: predictions.get((team, region.name), {}) for region in regions}
-        for source in Source:
+        for source in known_forms():
             there = [name for name, forms in of_team.items() if source in forms]
             lacking = [name for name, forms in of_team.items() if source not in forms]
             if there and lacking:

@@ -22,6 +22,7 @@ from napari_panoptic.io._files import check_file, replaced_when_complete
 from napari_panoptic.io._kernels import components
 from napari_panoptic.io.class_numbers import ClassNumbers
 from napari_panoptic.io.contours import as_contours
+from napari_panoptic.io.geojson import connected_areas
 from napari_panoptic.io.outlines import imagescope_vertices, pixel_outlines
 from napari_panoptic.io.polygons import (
     LARGEST_COORDINATE,
@@ -32,6 +33,7 @@ from napari_panoptic.io.polygons import (
     object_findings,
     unknown_class_findings,
 )
+from napari_panoptic.io.registry import Objects
 from napari_panoptic.regions import ClassScheme
 
 WHAT = 'HoVer-Net JSON, {"mag": …, "nuc": {"1": {"contour": [[x, y], …], "type": …}}}'
@@ -95,6 +97,12 @@ def read_hovernet(
     return nuclei.finished()
 
 
+def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write the objects of a region; see `napari_panoptic.io.registry.Form`."""
+    write_hovernet(path, objects.labels, ambiguous=objects.ambiguous, scheme=objects.scheme)
+    return (path,)
+
+
 @dataclass(frozen=True)
 class WrittenContours:
     """What came of writing objects as contours.
@@ -113,7 +121,12 @@ class WrittenContours:
 
 
 def write_hovernet(
-    path: Path, labels: LabelImage, *, magnification: float | None = None
+    path: Path,
+    labels: LabelImage,
+    *,
+    magnification: float | None = None,
+    ambiguous: NDArray[np.bool_] | None = None,
+    scheme: ClassScheme | None = None,
 ) -> WrittenContours:
     """Write objects as HoVer-Net does: one contour each.
 
@@ -129,27 +142,42 @@ def write_hovernet(
         The objects; ids become keys, and ``type`` is the number of the class, from 1.
     magnification
         That of the image, written as ``mag``; None where unknown.
+    ambiguous
+        bool image (y, x) of an excluded area, or None: its connected pieces
+        are written last, with the name of the class as ``type``.
+    scheme
+        Tells that name.
     """
-    n = len(labels)
-    lines = imagescope_vertices(labels.index, n)
-    rings = np.diff(pixel_outlines(labels.index, n).first_ring)
-    boxes = find_objects(labels.index, n)
-    changed, count = [], 0
+    name = "Ambiguous" if scheme is None else scheme.ambiguous or "Ambiguous"
+    sides: list[tuple[LabelImage, int, str | None]] = [(labels, 0, None)]
+    if ambiguous is not None:
+        sides.append((connected_areas(ambiguous, name), int(labels.ids.max(initial=0)), name))
+    changed: list[int] = []
+    count = 0
     with replaced_when_complete(path) as file:
         file.write(b'{"mag":' + orjson.dumps(magnification) + b',"nuc":{')
-        rows = zip(labels.ids.tolist(), labels.class_index.tolist(), strict=True)
-        for row, (id_, number) in enumerate(rows):
-            contour = lines[row]
-            if not len(contour):
-                continue  # erased
-            if rings[row] > 1:
-                contour, is_same = _outer_contour(labels.index[boxes[row]] == row + 1, boxes[row])
+        for objects, offset, kind in sides:
+            for row, contour, is_same in _outer_contours(objects):
+                id_ = int(objects.ids[row]) + offset
                 changed += [] if is_same else [id_]
-            entry = f'"{id_}":'.encode() + orjson.dumps(_entry(contour, number))
-            file.write((b",\n" if count else b"\n") + entry)
-            count += 1
+                number = int(objects.class_index[row]) if kind is None else kind
+                entry = f'"{id_}":'.encode() + orjson.dumps(_entry(contour, number))
+                file.write((b",\n" if count else b"\n") + entry)
+                count += 1
         file.write(b"\n}}\n")
     return WrittenContours(count, tuple(changed))
+
+
+def _outer_contours(labels: LabelImage) -> Iterator[tuple[int, NDArray[np.int32], bool]]:
+    """Give the row, the contour, and whether it says all, of each object with a pixel."""
+    n = len(labels)
+    rings = np.diff(pixel_outlines(labels.index, n).first_ring)
+    boxes = find_objects(labels.index, n)
+    for row, contour in enumerate(imagescope_vertices(labels.index, n)):
+        if rings[row] > 1:
+            yield row, *_outer_contour(labels.index[boxes[row]] == row + 1, boxes[row])
+        elif rings[row]:
+            yield row, contour, True
 
 
 def _outer_contour(
@@ -163,14 +191,14 @@ def _outer_contour(
     return line + corner, pieces == 1 and np.array_equal(filled, mask)
 
 
-def _entry(contour: NDArray[np.int32], number: int) -> dict[str, Any]:
+def _entry(contour: NDArray[np.int32], kind: int | str) -> dict[str, Any]:
     (x0, y0), (x1, y1) = contour.min(axis=0).tolist(), contour.max(axis=0).tolist()
     return {
         "bbox": [[y0, x0], [y1 + 1, x1 + 1]],
         "centroid": contour.mean(axis=0).tolist(),
         "contour": contour.tolist(),
         "type_prob": None,
-        "type": number,
+        "type": kind,
     }
 
 

@@ -14,9 +14,9 @@ from napari_panoptic.io._masks import vanished_findings, whole_numbers
 from napari_panoptic.io.class_numbers import ClassNumbers
 from napari_panoptic.io.label_images import extra_files, labelled_objects
 from napari_panoptic.io.polygons import AMBIGUOUS
-from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.submissions import mat_value, mat_variables
-from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+from napari_panoptic.regions import ClassScheme, MaskFiles
 
 WHAT = "a MATLAB file with an instance map (inst_map), as HoVer-Net and CoNSeP have them"
 INSTANCES, TYPES, IDS, TYPE_MAP = "inst_map", "inst_type", "inst_uid", "type_map"
@@ -157,19 +157,18 @@ def _voted(
     return numbers, findings
 
 
-def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read the objects of one side of a region; see `napari_panoptic.io.registry.Form`."""
     loaded = read_hovernet_mat(files.all_paths[0], scheme, request)
     extra = extra_files("all classes", files.all_paths)
     return LoadedMasks(loaded.labels, loaded.ambiguous, (*loaded.findings, *extra))
 
 
-def _shape(files: MaskFiles) -> tuple[int, int] | None:
+def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+    """Give height and width in px without reading all, or None where nothing tells them."""
     path = files.all_paths[0]
     check_file(path, WHAT)
     match mat_variables(path).get(INSTANCES):
         case (height, width):
             return height, width
     return None
-
-
-register(Source.HOVERNET_MAT, _load, _shape)

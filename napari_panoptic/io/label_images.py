@@ -22,9 +22,9 @@ from napari_panoptic.io._files import (
     replaced_when_complete,
 )
 from napari_panoptic.io._masks import object_mask, vanished_findings, whole_numbers
-from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.tiled_pixels import is_zarr, open_pixels
-from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+from napari_panoptic.regions import ClassScheme, MaskFiles
 
 WHAT = "a label image (one positive number per object)"
 SIDECAR_SUFFIXES = (".csv", ".json")
@@ -511,11 +511,13 @@ def _csv_pairs(text: str) -> list[tuple[str, str]]:
     return [(row[columns["id"]], row[columns["class"]]) for row in rows]
 
 
-def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read the objects of one side of a region; see `napari_panoptic.io.registry.Form`."""
     return read_labels(files, scheme, shape=request.shape, region=request.region, team=request.team)
 
 
-def _shape(files: MaskFiles) -> tuple[int, int] | None:
+def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+    """Give height and width in px without reading all, or None where nothing tells them."""
     for path in files.all_paths:
         if path.suffix.lower() not in SIDECAR_SUFFIXES:
             if is_zarr(path):
@@ -523,6 +525,3 @@ def _shape(files: MaskFiles) -> tuple[int, int] | None:
             height, width = pixel_shape(path, WHAT)[:2]
             return height, width
     return None
-
-
-register(Source.LABELS, _load, _shape)

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-# Readers register their form when they are imported; a new one needs a line here.
 from napari_panoptic.errors import PanopticError, UnreadableFileError
 from napari_panoptic.evaluation.settings import Restoration
-from napari_panoptic.io import colour_coded as _colour_coded  # noqa: F401
-from napari_panoptic.io import hovernet_mat as _hovernet_mat  # noqa: F401
-from napari_panoptic.io import label_images as _label_images  # noqa: F401
-from napari_panoptic.io import rasterize as _rasterize  # noqa: F401
-from napari_panoptic.io import submissions as _submissions  # noqa: F401
-from napari_panoptic.io.registry import FORMS, LoadedMasks, LoadRequest
+from napari_panoptic.io.forms import form_of
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest
 from napari_panoptic.io.slides import probe_image
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
@@ -53,14 +48,15 @@ def load_masks(
     UnreadableFileError
         Where nothing usable can be read.
     """
-    if files.source not in FORMS:
+    form = form_of(files.source)
+    if form is None or form.load is None:
         raise UnreadableFileError(
             f"there is no reader for masks in the form '{files.source}'", region=region
         )
     request = LoadRequest(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
-    return FORMS[files.source].load(files, scheme, request)
+    return form.load(files, scheme, request)
 
 
 def reference_shape(image: Path | None, masks: Iterable[MaskFiles]) -> tuple[int, int] | None:
@@ -87,9 +83,9 @@ def reference_shape(image: Path | None, masks: Iterable[MaskFiles]) -> tuple[int
 
 
 def _mask_shape(files: MaskFiles) -> tuple[int, int] | None:
-    if files.source not in FORMS:
+    if (form := form_of(files.source)) is None:
         return None
     try:
-        return FORMS[files.source].shape(files)
+        return form.shape(files)
     except PanopticError:
         return None

@@ -5,60 +5,23 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from napari_panoptic.errors import PanopticError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io._files import replaced_when_complete
-from napari_panoptic.io._kernels import components
-from napari_panoptic.io.geojson import UnwritableFileError, geo_objects, write_geojson
+from napari_panoptic.io.geojson import UnwritableFileError, objects_and_areas, write_geojson
 from napari_panoptic.io.imagescope import write_annotation
 from napari_panoptic.io.label_images import write_labels
 from napari_panoptic.io.outlines import imagescope_polygons
-from napari_panoptic.regions import ClassScheme, Cohort
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.regions import Cohort
 
 AMBIGUOUS_SUFFIX = "_ambiguous.tif"
 """Ending of the mask of the ambiguous area beside a label image."""
-
-
-@dataclass(frozen=True, eq=False)
-class Objects:
-    """The objects of one side of a region, ready to be written.
-
-    Parameters
-    ----------
-    labels
-        The objects.
-    side
-        Which side they are on.
-    region, team
-        Where they are from; the team is empty for the annotation.
-    ambiguous
-        bool image (y, x) of the excluded area, or None where there is none, or
-        none to be written.
-    scheme
-        The classes.
-    mpp
-        Micrometres per pixel, or None.
-    """
-
-    labels: LabelImage
-    side: Side
-    region: str
-    team: str
-    ambiguous: NDArray[np.bool_] | None
-    scheme: ClassScheme
-    mpp: float | None
-
-    @property
-    def ambiguous_class(self) -> str:
-        """What the excluded area is called in files."""
-        return self.scheme.ambiguous or "Ambiguous"
 
 
 def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
@@ -141,20 +104,8 @@ def _write_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 
 def _write_geojson(path: Path, objects: Objects) -> tuple[Path, ...]:
-    where = {"side": objects.side, "region": objects.region, "team": objects.team}
-    items = list(geo_objects(objects.labels, **where))  # type: ignore[arg-type]
-    if objects.ambiguous is not None:
-        areas = _areas(objects.ambiguous, objects.ambiguous_class)
-        items += geo_objects(areas, side=objects.side, region=objects.region, team="ambiguous")
-    write_geojson(path, items, scheme=objects.scheme)
+    write_geojson(path, objects_and_areas(objects), scheme=objects.scheme)
     return (path,)
-
-
-def _areas(mask: NDArray[np.bool_], name: str) -> LabelImage:
-    """Take every connected piece of an area for an object."""
-    pieces = components(np.ascontiguousarray(mask).view(np.uint8))
-    count = int(pieces.max(initial=0))
-    return LabelImage.from_array(pieces, dict.fromkeys(range(1, count + 1), name), (name,))
 
 
 def _write_xml(path: Path, objects: Objects) -> tuple[Path, ...]:

@@ -17,7 +17,8 @@ from napari_panoptic.io.geojson import UnwritableFileError
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.label_images import read_labels
 from napari_panoptic.io.rasterize import rasterize
-from napari_panoptic.io.saving import AMBIGUOUS_SUFFIX, Objects, files_of, write_objects
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.io.saving import AMBIGUOUS_SUFFIX, files_of, write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from tests.small_cohort import write_cohort
 

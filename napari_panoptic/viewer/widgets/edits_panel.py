@@ -34,7 +34,8 @@ from superqt.utils import create_worker
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.saving import Objects, files_of, write_objects
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.io.saving import files_of, write_objects
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
