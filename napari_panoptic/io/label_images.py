@@ -152,7 +152,8 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
             "tells its size",
             region=request.region,
         )
-    return LabelImage.from_class_masks(masks, scheme.names, shape), ambiguous, findings
+    labels = LabelImage.from_class_masks(masks, scheme.names, shape)
+    return labels.with_class_overlaps(), ambiguous, findings
 
 
 def _numbers(
@@ -251,7 +252,8 @@ def _from_channels(
         )
         findings.extend(found)
     height, width, _ = numbers.shape
-    return LabelImage.from_class_masks(masks, scheme.names, (height, width))
+    labels = LabelImage.from_class_masks(masks, scheme.names, (height, width))
+    return labels.with_class_overlaps()
 
 
 def _from_class_numbers(

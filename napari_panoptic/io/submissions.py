@@ -90,7 +90,7 @@ def read_submission(
             "tells its size",
             region=region,
         )
-    labels = LabelImage.from_class_masks(masks, scheme.names, shape)
+    labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
     request = LoadRequest(region=region, team=team)
     findings.extend(vanished_findings(labels))
     return LoadedMasks(labels, None, located(findings, request))
