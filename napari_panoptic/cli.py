@@ -1,4 +1,4 @@
-"""The command ``napari-panoptic``: view, evaluate, report, dump, sample, demo."""
+"""The command ``napari-panoptic``: view, evaluate, report, dump, convert, sample, demo."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any, Self
 from tqdm import tqdm
 
 from napari_panoptic import __version__
+from napari_panoptic.conversion import Conversion, convert, form_to_write
 from napari_panoptic.errors import (
     CohortError,
     Finding,
@@ -139,6 +140,15 @@ def _parser() -> argparse.ArgumentParser:
             "by organ and class, and whether teams differ over patients.",
         )
     )
+    _add_convert(
+        commands.add_parser(
+            "convert",
+            help="write all regions of a team, or of the annotation, in another format",
+            description="Read every region of a team's predictions, or of the annotation, and "
+            "write them in another format: all of them or, after an error, none. Exit status: "
+            "0 done, 1 nothing was written, 2 wrong arguments.",
+        )
+    )
     sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
     sample.add_argument("folder", type=Path, metavar="FOLDER", help="made where it is not there")
     sample.set_defaults(run=_sample)
@@ -241,6 +251,10 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         help="with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
         f"correct, separated by commas: {english_list([c.value for c in Correction])}",
     )
+    _add_source(parser)
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
         choices=[form.name for form in known_forms().values() if form.load is not None],
@@ -392,6 +406,44 @@ def _add_dump(parser: argparse.ArgumentParser) -> None:
         help="of the random numbers behind the intervals (default: %(default)s)",
     )
     parser.set_defaults(run=_dump)
+
+
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    _add_cohort(parser)
+    parser.add_argument("--team", metavar="T", help="whose predictions (default: the annotation)")
+    forms = [form.name for form in known_forms().values() if form.write or form.write_all]
+    parser.add_argument(
+        "--to", required=True, choices=forms, metavar="FORMAT", help=f"one of {english_list(forms)}"
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace files of the same names in DIR"
+    )
+    _add_source(parser)
+    _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
+    parser.add_argument("--radius", type=int, default=1, metavar="N", help="see evaluate --help")
+    parser.set_defaults(run=_convert)
+
+
+def _convert(options: argparse.Namespace) -> int:
+    cohort = open_cohort(options.cohort)
+    team = None if options.team is None else cohort.team(options.team).name
+    settings = EvaluationSettings(
+        restoration=options.restoration or Restoration.BORDER_REMOVED, radius=options.radius
+    )
+    work = Conversion(
+        cohort,
+        team,
+        form_to_write(options.to),
+        settings,
+        _source_from(options),
+    )
+    findings = convert(work, options.output, replace_files=options.force)
+    _report_findings(findings, "")
+    print(f"{options.to} written to {options.output}")
+    return 0
 
 
 def _seed(text: str) -> int:
@@ -631,7 +683,7 @@ def _report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.j
             else f"napari-panoptic: {kind}: {count} x, such as: {example.message}{place}",
             file=sys.stderr,
         )
-    if findings:
+    if findings and listed_in:
         print(f"napari-panoptic: all of them are listed in {listed_in}", file=sys.stderr)
 
 

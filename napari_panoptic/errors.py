@@ -55,6 +55,10 @@ class UnreadableFileError(PanopticError):
     """A file cannot be read, or what is in it is not what it should be."""
 
 
+class UnwritableFileError(PanopticError):
+    """A file cannot be written where, or in the form in which, it was asked for."""
+
+
 class CohortError(PanopticError):
     """A folder is not a cohort, or its description cannot be understood."""
 

@@ -157,7 +157,10 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
         "version": __version__,
         "work": work.as_record(),
         "scheme": asdict(cohort.scheme),
-        "region": [region.name, region.patient, str(region.image), _named(region.reference)],
+        "region": [
+            *(region.name, region.patient, str(region.image), region.image_item),
+            _named(region.reference),
+        ],
         "predictions": {t: [_named(files) for files in forms.values()] for t, forms in own.items()},
         "usual": {t: None if found is None else found[1] for t, found in usual.items()},
         "inputs": file_fingerprints(paths, cohort.root),
@@ -168,7 +171,8 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
 def _named(files: MaskFiles | None) -> Any:
     if files is None:
         return None
-    return [files.source, {name: [str(p) for p in paths] for name, paths in files.paths.items()}]
+    paths = {name: [str(p) for p in paths] for name, paths in files.paths.items()}
+    return [files.source, paths, files.item]
 
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:

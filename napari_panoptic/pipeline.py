@@ -292,7 +292,7 @@ def _probe(region: Region) -> tuple[ImageInfo | None, tuple[Finding, ...]]:
     if region.image is None:
         return None, ()
     try:
-        info = probe_image(region.image)
+        info = probe_image(region.image, region.image_item)
     except (UnreadableFileError, OSError) as error:
         return None, (unreadable(error, region=region.name),)
     return info, tuple(replace(finding, region=region.name) for finding in info.findings)

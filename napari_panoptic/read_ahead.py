@@ -212,5 +212,5 @@ def _masks(cohort: Cohort, region: Region) -> Iterator[MaskFiles]:
 
 def _is_small(cohort: Cohort, region: Region) -> bool:
     """Tell whether a region may be read ahead; one whose size nobody knows may not."""
-    shape = reference_shape(region.image, _masks(cohort, region))
+    shape = reference_shape(region.image, _masks(cohort, region), image_item=region.image_item)
     return shape is not None and shape[0] * shape[1] <= LARGEST_PX

@@ -92,6 +92,9 @@ class Source(str):
     LABELS: ClassVar[Source]  # label images (TIFF, PNG, NPY, OME-Zarr)
     IMAGESCOPE: ClassVar[Source]  # ImageScope XML polygons
     GEOJSON: ClassVar[Source]  # GeoJSON polygons, as QuPath writes them
+    PANNUKE: ClassVar[Source]  # one array of many regions, ids in a channel per class
+    CONIC: ClassVar[Source]  # one array of many regions, ids and class numbers
+    COCO_PANOPTIC: ClassVar[Source]  # one JSON of many regions, a PNG of ids for each
     HOVERNET: ClassVar[Source]  # HoVer-Net JSON contours
     HOVERNET_MAT: ClassVar[Source]  # HoVer-Net and CoNSeP .mat files with an inst_map
     ANNOTATION_STORE: ClassVar[Source]  # TIAToolbox annotation stores (SQLite)
@@ -102,6 +105,9 @@ Source.SUBMISSION = Source("submission")
 Source.LABELS = Source("labels")
 Source.IMAGESCOPE = Source("imagescope")
 Source.GEOJSON = Source("geojson")
+Source.PANNUKE = Source("pannuke")
+Source.CONIC = Source("conic")
+Source.COCO_PANOPTIC = Source("coco-panoptic")
 Source.HOVERNET = Source("hovernet")
 Source.HOVERNET_MAT = Source("hovernet-mat")
 Source.ANNOTATION_STORE = Source("annotation-store")
@@ -119,10 +125,14 @@ class MaskFiles:
         The files: under the key ``""`` a single file for all classes, or under
         each class name the files of that class (several are kept, so that the
         reader can say which it took).
+    item
+        Which region of a file that holds many, as its format counts them; None
+        where a file holds one.
     """
 
     source: Source
     paths: Mapping[str, tuple[Path, ...]]
+    item: str | None = None
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
@@ -145,12 +155,15 @@ class Region:
     reference
         The annotation, or None where there is none: such a region can be
         looked at, not evaluated.
+    image_item
+        Which image of a file that holds many; None where it holds one.
     """
 
     name: str
     patient: str
     image: Path | None
     reference: MaskFiles | None
+    image_item: str | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 from napari_panoptic.errors import CohortError, english_list
 from napari_panoptic.io._patterns import Pattern
 from napari_panoptic.io.forms import BUILT_IN, known_forms
-from napari_panoptic.io.registry import PerClass
+from napari_panoptic.io.registry import Form, PerClass
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Rgb, Source
 
 DESCRIPTION = "cohort.toml"
@@ -23,6 +23,8 @@ TEAMS = "Teams"
 SUBMISSIONS = "Submissions"
 COLOUR_CODED = "MoNuSAC_Testing_Color_Coded_Masks"
 ZARR_NAMES = ("{region}.ome.zarr", "{region}.zarr")
+ARRAY_ENDING = ".npy"
+"""Ending of an array that holds the images of many regions."""
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
 
@@ -157,6 +159,40 @@ def monusac_layout() -> Layout:
     )
 
 
+PANNUKE_LAYOUT = Layout(
+    scheme=ClassScheme(
+        names=("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial"),
+        colours=((255, 0, 0), (34, 221, 77), (35, 92, 236), (254, 255, 0), (255, 159, 68)),
+        ambiguous=None,
+    ),
+    image=_patterns("images.npy", "images/images.npy", "images/*/images.npy"),
+    reference=MaskPatterns(
+        {Source.PANNUKE: _patterns("masks.npy", "masks/masks.npy", "masks/*/masks.npy")}
+    ),
+    predictions=MaskPatterns(
+        {Source.PANNUKE: _patterns(f"{TEAMS}/{{team}}.npy", f"{TEAMS}/{{team}}/masks.npy")}
+    ),
+)
+"""A fold of PanNuke as it is distributed; the order of classes is that of its channels."""
+
+CONIC_LAYOUT = Layout(
+    scheme=ClassScheme(
+        names=("Neutrophil", "Epithelial", "Lymphocyte", "Plasma", "Eosinophil", "Connective"),
+        colours=(
+            *((255, 165, 0), (0, 255, 0), (255, 0, 0)),
+            *((0, 255, 255), (0, 0, 255), (255, 255, 0)),
+        ),
+        ambiguous=None,
+    ),
+    image=_patterns("images.npy"),
+    reference=MaskPatterns({Source.CONIC: _patterns("labels.npy")}),
+    predictions=MaskPatterns(
+        {Source.CONIC: _patterns(f"{TEAMS}/{{team}}.npy", f"{TEAMS}/{{team}}/labels.npy")}
+    ),
+)
+"""The arrays of the CoNIC challenge as they are distributed; classes have the numbers 1 to 6."""
+
+
 def read_description(path: Path) -> Layout:
     """Read a ``cohort.toml``.
 
@@ -196,7 +232,7 @@ def _layout(table: dict[str, Any]) -> Layout:
     files = _table(table, "files", required=True)
     allowed = ("image", "reference", "predictions", "annotation", "patient")
     _check_keys(files, "files", allowed)
-    image = _pattern_list(files.get("image", []), "files.image", {"region"}, {"patient"})
+    image = _image_patterns(files.get("image", []))
     reference = _mask_patterns(files, "reference")
     if not image and not reference.all:
         raise CohortError(
@@ -242,13 +278,32 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
         if name == CLASSES_KEY:
             continue
         form = known_forms()[name]
-        required = {"region"} | ({"class"} if form.per_class is PerClass.ALWAYS else set())
-        per_class = {"class"} if form.per_class is PerClass.EITHER else set()
-        forms[form.source] = _pattern_list(value, f"{where}.{name}", required, optional | per_class)
+        required, allowed = _placeholders(form)
+        forms[form.source] = _pattern_list(value, f"{where}.{name}", required, optional | allowed)
     sidecars = table.get(CLASSES_KEY, [])
     return MaskPatterns(
         forms, _pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional)
     )
+
+
+def _placeholders(form: Form) -> tuple[set[str], set[str]]:
+    """Tell which placeholders the patterns of a form need, and which others they may have."""
+    required: set[str] = set()
+    allowed: set[str] = set()
+    # The regions of a file that holds many have names of their own.
+    (required if form.items is None else allowed).add("region")
+    if form.per_class is not PerClass.NEVER:
+        (required if form.per_class is PerClass.ALWAYS else allowed).add("class")
+    return required, allowed
+
+
+def _image_patterns(value: Any) -> Patterns:
+    patterns = _pattern_list(value, "files.image", set(), {"region", "patient"})
+    # Without {region} a file holds the images of many, which only arrays do.
+    for pattern in patterns:
+        if not pattern.text.casefold().endswith(ARRAY_ENDING):
+            _pattern_list(pattern.text, "files.image", {"region"}, {"patient"})
+    return patterns
 
 
 def _pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -> Patterns:

@@ -20,11 +20,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
+from napari_panoptic.errors import FindingKind, UnreadableFileError, UnwritableFileError
 from napari_panoptic.io._files import check_file
 from napari_panoptic.io.class_numbers import ClassNumbers
 from napari_panoptic.io.contours import as_contours
-from napari_panoptic.io.geojson import GeoObject, UnwritableFileError, objects_and_areas
+from napari_panoptic.io.geojson import GeoObject, objects_and_areas
 from napari_panoptic.io.polygons import (
     LARGEST_COORDINATE,
     ODD_SHAPES,

@@ -10,12 +10,16 @@ from types import MappingProxyType
 from napari_panoptic.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.io import (
     annotation_store,
+    array_sets,
+    coco_panoptic,
     colour_coded,
     hovernet,
     hovernet_mat,
     label_images,
+    ome_zarr,
     rasterize,
     submissions,
+    writers,
 )
 from napari_panoptic.io.label_tiles import open_label_tiles
 from napari_panoptic.io.polygon_tiles import open_polygon_tiles
@@ -34,11 +38,13 @@ BUILT_IN = (
     ),
     Form(
         name=Source.LABELS,
-        title="Label image",
+        title="Label image with a table of classes",
         load=label_images.load_files,
         shape=label_images.files_shape,
         open_tiles=open_label_tiles,
         per_class=PerClass.EITHER,
+        endings=(".tif", ".tiff"),
+        write=writers.write_label_tiff,
     ),
     Form(
         name=Source.SUBMISSION,
@@ -52,19 +58,53 @@ BUILT_IN = (
         title="ImageScope XML",
         load=rasterize.load_files,
         open_tiles=open_polygon_tiles,
+        endings=(".xml",),
+        write=writers.write_xml,
     ),
     Form(
         name=Source.GEOJSON,
-        title="GeoJSON",
+        title="GeoJSON, opens in QuPath",
         load=rasterize.load_files,
         open_tiles=open_polygon_tiles,
+        endings=(".geojson", ".json"),
+        write=writers.write_features,
+    ),
+    Form(
+        name=Source.PANNUKE,
+        title="PanNuke arrays",
+        load=array_sets.load_pannuke,
+        shape=array_sets.files_shape,
+        items=array_sets.array_items,
+        write_all=array_sets.write_pannuke,
+    ),
+    Form(
+        name=Source.CONIC,
+        title="CoNIC arrays",
+        load=array_sets.load_conic,
+        shape=array_sets.files_shape,
+        items=array_sets.array_items,
+        write_all=array_sets.write_conic,
+    ),
+    Form(
+        name=Source.COCO_PANOPTIC,
+        title="COCO panoptic",
+        load=coco_panoptic.load_files,
+        shape=coco_panoptic.files_shape,
+        items=coco_panoptic.panoptic_items,
+        write_all=coco_panoptic.write_panoptic,
+    ),
+    Form(
+        name="ome-zarr",
+        title="OME-Zarr labels",
+        endings=(".ome.zarr",),
+        write=ome_zarr.write_ome_zarr,
     ),
     Form(
         name=Source.HOVERNET,
         title="HoVer-Net JSON",
         load=rasterize.load_files,
         open_tiles=open_polygon_tiles,
-        endings=(".json",),
+        endings=(".hovernet.json",),
         write=hovernet.write_files,
     ),
     Form(

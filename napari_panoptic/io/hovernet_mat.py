@@ -12,7 +12,7 @@ from napari_panoptic.evaluation.labels import checked_array, compact
 from napari_panoptic.io._files import check_file, check_size
 from napari_panoptic.io._masks import vanished_findings, whole_numbers
 from napari_panoptic.io.class_numbers import ClassNumbers
-from napari_panoptic.io.label_images import extra_files, labelled_objects
+from napari_panoptic.io.label_images import extra_files, labels_with_classes
 from napari_panoptic.io.polygons import AMBIGUOUS
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.submissions import mat_value, mat_variables
@@ -69,7 +69,7 @@ def read_hovernet_mat(
         id_: every[known[number][0]] if known[number][0] >= AMBIGUOUS else known[number][1] or ""
         for id_, number in zip(ids.tolist(), numbers, strict=True)
     }
-    labels, ambiguous = labelled_objects(index, ids, names, path, scheme, findings)
+    labels, ambiguous = labels_with_classes(index, ids, names, path, scheme, findings)
     findings.extend(vanished_findings(labels))
     if ambiguous is not None and not ambiguous.any():
         ambiguous = None

@@ -59,7 +59,9 @@ def load_masks(
     return form.load(files, scheme, request)
 
 
-def reference_shape(image: Path | None, masks: Iterable[MaskFiles]) -> tuple[int, int] | None:
+def reference_shape(
+    image: Path | None, masks: Iterable[MaskFiles], *, image_item: str | None = None
+) -> tuple[int, int] | None:
     """Find out how large a region is: from its image, else from any mask of it.
 
     Parameters
@@ -68,6 +70,8 @@ def reference_shape(image: Path | None, masks: Iterable[MaskFiles]) -> tuple[int
         The region's image, if any; it may be unreadable.
     masks
         Masks of the region, the most trustworthy first; they may be unreadable.
+    image_item
+        Which image of a file that holds many.
 
     Returns
     -------
@@ -75,7 +79,7 @@ def reference_shape(image: Path | None, masks: Iterable[MaskFiles]) -> tuple[int
     """
     if image is not None:
         try:
-            return probe_image(image).shape
+            return probe_image(image, image_item).shape
         except PanopticError:
             # Whoever wants the image hears of it then; masks know the size as well.
             pass

@@ -87,6 +87,8 @@ class Objects:
         The classes.
     mpp
         Micrometres per pixel, or None.
+    patient
+        Whose region it is, where that is to be written.
     """
 
     labels: LabelImage
@@ -96,6 +98,7 @@ class Objects:
     ambiguous: NDArray[np.bool_] | None
     scheme: ClassScheme
     mpp: float | None
+    patient: str = ""
 
     @property
     def ambiguous_class(self) -> str:
@@ -124,6 +127,32 @@ MeasureShape = Callable[[MaskFiles], tuple[int, int] | None]
 Write = Callable[[Path, Objects], tuple[Path, ...]]
 
 
+@dataclass(frozen=True)
+class Item:
+    """One region of a file that holds many.
+
+    Parameters
+    ----------
+    name
+        What the region is called.
+    key
+        By which the reader finds it; see `napari_panoptic.regions.MaskFiles`.
+    patient
+        Whose it is, where the file says.
+    paths
+        Further files that only this region has.
+    """
+
+    name: str
+    key: str
+    patient: str | None = None
+    paths: tuple[Path, ...] = ()
+
+
+ListItems = Callable[[Path], Iterable[Item]]
+WriteAll = Callable[[Path, int, Iterable[Objects]], tuple[Finding, ...]]
+
+
 class PerClass(StrEnum):
     """Whether a form has a file for each class, named by ``{class}`` in patterns."""
 
@@ -136,7 +165,7 @@ class PerClass(StrEnum):
 class Form:
     """A form in which objects can be on disk, and what can be done with its files.
 
-    Only a name, a title and one of ``load`` and ``write`` are needed.
+    Only a name, a title and one of ``load``, ``write`` and ``write_all`` are needed.
 
     Parameters
     ----------
@@ -158,6 +187,9 @@ class Form:
         only be read whole.
     per_class
         Whether patterns in a ``cohort.toml`` have the placeholder ``{class}``.
+    items
+        Lists the regions of a file that holds many; patterns in a
+        ``cohort.toml`` then need no ``{region}``. None where a file holds one.
     endings
         How the names of such files end, such as ``.geojson``; the first is
         given to files that are written. Among the folders of MoNuSAC, files
@@ -167,6 +199,10 @@ class Form:
         Writes the objects of one region to a path that ends in the first
         ending, and gives every file that was written, the one asked for first.
         Other places are left as they are; an `OSError` may pass.
+    write_all
+        Writes regions, of which it is told the number, into an empty folder,
+        which is there, in files that hold them all. Gives what could not be
+        written as it was.
     """
 
     name: str
@@ -175,8 +211,10 @@ class Form:
     shape: MeasureShape = lambda files: None  # noqa: ARG005
     open_tiles: OpenTiles | None = None
     per_class: PerClass = PerClass.NEVER
+    items: ListItems | None = None
     endings: tuple[str, ...] = ()
     write: Write | None = None
+    write_all: WriteAll | None = None
 
     def __post_init__(self) -> None:
         """Check that the form can be used.
@@ -191,7 +229,7 @@ class Form:
                 f"the name of a format has lower-case letters, digits and hyphens, such as "
                 f"my-format; found '{self.name}'"
             )
-        if self.load is None and self.write is None:
+        if self.load is None and self.write is None and self.write_all is None:
             raise PanopticError(f"the format '{self.name}' can neither be read nor written")
         if self.write is not None and not self.endings:
             raise PanopticError(

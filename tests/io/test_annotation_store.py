@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
+from napari_panoptic.errors import FindingKind, UnreadableFileError, UnwritableFileError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io import annotation_store
 from napari_panoptic.io.annotation_store import read_store, write_store
-from napari_panoptic.io.geojson import UnwritableFileError, geo_objects
+from napari_panoptic.io.geojson import geo_objects
 from napari_panoptic.io.loading import load_masks
 from napari_panoptic.io.polygons import PolygonFile, ReadingStoppedError
 from napari_panoptic.io.registry import LoadedMasks

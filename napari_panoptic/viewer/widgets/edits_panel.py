@@ -35,7 +35,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import Objects
-from napari_panoptic.io.saving import files_of, write_objects
+from napari_panoptic.io.saving import files_of, form_for, writable_forms, write_objects
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
@@ -53,11 +53,6 @@ NOTHING_EDITED = (
     "image: every figure follows. Files are never changed; what you draw is a working copy."
 )
 NO_REGION = "Nothing can be edited: open a cohort and choose a region with an annotation."
-FORMATS = {
-    "Label image with a table of classes (*.tif)": ".tif",
-    "GeoJSON, opens in QuPath (*.geojson)": ".geojson",
-    "ImageScope XML (*.xml)": ".xml",
-}
 _FIGURES = (
     ("pq", "PQ"),
     ("sq", "SQ"),
@@ -351,13 +346,14 @@ class EditsPart(DeskPart):
             return
         objects = self.edits.objects_to_save(side)
         name = f"{objects.region}_{objects.team or 'annotation'}_edited"
+        endings = {f"{f.title} (*{f.endings[0]})": f.endings[0] for f in writable_forms()}
         path, chosen = QFileDialog.getSaveFileName(
-            self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(FORMATS)
+            self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(endings)
         )
         if path:
             target = Path(path)
-            if target.suffix.lower() not in FORMATS.values() and chosen in FORMATS:
-                target = target.with_name(target.name + FORMATS[chosen])
+            if form_for(target) is None and chosen in endings:
+                target = target.with_name(target.name + endings[chosen])
             self.save_to(target, objects)
 
     def save_to(self, path: Path, objects: Objects) -> None:

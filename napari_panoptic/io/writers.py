@@ -1,0 +1,55 @@
+"""Objects become one file per region, in each form that is written so.
+
+Every function takes a path and objects, and gives the files that it wrote,
+the one asked for first; existing files are replaced when the new ones are complete.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+
+from napari_panoptic.io._files import replaced_when_complete
+from napari_panoptic.io.geojson import objects_and_areas, write_geojson
+from napari_panoptic.io.imagescope import write_annotation
+from napari_panoptic.io.label_images import AMBIGUOUS_SUFFIX, write_labels
+from napari_panoptic.io.outlines import imagescope_polygons
+from napari_panoptic.io.registry import Objects
+
+
+def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write a label TIFF, a table of classes and a mask of the excluded area, if there is one."""
+    table, written = path.with_suffix(".csv"), [path]
+    names = objects.labels.class_names_of_objects()
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(("id", "class"))
+    writer.writerows(zip(objects.labels.ids.tolist(), names, strict=True))
+    # The classes first: a label image without them cannot be read.
+    with replaced_when_complete(table) as file:
+        file.write(lines.getvalue().encode("utf-8"))
+    written.append(table)
+    if objects.ambiguous is not None:
+        mask = path.with_name(path.stem + AMBIGUOUS_SUFFIX)
+        write_labels(mask, objects.ambiguous.astype(np.uint8))
+        written.append(mask)
+    write_labels(path, objects.labels.id_image())
+    return tuple(written)
+
+
+def write_features(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write GeoJSON."""
+    write_geojson(path, objects_and_areas(objects), scheme=objects.scheme)
+    return (path,)
+
+
+def write_xml(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write ImageScope XML."""
+    polygons = imagescope_polygons(
+        objects.labels, ambiguous=objects.ambiguous, ambiguous_class=objects.ambiguous_class
+    )
+    write_annotation(path, polygons, objects.mpp)
+    return (path,)
