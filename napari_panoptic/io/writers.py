@@ -15,9 +15,11 @@ import numpy as np
 from napari_panoptic.io._files import replaced_when_complete
 from napari_panoptic.io.geojson import objects_and_areas, write_geojson
 from napari_panoptic.io.imagescope import write_annotation
+from napari_panoptic.io.imagescope_edits import write_edited
 from napari_panoptic.io.label_images import AMBIGUOUS_SUFFIX, write_labels
 from napari_panoptic.io.outlines import imagescope_polygons
 from napari_panoptic.io.registry import Objects
+from napari_panoptic.regions import Source
 
 
 def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
@@ -47,7 +49,11 @@ def write_features(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 
 def write_xml(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write ImageScope XML."""
+    """Write ImageScope XML; objects from such a file into a copy of it."""
+    original = objects.original
+    is_edited = original is not None and original.source == Source.IMAGESCOPE
+    if original is not None and is_edited and write_edited(path, original.all_paths[0], objects):
+        return (path,)
     polygons = imagescope_polygons(
         objects.labels, ambiguous=objects.ambiguous, ambiguous_class=objects.ambiguous_class
     )
