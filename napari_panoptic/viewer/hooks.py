@@ -11,7 +11,7 @@ import napari
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.slides import read_image
+from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.regions import Cohort
 from napari_panoptic.viewer.scene import image_layer_data
 
@@ -69,6 +69,30 @@ def cohort_reader(
     except PanopticError:
         return None
     return _read_cohort
+
+
+def slide_reader(
+    path: str | Sequence[str],
+) -> Callable[[str | Sequence[str]], list[LayerData]] | None:
+    """Give a reader for a slide that OpenSlide opens, else None.
+
+    Parameters
+    ----------
+    path
+        What is to be opened.
+    """
+    if not isinstance(path, str):
+        return None
+    try:
+        probe_image(Path(path))
+    except PanopticError:
+        return None
+    return _read_slide
+
+
+def _read_slide(path: str | Sequence[str]) -> list[LayerData]:
+    """Give a slide as a layer; of a large one, what is looked at is read."""
+    return [image_layer_data(read_image(Path(path if isinstance(path, str) else path[0])))]
 
 
 def _read_cohort(path: str | Sequence[str]) -> list[LayerData]:
