@@ -54,7 +54,7 @@ _WITHOUT_WORKERS_S = 60.0
 
 @dataclass(frozen=True)
 class RegionDone:
-    """News of a region that is done; they come in any order.
+    """News of a region that is done; they come in any order, and once for each.
 
     Parameters
     ----------
@@ -254,7 +254,8 @@ class _Run:
         self._ready: dict[int, RegionResults | None] = {}
         self._again: list[int] = []
         self._remarks: dict[int, str] = {}
-        self._next = self._handed = self._n_done = 0
+        self._told: set[int] = set()
+        self._next = self._handed = 0
 
     def in_order(self, is_wanted: Callable[[], bool]) -> Iterator[RegionResults]:
         for place in range(len(self._regions)):
@@ -320,10 +321,12 @@ class _Run:
         self._ready[place] = done.results if self._store is None or is_near else None
         if self._store is not None and done.results is not None:
             self._store.write(name, done.fingerprint, done.results)
-        self._n_done += 1
-        self._pool.consider(self._n_done, len(self._regions) - self._n_done)
+        remark = self._remarks.pop(place, "")
+        if place in self._told:
+            return  # done again: what was stored of it vanished or was damaged before its turn
+        self._told.add(place)
+        self._pool.consider(len(self._told), len(self._regions) - len(self._told))
         if self._on_result is not None:
-            remark = self._remarks.pop(place, "")
             self._on_result(RegionDone(name, done.results is None, remark))
 
 

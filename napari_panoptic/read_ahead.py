@@ -39,11 +39,14 @@ class Wanted:
         As the shown region was.
     team
         The team that is looked at, which is read first.
+    no_others
+        Whether the other teams are left for later.
     """
 
     settings: EvaluationSettings
     source: Source | None
     team: str | None
+    no_others: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +175,8 @@ class ReadAhead:
                 is_wanted=may_go_on.is_set,
             ):
                 self.keep(snapshot, stamps)
+                if wanted.no_others:
+                    return
         except (PanopticError, OSError):
             return  # whoever asks for the region hears of it then
 

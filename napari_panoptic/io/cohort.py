@@ -22,7 +22,7 @@ from napari_panoptic.io._layout import (
     monusac_layout,
     read_description,
 )
-from napari_panoptic.io._patterns import Listing, Match, Pattern, natural_key
+from napari_panoptic.io._patterns import Listing, Match, Pattern, checked_listing, natural_key
 from napari_panoptic.io.array_sets import array_items, holds_many_images
 from napari_panoptic.io.forms import known_forms, plugin_findings
 from napari_panoptic.io.label_images import (
@@ -73,30 +73,9 @@ def open_cohort(folder: str | Path) -> Cohort:
     root = Path(folder)
     if root.name == DESCRIPTION and root.is_file():
         root = root.parent
-    listing = _checked_listing(root)
+    listing = checked_listing(root, _EXPECTED)
     layout = _layout_of(listing)
     return _Discovery(layout, listing).cohort()
-
-
-def _checked_listing(root: Path) -> Listing:
-    listing = Listing(root)
-    try:
-        entries = listing.entries(root)
-    except FileNotFoundError:
-        raise CohortError("there is no such folder", path=root) from None
-    except NotADirectoryError:
-        raise CohortError(
-            "this is a file; open the folder that holds the whole cohort", path=root
-        ) from None
-    except PermissionError:
-        raise CohortError(
-            "there is no permission to read this folder; ask its owner for access", path=root
-        ) from None
-    except OSError as error:
-        raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
-    if not entries:
-        raise CohortError(f"the folder is empty; {_EXPECTED}", path=root)
-    return listing
 
 
 def _layout_of(listing: Listing) -> Layout:

@@ -32,6 +32,22 @@ def file_fingerprints(paths: Iterable[Path], root: Path) -> dict[str, str]:
     return {_relative(path, root): _fingerprint(path) for path in sorted(set(paths))}
 
 
+def file_stamps(paths: Iterable[Path]) -> dict[Path, tuple[int, int] | None]:
+    """Note of each file when it was changed last, in ns, and its size in bytes; None for no file.
+
+    Two files of the same stamps are taken for the same.
+    """
+    return {path: _stamp(path) for path in sorted(set(paths))}
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 def _fingerprint(path: Path) -> str:
     try:
         if path.is_dir():

@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import tifffile
@@ -112,20 +112,25 @@ def write_labels(path: Path, labels: ArrayLike) -> None:
     LabelError
         Where they are not 2-D or not whole non-negative numbers.
     """
+    with replaced_when_complete(path) as file:
+        write_label_pixels(file, labels)
+
+
+def write_label_pixels(file: BinaryIO, labels: ArrayLike) -> None:
+    """Write a label image into an open file, otherwise as `write_labels`."""
     array = checked_array(labels, "label image")
     highest = int(array.max(initial=0))
     if highest > np.iinfo(np.uint32).max:
         array = compact(array)[0].astype(np.int64)
         highest = int(array.max(initial=0))
     smallest = np.uint16 if highest <= np.iinfo(np.uint16).max else np.uint32
-    with replaced_when_complete(path) as file:
-        tifffile.imwrite(
-            file,
-            array.astype(smallest),
-            photometric="minisblack",
-            compression="adobe_deflate",
-            metadata=None,
-        )
+    tifffile.imwrite(
+        file,
+        array.astype(smallest),
+        photometric="minisblack",
+        compression="adobe_deflate",
+        metadata=None,
+    )
 
 
 _Split = tuple[LabelImage, NDArray[np.bool_] | None]

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.io._files import replaced_when_complete
+from napari_panoptic.io._files import replaced_together
 from napari_panoptic.io.geojson import objects_and_areas, write_geojson
 from napari_panoptic.io.imagescope import write_annotation
 from napari_panoptic.io.imagescope_edits import write_edited
-from napari_panoptic.io.label_images import AMBIGUOUS_SUFFIX, write_labels
+from napari_panoptic.io.label_images import AMBIGUOUS_SUFFIX, write_label_pixels
 from napari_panoptic.io.outlines import imagescope_polygons
 from napari_panoptic.io.registry import Objects
 from napari_panoptic.regions import Source
@@ -24,22 +24,21 @@ from napari_panoptic.regions import Source
 
 def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write a label TIFF, a table of classes and a mask of the excluded area, if there is one."""
-    table, written = path.with_suffix(".csv"), [path]
     names = objects.labels.class_names_of_objects()
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(("id", "class"))
     writer.writerows(zip(objects.labels.ids.tolist(), names, strict=True))
-    # The classes first: a label image without them cannot be read.
-    with replaced_when_complete(table) as file:
-        file.write(lines.getvalue().encode("utf-8"))
-    written.append(table)
+    paths = [path, path.with_suffix(".csv")]
     if objects.ambiguous is not None:
-        mask = path.with_name(path.stem + AMBIGUOUS_SUFFIX)
-        write_labels(mask, objects.ambiguous.astype(np.uint8))
-        written.append(mask)
-    write_labels(path, objects.labels.id_image())
-    return tuple(written)
+        paths.append(path.with_name(path.stem + AMBIGUOUS_SUFFIX))
+    # Together: ids mean something else under another table of classes.
+    with replaced_together(paths) as (image, table, *areas):
+        table.write(lines.getvalue().encode("utf-8"))
+        for file in areas:
+            write_label_pixels(file, np.asarray(objects.ambiguous, np.uint8))
+        write_label_pixels(image, objects.labels.id_image())
+    return tuple(paths)
 
 
 def write_features(path: Path, objects: Objects) -> tuple[Path, ...]:
