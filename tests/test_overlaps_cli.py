@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,17 @@ def test_both_ways(cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_regions_in_windows_say_so(cohort: Path, tmp_path: Path) -> None:
     arguments = ["evaluate", str(cohort), "--output", str(tmp_path / "out"), "--overlaps", "keep"]
     assert main([*arguments, "--held-up-to", "100"]) == 1
+
+
+def test_a_table_of_class_names_belongs_to_the_inputs(cohort: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "cohort"
+    shutil.copytree(cohort, copy)
+    names = {"1": ["Lymphocyte", [0, 0, 0]]}
+    (copy / "team" / "type_info.json").write_text(json.dumps(names))
+    record, objects = evaluated(copy, tmp_path / "out")
+    assert set(objects.query("side == 'prediction'")["class"]) == {"Lymphocyte"}
+    assert "team/type_info.json" in record["inputs"]
+    assert "extra" not in record["warnings"]
 
 
 def test_not_with_the_scoring_of_the_challenge(

@@ -8,10 +8,13 @@ from typing import Any
 
 from napari_panoptic.errors import UnreadableFileError
 from napari_panoptic.io.polygons import UNKNOWN, class_number
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.regions import ClassScheme, Source
 
 TYPE_INFO = "type_info.json"
 """Names of the numbers, as HoVer-Net takes them: ``{"1": ["neopla", [255, 0, 0]]}``."""
+
+NUMBERED_FORMS = (Source.HOVERNET, Source.HOVERNET_MAT, Source.ANNOTATION_STORE)
+"""The forms in which classes may be numbers."""
 
 
 def type_info_of(path: Path) -> Path | None:

@@ -11,7 +11,7 @@ from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, en
 from napari_panoptic.evaluation.labels import checked_array, compact
 from napari_panoptic.io._files import check_file, check_size
 from napari_panoptic.io._masks import vanished_findings, whole_numbers
-from napari_panoptic.io.class_numbers import ClassNumbers
+from napari_panoptic.io.class_numbers import TYPE_INFO, ClassNumbers
 from napari_panoptic.io.label_images import extra_files, labels_with_classes
 from napari_panoptic.io.polygons import AMBIGUOUS
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
@@ -160,7 +160,8 @@ def _voted(
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read the objects of one side of a region; see `napari_panoptic.io.registry.Form`."""
     loaded = read_hovernet_mat(files.all_paths[0], scheme, request)
-    extra = extra_files("all classes", files.all_paths)
+    maps = tuple(path for path in files.all_paths if path.name != TYPE_INFO)
+    extra = extra_files("all classes", maps)
     return LoadedMasks(loaded.labels, loaded.ambiguous, (*loaded.findings, *extra))
 
 
