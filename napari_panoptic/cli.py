@@ -9,6 +9,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,6 +39,7 @@ from napari_panoptic.evaluation.settings import (
     EvaluationSettings,
     Matching,
     Outlines,
+    Overlaps,
     Restoration,
     Scoring,
     protocol,
@@ -229,6 +231,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
     )
     _choice(parser, "--ambiguous", AmbiguousPolicy, "what becomes of ambiguous areas")
+    _choice(parser, "--overlaps", Overlaps, "what becomes of pixels that several objects claim")
     _choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
     _add_run(parser)
     parser.add_argument(
@@ -409,7 +412,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
 def _choice(
     parser: argparse.ArgumentParser,
     flag: str,
-    vocabulary: type[Restoration] | type[Matching] | type[AmbiguousPolicy] | type[Outlines],
+    vocabulary: type[StrEnum],
     meaning: str,
 ) -> None:
     words = [member.value for member in vocabulary]
@@ -531,9 +534,10 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
         For a value that is not allowed, or options that do not go together.
     """
     settings = _protocol_from(options)
+    names = ("restoration", "radius", "matching", "iou_threshold", "ambiguous", "overlaps")
     given: dict[str, Any] = {
         name: value
-        for name in ("restoration", "radius", "matching", "iou_threshold", "ambiguous", "outlines")
+        for name in (*names, "outlines")
         if (value := getattr(options, name)) is not None
     }
     if options.radius is not None and options.restoration is None:
@@ -583,11 +587,12 @@ def _evaluate_alone(
     names: Sequence[str],
 ) -> int:
     """Evaluate into a folder that nobody else writes to meanwhile."""
-    work = Experiment(
-        tuple(names),
-        (Condition(options.protocol, settings, _source_from(options)),),
-        held_up_to_px=options.held_up_to,
-    )
+    conditions = [Condition(options.protocol, settings, _source_from(options))]
+    if settings.overlaps is Overlaps.KEEP:
+        # What difference it makes is told beside the figures.
+        other = settings.replaced(overlaps=Overlaps.FLATTEN, distances=False)
+        conditions.append(Condition(str(Overlaps.FLATTEN), other, _source_from(options)))
+    work = Experiment(tuple(names), tuple(conditions), held_up_to_px=options.held_up_to)
     store = PartStore(options.output / _STORE)
     if not options.resume:
         store.remove()
@@ -595,8 +600,10 @@ def _evaluate_alone(
     remove_unfinished(options.output)
     try:
         with ObjectsFile(options.output) as objects:
-            results = _results(cohort, work, store, objects, options)
-            evaluation = watch.noted(CohortEvaluation(cohort, settings, options.protocol, results))
+            results, flattened = _results(cohort, work, store, objects, options)
+            evaluation = watch.noted(
+                CohortEvaluation(cohort, settings, options.protocol, results, flattened)
+            )
             report_findings(evaluation.findings)
             if evaluation.evaluated:
                 write_tables(evaluation, options.output, objects)
@@ -620,11 +627,18 @@ def _results(
     store: PartStore,
     objects: ObjectsFile,
     options: argparse.Namespace,
-) -> list[RegionResult]:
-    """Evaluate all regions; objects go to their file at once, only sums are kept."""
+) -> tuple[list[RegionResult], list[RegionResult]]:
+    """Evaluate all regions; objects go to their file at once, only sums are kept.
+
+    Returns
+    -------
+    results, flattened
+        Of the first condition, and of the second, if there is one.
+    """
     results: list[RegionResult] = []
+    flattened: list[RegionResult] = []
     with _Progress(cohort) as progress:
-        for (found,) in run_regions(
+        for found, *others in run_regions(
             cohort,
             work,
             jobs=options.jobs,
@@ -636,7 +650,8 @@ def _results(
             for result in found:
                 objects.add(result)
                 results.append(result.without_objects())
-    return results
+            flattened += [result.without_objects() for other in others for result in other]
+    return results, flattened
 
 
 class _Progress:
@@ -705,8 +720,7 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     print(f"{'team'.ljust(width)}  score")
     # The best first; teams without a score last.
     for team in sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team])):
-        score = "\N{EN DASH}" if math.isnan(scores[team]) else f"{scores[team]:.4f}"
-        print(f"{team.ljust(width)}  {score}")
+        print(f"{team.ljust(width)}  {_score_text(scores[team])}")
     regions = {(result.patient, result.region) for result in evaluation.evaluated}
     per_region = (
         evaluation.settings.scoring is Scoring.CHALLENGE
@@ -715,7 +729,18 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     n_patients = len({patient for patient, _ in regions})
     unit = "regions" if per_region else "patients"
     print(f"score: PQ, mean over {unit} ({len(regions)} regions of {n_patients} patients)")
+    if evaluation.settings.overlaps is Overlaps.KEEP:
+        for team in scores:
+            flat = _score_text(evaluation.without_overlaps.score(team))
+            print(
+                f"overlaps kept: {evaluation.overlapping_objects(team)} predicted objects of "
+                f"{team} share pixels; with the last one having them, its score is {flat}"
+            )
     print(f"tables written to {folder}")
+
+
+def _score_text(score: float) -> str:
+    return "\N{EN DASH}" if math.isnan(score) else f"{score:.4f}"
 
 
 def _view(options: argparse.Namespace) -> int:

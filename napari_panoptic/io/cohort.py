@@ -24,6 +24,7 @@ from napari_panoptic.io._layout import (
 )
 from napari_panoptic.io._patterns import Listing, Match, Pattern, checked_listing, natural_key
 from napari_panoptic.io.array_sets import array_items, holds_many_images
+from napari_panoptic.io.class_numbers import NUMBERED_FORMS, TYPE_INFO, type_info_of
 from napari_panoptic.io.forms import known_forms, plugin_findings
 from napari_panoptic.io.label_images import (
     SIDECAR_SUFFIXES,
@@ -244,7 +245,19 @@ class _Discovery:
         for shelf in forms.get(Source.LABELS, _Form()).filled.values():
             for found in shelf:
                 self._add_tables_beside(found)
+        for source in NUMBERED_FORMS:
+            for shelf in forms.get(source, _Form()).filled.values():
+                for found in shelf:
+                    self._add_names_of_numbers(found)
         return forms
+
+    def _add_names_of_numbers(self, found: _Found) -> None:
+        """Note the table that tells what classes as numbers mean."""
+        for paths in found.paths.values():
+            table = type_info_of(paths[0]) if paths else None
+            if table is not None:
+                self._used.add(table)
+                paths.append(table)
 
     def _add_tables_beside(self, found: _Found) -> None:
         """Note the tables of classes beside label images; they decide figures as much as these."""
@@ -312,7 +325,7 @@ class _Discovery:
     ) -> Iterator[Match]:
         """Note that files are in use; those that an earlier pattern found are left to it."""
         for match in matches:
-            if match.path not in known:
+            if match.path not in known and match.path.name != TYPE_INFO:
                 self._used.add(match.path)
                 yield match
 

@@ -28,7 +28,12 @@ from napari_panoptic.io._files import (
 )
 from napari_panoptic.io.array_sets import image_shape, read_array_image
 
-WHAT = "an image (SVS, TIFF, PNG or JPEG)"
+WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG or JPEG)"
+SLIDE_ENDINGS = ("svs", "ndpi", "scn", "mrxs", "vms", "vmu", "svslide", "bif", "czi")
+"""What names of slides end in that only scanners write: Aperio, Hamamatsu, Leica, MIRAX, Sakura,
+Ventana and Zeiss. Those of Philips and Trestle, and generic tiled ones, end in .tif or .tiff."""
+IMAGE_ENDINGS = (*SLIDE_ENDINGS, "tif", "tiff", "png", "jpg", "jpeg")
+"""What names of images of regions end in, the preferred first."""
 LARGEST_ARRAY_PX = 4096 * 4096
 """Images up to this many pixels are read whole; larger ones lazily."""
 LARGEST_OVERVIEW_PX = 4096 * 2048
@@ -336,10 +341,18 @@ def _open_or_none(path: Path) -> openslide.OpenSlide | None:
     try:
         return openslide.OpenSlide(path)
     except (openslide.OpenSlideError, OSError) as error:
-        if path.suffix.lower() == ".svs" and file_kind(path) != "tiff":
+        ending = path.suffix.lower().removeprefix(".")
+        if ending == "svs" and file_kind(path) != "tiff":
             raise UnreadableFileError(
                 "expected an Aperio slide (SVS), but OpenSlide cannot open it and it is no TIFF "
                 "either: it is damaged or of another format; copy or export it again",
+                path=path,
+            ) from error
+        if ending in SLIDE_ENDINGS and ending != "svs":
+            # Others would show the label or the thumbnail that such a file begins with.
+            raise UnreadableFileError(
+                f"expected a slide (.{ending}), but OpenSlide cannot open it ({error}): copy it "
+                f"again, with the files and the folder of its name that belong to it",
                 path=path,
             ) from error
         return None

@@ -90,7 +90,7 @@ def read_submission(
             "tells its size",
             region=region,
         )
-    labels = LabelImage.from_class_masks(masks, scheme.names, shape)
+    labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
     request = LoadRequest(region=region, team=team)
     findings.extend(vanished_findings(labels))
     return LoadedMasks(labels, None, located(findings, request))
@@ -100,9 +100,9 @@ def _read_class(
     path: Path, class_name: str, shape: tuple[int, int] | None, region: str | None
 ) -> tuple[NDArray[np.int32], list[Finding]]:
     check_file(path, WHAT)
-    variables = _variables(path)
+    variables = mat_variables(path)
     name, findings = _chosen(variables, class_name, shape, path, region)
-    array = _squeezed(_value(path, name))
+    array = _squeezed(mat_value(path, name))
     what = f"the {class_name} mask (variable '{name}')"
     if array.ndim == 2:
         check_size(array.shape, shape, path=path, region=region, what=what)
@@ -201,8 +201,14 @@ def _text(shape: Shape) -> str:
     return " x ".join(str(size) for size in shape)
 
 
-def _variables(path: Path) -> dict[str, Shape]:
-    """List the numeric variables of a file with their shapes."""
+def mat_variables(path: Path) -> dict[str, Shape]:
+    """List the numeric variables of a file with their shapes.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is no MATLAB file.
+    """
     import scipy.io
     from scipy.io.matlab import MatReadError
 
@@ -215,7 +221,14 @@ def _variables(path: Path) -> dict[str, Shape]:
     return {name: tuple(shape) for name, shape, kind in listed if kind in NUMERIC_CLASSES}
 
 
-def _value(path: Path, name: str) -> NDArray[Any]:
+def mat_value(path: Path, name: str) -> NDArray[Any]:
+    """Read a variable of a file, rows first.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it cannot be decoded.
+    """
     import scipy.io
     from scipy.io.matlab import MatReadError
 
@@ -280,7 +293,7 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
     for name, paths in files.paths.items():
         for path in paths[:1]:
             check_file(path, WHAT)
-            variables = _variables(path)
+            variables = mat_variables(path)
             chosen, _ = _chosen(variables, name, None, path, None)
             match _squeezed_shape(variables[chosen]):
                 case (height, width):

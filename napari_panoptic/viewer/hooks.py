@@ -10,7 +10,7 @@ from typing import Any
 import napari
 
 from napari_panoptic.errors import PanopticError
-from napari_panoptic.io.slides import read_image
+from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.regions import Task
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
 from napari_panoptic.viewer.scene import image_layer_data
@@ -68,6 +68,30 @@ def cohort_reader(
     except PanopticError:
         return None
     return _read_cohort
+
+
+def slide_reader(
+    path: str | Sequence[str],
+) -> Callable[[str | Sequence[str]], list[LayerData]] | None:
+    """Give a reader for a slide that OpenSlide opens, else None.
+
+    Parameters
+    ----------
+    path
+        What is to be opened.
+    """
+    if not isinstance(path, str):
+        return None
+    try:
+        probe_image(Path(path))
+    except PanopticError:
+        return None
+    return _read_slide
+
+
+def _read_slide(path: str | Sequence[str]) -> list[LayerData]:
+    """Give a slide as a layer; of a large one, what is looked at is read."""
+    return [image_layer_data(read_image(Path(path if isinstance(path, str) else path[0])))]
 
 
 def _read_cohort(path: str | Sequence[str]) -> list[LayerData]:

@@ -268,6 +268,7 @@ class LiveEdits:
             ambiguous=_copied(snapshot) if is_reference else None,
             scheme=session.cohort.scheme,
             mpp=snapshot.mpp,
+            original=snapshot.region.reference if is_reference else None,
         )
 
     def note_saved(self, saved: Iterable[Copied]) -> None:

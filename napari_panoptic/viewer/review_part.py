@@ -642,7 +642,10 @@ def details_of(judged: Judged, side: Side) -> dict[int, dict[str, object]]:
             "status": str(STATUSES[own.status[row]]),
             "cause": str(CAUSES[own.cause[row]]),
             "iou": float(own.iou[row]),
+            "hausdorff_px": float(own.hausdorff_px[row]),
         }
+        if (mpp := judged.evaluation.outcomes.mpp) is not None:
+            result[id_]["hausdorff_um"] = float(own.hausdorff_px[row]) * mpp
         if judged.codes[side][row] != NO_VERDICT:
             result[id_]["verdict"] = str(VERDICTS[judged.codes[side][row] - 1])
         if (record := judged.record(side, row)) is not None:
