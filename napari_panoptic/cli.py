@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import math
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -40,6 +41,7 @@ from napari_panoptic.evaluation.statistics import MissingRule
 from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.io.limits import DEFAULT_PX, VARIABLE
 from napari_panoptic.io.metadata import (
     METADATA_FILE,
     Metadata,
@@ -60,10 +62,11 @@ from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump_text import dump_text
 from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_tables
 from napari_panoptic.report.writing import check_writable
+from napari_panoptic.visible import visible
 
 _SHOWN_FINDINGS = 20
 _STORE = ".parts"
-_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE)
+_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE, FindingKind.OUTSIDE_FOLDER)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,6 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 2
+    if getattr(options, "max_pixels", None) is not None:
+        os.environ[VARIABLE] = str(options.max_pixels)  # other processes inherit it
     try:
         return int(options.run(options))
     except SettingsError as error:
@@ -157,6 +162,20 @@ def _add_cohort(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="COHORT",
         help="a folder in the layout of MoNuSAC 2020, or with a cohort.toml",
+    )
+    parser.add_argument(
+        "--allow-outside",
+        action="store_true",
+        help="follow links that lead out of the cohort's folder (default: no, since they could "
+        "lead to anything on this machine)",
+    )
+    parser.add_argument(
+        "--max-pixels",
+        type=_positive,
+        metavar="PX",
+        help="images of more pixels are not decoded as a whole: a small file can claim or inflate "
+        f"to more than there is memory for (default: {VARIABLE} of the environment, else "
+        f"{DEFAULT_PX})",
     )
 
 
@@ -304,7 +323,7 @@ def _report(options: argparse.Namespace) -> int:
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.html import write_report
 
-    cohort = open_cohort(options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = tuple(_team_names(cohort, options.teams))
     if options.metadata is not None:
         metadata: Metadata | None = read_metadata(options.metadata, cohort.patients)
@@ -408,7 +427,7 @@ def _dump(options: argparse.Namespace) -> int:
             write_dump_tables(evaluation, options.output)
         except OSError as error:
             raise _not_writable(options.output, error) from error
-    print(dump_text(evaluation))
+    print("\n".join(visible(line) for line in dump_text(evaluation).split("\n")))
     if options.output is not None:
         print(f"tables written to {options.output}")
     return 0
@@ -454,7 +473,7 @@ def _source_from(options: argparse.Namespace) -> Source | None:
 
 def _evaluate(options: argparse.Namespace) -> int:
     settings = settings_from(options)
-    cohort = open_cohort(options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
     _make_folder(options.output)  # before the work, not after it
@@ -485,7 +504,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         if is_new:
             _remove_if_empty(options.output)
         print(
-            f"napari-panoptic: nothing could be evaluated in {cohort.root}: "
+            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
             f"{_why_nothing(cohort, names)}",
             file=sys.stderr,
         )
@@ -547,11 +566,11 @@ class _Progress:
         self._bar.update()
         self._taken_over += done.is_taken_over
         if done.remark:
-            self._bar.write(f"napari-panoptic: {done.remark}", file=sys.stderr)
+            self._bar.write(visible(f"napari-panoptic: {done.remark}"), file=sys.stderr)
 
     def on_progress(self, region: str, share: float, saying: str) -> None:
         """Show how far a region is that takes long by itself."""
-        self._bar.set_postfix_str(f"{region}: {saying}, {share:.0%}")
+        self._bar.set_postfix_str(visible(f"{region}: {saying}, {share:.0%}"))
 
 
 def _stopped() -> int:
@@ -605,16 +624,17 @@ def _report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.j
     """Tell what stood in the way in full, and of all else how often it was met."""
     in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
     for finding in in_the_way[:_SHOWN_FINDINGS]:
-        print(f"napari-panoptic: {finding.kind}: {finding.message}", file=sys.stderr)
+        print(visible(f"napari-panoptic: {finding.kind}: {finding.message}"), file=sys.stderr)
     handled = Counter(f.kind for f in findings if f.kind not in _IN_THE_WAY)
     rest = Counter(f.kind for f in in_the_way[_SHOWN_FINDINGS:])
     for kind, count in (rest + handled).items():
         example = next(f for f in reversed(findings) if f.kind is kind)
         place = f" (region {example.region})" if example.region else ""
         print(
-            f"napari-panoptic: {kind}: {count} more, such as: {example.message}{place}"
-            if kind in rest
-            else f"napari-panoptic: {kind}: {count} x, such as: {example.message}{place}",
+            visible(
+                f"napari-panoptic: {kind}: {count} {'more' if kind in rest else 'x'}, such as: "
+                f"{example.message}{place}"
+            ),
             file=sys.stderr,
         )
     if findings:
@@ -622,7 +642,7 @@ def _report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.j
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
-    scores = {team: evaluation.score(team) for team in evaluation.team_names}
+    scores = {visible(team): evaluation.score(team) for team in evaluation.team_names}
     width = max(len(team) for team in ("team", *scores))
     print(f"{'team'.ljust(width)}  score")
     # The best first; teams without a score last.
@@ -641,7 +661,12 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
 
 
 def _view(options: argparse.Namespace) -> int:
-    return _open_window(options.cohort, region=options.region, screenshot=options.screenshot)
+    return _open_window(
+        options.cohort,
+        region=options.region,
+        screenshot=options.screenshot,
+        allow_outside=options.allow_outside,
+    )
 
 
 def _sample(options: argparse.Namespace) -> int:
@@ -670,11 +695,17 @@ def _written_sample(folder: Path) -> Path:
         ) from error
 
 
-def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | None) -> int:
+def _open_window(
+    cohort: Path,
+    *,
+    region: str | None = None,
+    screenshot: Path | None,
+    allow_outside: bool = False,
+) -> int:
     # napari and Qt take seconds to import: only a window needs them.
     from napari_panoptic.viewer.launch import run_view
 
-    return run_view(cohort, region=region, screenshot=screenshot)
+    return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class Pattern:
         """Check that the pattern can be used."""
         if not self.text or self.text.startswith(("/", "\\")) or ":" in self.text:
             raise CohortError(f"a pattern is a path below the cohort's folder, found '{self.text}'")
-        if ".." in self.parts or "**" in self.text:
+        if ".." in re.split(r"[/\\]", self.text) or "**" in self.text:
             raise CohortError(
                 f"a pattern cannot leave the cohort's folder or skip levels, found '{self.text}'"
             )
@@ -140,12 +140,19 @@ class Listing:
     ----------
     root
         The cohort's folder.
+    allow_outside
+        Whether links that lead out of the folder are followed: a cohort from
+        somebody else could name any file of this machine.
     findings
-        The folders that could not be read.
+        What could not be read, or was left out.
+    outside
+        The links that were not followed.
     """
 
     root: Path
+    allow_outside: bool = False
     findings: list[Finding] = field(default_factory=list)
+    outside: list[Path] = field(default_factory=list)
     _known: dict[Path, tuple[Entry, ...]] = field(default_factory=dict)
 
     def entries(self, folder: Path) -> tuple[Entry, ...]:
@@ -176,7 +183,7 @@ class Listing:
                 entries = [
                     Entry(folder / entry.name, _is_folder(entry))
                     for entry in found
-                    if not entry.name.startswith(".")
+                    if not entry.name.startswith(".") and self._is_wanted(folder, entry)
                 ]
         except OSError as error:
             if folder == self.root:
@@ -185,6 +192,31 @@ class Listing:
             self.findings.append(Finding(FindingKind.UNREADABLE, message, path=folder))
             return ()
         return tuple(sorted(entries, key=lambda entry: natural_key(entry.path.name)))
+
+    def _is_wanted(self, folder: Path, entry: os.DirEntry[str]) -> bool:
+        """Tell what belongs to the cohort from links out of it, pipes and devices."""
+        path = folder / entry.name
+        if not self.allow_outside and _is_link(entry) and not self._is_inside(path):
+            self.outside.append(path)
+            return False
+        # A broken link stays: whoever reads it says what is missing.
+        is_special = not entry.is_dir() and not entry.is_file() and path.exists()
+        if is_special:
+            message = f"'{entry.name}' is a pipe, a socket or a device, and was left out"
+            self.findings.append(Finding(FindingKind.EXTRA, message, path=path))
+        return not is_special
+
+    def _is_inside(self, path: Path) -> bool:
+        try:
+            return path.resolve().is_relative_to(self.root.resolve())
+        except (OSError, RuntimeError):  # links that lead round in circles
+            return False
+
+
+def _is_link(entry: os.DirEntry[str]) -> bool:
+    # Windows has a second kind, of which Python knows since 3.12.
+    is_junction = getattr(entry, "is_junction", lambda: False)
+    return entry.is_symlink() or is_junction()
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

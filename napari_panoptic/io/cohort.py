@@ -7,7 +7,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind, english_list
+from napari_panoptic.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    OutsideLinksError,
+    english_list,
+)
 from napari_panoptic.io._layout import (
     ANNOTATIONS,
     COLOUR_CODED,
@@ -36,7 +42,7 @@ _EXPECTED = (
 )
 
 
-def open_cohort(folder: str | Path) -> Cohort:
+def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     """Find out which regions and teams a folder holds. No pixels are read.
 
     A ``cohort.toml`` in the folder says what lies where; without one the
@@ -47,6 +53,9 @@ def open_cohort(folder: str | Path) -> Cohort:
     ----------
     folder
         The cohort's folder, or its ``cohort.toml``.
+    allow_outside
+        Whether links that lead out of the folder are followed. Only whoever
+        opens a cohort may allow it, never something in the cohort.
 
     Returns
     -------
@@ -58,17 +67,35 @@ def open_cohort(folder: str | Path) -> Cohort:
     CohortError
         Where the folder is missing, is a file, cannot be read, or holds no
         region; where its ``cohort.toml`` cannot be understood.
+    OutsideLinksError
+        Where that may be so because links out of it were not followed.
     """
     root = Path(folder)
     if root.name == DESCRIPTION and root.is_file():
         root = root.parent
-    listing = _checked_listing(root)
-    layout = _layout_of(listing)
-    return _Discovery(layout, listing).cohort()
+    listing = Listing(root, allow_outside)
+    try:
+        _check_listing(listing)
+        layout = _layout_of(listing)
+        return _Discovery(layout, listing).cohort()
+    except CohortError as error:
+        if not listing.outside:
+            raise
+        message = f"{error.message}. {_outside_text(listing)}"
+        raise OutsideLinksError(message, path=root) from error
 
 
-def _checked_listing(root: Path) -> Listing:
-    listing = Listing(root)
+def _outside_text(listing: Listing) -> str:
+    names = [path.relative_to(listing.root).as_posix() for path in listing.outside]
+    return (
+        f"{len(names)} link(s) lead out of the cohort's folder and were not followed: "
+        f"{english_list(names, limit=5)}; where you know and want what they lead to, allow it "
+        f"(in the window when it asks, on the command line by --allow-outside)"
+    )
+
+
+def _check_listing(listing: Listing) -> None:
+    root = listing.root
     try:
         entries = listing.entries(root)
     except FileNotFoundError:
@@ -85,7 +112,6 @@ def _checked_listing(root: Path) -> Listing:
         raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
     if not entries:
         raise CohortError(f"the folder is empty; {_EXPECTED}", path=root)
-    return listing
 
 
 def _layout_of(listing: Listing) -> Layout:
@@ -208,8 +234,13 @@ class _Discovery:
                 *([Team(ANNOTATION_TEAM, is_annotation=True)] if annotation else []),
             ),
             predictions={**predictions, **annotation},
-            findings=(*self._listing.findings, *self._findings),
+            findings=(*self._listing.findings, *self._outside(), *self._findings),
         )
+
+    def _outside(self) -> Iterator[Finding]:
+        if links := self._listing.outside:
+            message = _outside_text(self._listing)
+            yield Finding(FindingKind.OUTSIDE_FOLDER, message, path=links[0], count=len(links))
 
     def _nothing_found(self) -> str:
         patterns = [f"'{pattern.text}'" for pattern in self._layout.all_patterns]

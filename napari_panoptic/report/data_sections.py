@@ -66,6 +66,7 @@ _FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.DEGENERATE: "Polygons with fewer than three different vertices",
     FindingKind.NO_MPP: "Unknown pixel size: distances stay in pixels",
     FindingKind.FALLBACK: "Read in another form than usual",
+    FindingKind.OUTSIDE_FOLDER: "Links that lead out of the cohort's folder: not followed",
     FindingKind.AMBIGUOUS_VARIABLE: "Files with several variables to choose from",
 }
 _SHOWN_FINDINGS = 10

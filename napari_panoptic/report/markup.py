@@ -19,8 +19,8 @@ import pandas as pd
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.report.plots import Plot, png_bytes, svg_text
-from napari_panoptic.report.text import visible
 from napari_panoptic.report.writing import write_bytes
+from napari_panoptic.visible import visible
 
 _TEMPLATE = Path(__file__).parent / "_template"
 _VOID = ("br", "img", "meta", "wbr")
@@ -40,7 +40,7 @@ Child = Html | str | None
 
 
 def escaped(text: str) -> Html:
-    """Make markup of a text; what cannot be shown becomes a mark."""
+    """Make markup of a text; what cannot be shown is written out."""
     if isinstance(text, Html):
         return text
     lines = (visible(line) for line in text.split("\n"))
@@ -279,7 +279,8 @@ def page(title: str, lead: Sequence[Child], sections: Sequence[Section], foot: C
     own = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # The page may show what it holds and run its own script, and nothing else.
     policy = (
-        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{own}'"
+        f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
+        f"style-src 'unsafe-inline'; script-src 'sha256-{own}'"
     )
     contents = element(
         "ol", *(element("li", element("a", s.title, href=f"#{s.slug}")) for s in sections)

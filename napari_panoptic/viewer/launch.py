@@ -33,6 +33,7 @@ def run_view(
     region: str | None = None,
     screenshot: Path | None = None,
     settings: EvaluationSettings | None = None,
+    allow_outside: bool = False,
 ) -> int:
     """Open a cohort in a window, and stay until it is closed.
 
@@ -47,6 +48,8 @@ def run_view(
         as everything is loaded, and the window is closed.
     settings
         How to evaluate; the default protocol where None.
+    allow_outside
+        Whether links that lead out of the cohort's folder are followed.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def run_view(
         For a folder that is no cohort, an unknown region, or a picture that
         cannot be taken.
     """
-    cohort = open_cohort(cohort_path)
+    cohort = open_cohort(cohort_path, allow_outside=allow_outside)
     if region is not None:
         cohort.region(region)
     warm_up()  # while the window is being built

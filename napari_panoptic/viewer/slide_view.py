@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
-from napari.utils.notifications import show_error
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QObject
@@ -36,6 +35,7 @@ from napari_panoptic.viewer.scene import (
     Pointed,
     Scene,
 )
+from napari_panoptic.viewer.shown import show_error
 from napari_panoptic.viewer.slide_layers import (
     FEW_OBJECTS,
     LEVELS_FROM_PIXELS,

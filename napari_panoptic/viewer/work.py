@@ -256,6 +256,8 @@ def open_in_background(
     folder: Path,
     on_cohort: Callable[[Cohort], None],
     on_error: Callable[[PanopticError], None],
+    *,
+    allow_outside: bool = False,
 ) -> None:
     """Find the regions and teams of a folder; one of the callbacks gets the answer."""
 
@@ -265,7 +267,7 @@ def open_in_background(
         elif answer.error is not None:
             on_error(answer.error)
 
-    worker = create_worker(_open, folder, _start_thread=False)
+    worker = create_worker(_open, folder, allow_outside, _start_thread=False)
     worker.returned.connect(take)
     worker.start()
 
@@ -372,8 +374,8 @@ def _lines(
         yield line
 
 
-def _open(folder: Path) -> _Answer[Cohort]:
+def _open(folder: Path, allow_outside: bool) -> _Answer[Cohort]:
     try:
-        return _Answer(open_cohort(folder))
+        return _Answer(open_cohort(folder, allow_outside=allow_outside))
     except PanopticError as error:
         return _Answer(error=error)

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import napari
-from napari.utils.notifications import show_error
 from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtWidgets import (
     QDockWidget,
     QFileDialog,
     QLabel,
     QMainWindow,
+    QMessageBox,
     QTabWidget,
     QVBoxLayout,
     QWidget,
 )
 
-from napari_panoptic.errors import PanopticError
+from napari_panoptic.errors import FindingKind, OutsideLinksError, PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
@@ -28,6 +28,7 @@ from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.shown import show_error, shown
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
@@ -228,9 +229,20 @@ class Desk:
         self.link = Link(self._viewer, self.session, self.panels, self.parts, self.raise_part)
         self.link.start(region)
 
-    def open_folder(self, folder: Path) -> None:
-        """Open a cohort's folder in the background."""
-        open_in_background(folder, self._on_opened, _on_not_opened)
+    def open_folder(self, folder: Path, *, allow_outside: bool = False) -> None:
+        """Open a cohort's folder in the background.
+
+        Parameters
+        ----------
+        folder
+            The folder.
+        allow_outside
+            Whether links that lead out of it are followed; where there are
+            such and they are not, somebody is asked.
+        """
+        open_in_background(
+            folder, self._on_opened, self._on_not_opened, allow_outside=allow_outside
+        )
 
     def ask_for_cohort(self) -> None:
         """Let somebody choose a folder, and open it."""
@@ -274,7 +286,38 @@ class Desk:
         if link is not None:
             link.close()
 
+    def _on_not_opened(self, error: PanopticError) -> None:
+        if isinstance(error, OutsideLinksError) and error.path is not None:
+            if self._may_follow(error.message):
+                self.open_folder(error.path, allow_outside=True)
+        else:
+            show_error(str(error))
+
+    def _may_follow(self, message: str) -> bool:
+        """Ask whether links out of a cohort's folder may be followed."""
+        if self._is_closed:
+            return False
+        box = QMessageBox(self._inspector.window())
+        box.setIcon(QMessageBox.Icon.Question)
+        box.setWindowTitle("Links out of the cohort")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(
+            shown(
+                f"{message}\n\nFollow them only if you know who made this cohort, or made the "
+                "links yourself."
+            )
+        )
+        follow = box.addButton("Follow them", QMessageBox.ButtonRole.AcceptRole)
+        leave = box.addButton("Leave them out", QMessageBox.ButtonRole.RejectRole)
+        box.setDefaultButton(leave)
+        box.exec()
+        return box.clickedButton() is follow
+
     def _on_opened(self, cohort: Cohort) -> None:
+        left_out = [f for f in cohort.findings if f.kind is FindingKind.OUTSIDE_FOLDER]
+        if left_out and self._may_follow(left_out[0].message):
+            self.open_folder(cohort.root, allow_outside=True)
+            return
         if not self._is_closed and all(part.may_leave() for part in self.parts):
             PREFERENCES.last_cohort = cohort.root
             self.show_cohort(cohort)
@@ -389,10 +432,6 @@ def _on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
         dock.__dict__.pop(_NAPARI_CROSS, None)
     else:
         setattr(dock, _NAPARI_CROSS, action)
-
-
-def _on_not_opened(error: PanopticError) -> None:
-    show_error(str(error))
 
 
 def _napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget | None]:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from napari.utils.notifications import show_error, show_info
 from psygnal import Signal
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, QSignalBlocker, Qt, QTimer
@@ -42,6 +41,7 @@ from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
+from napari_panoptic.viewer.shown import show_error, show_info
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
 
 FOLLOW_MS = 60
