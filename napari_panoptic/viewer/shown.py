@@ -7,12 +7,16 @@ look like a part of the program. What is shown of a file goes through `shown`.
 
 from __future__ import annotations
 
+import re
+
 from napari.utils import notifications
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QLabel, QWidget
 
 from napari_panoptic.visible import visible
 
+# Whatever Qt could take for a tag; it also counts an escaped one.
+_MARKUP = re.compile(r"<[^<]*>|<\?xml|<!doc|&lt;", re.IGNORECASE)
 LONGEST = 1000
 """Of a line: Qt lays out a whole text before it shows a part of it."""
 _JOINED = "\N{WORD JOINER}"
@@ -25,7 +29,7 @@ def shown(text: str) -> str:
     Ordinary texts come back as they are.
     """
     lines = "\n".join(visible(line, longest=LONGEST) for line in text.split("\n"))
-    if not Qt.mightBeRichText(lines):
+    if not _MARKUP.search(lines):
         return lines
     return lines.replace("<", f"<{_JOINED}").replace("&", f"&{_JOINED}")
 
