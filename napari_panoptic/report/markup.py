@@ -20,6 +20,7 @@ import pandas as pd
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.report.plots import Plot, png_bytes, svg_text
 from napari_panoptic.report.writing import write_bytes
+from napari_panoptic.spreadsheets import inert_cells
 from napari_panoptic.visible import visible
 
 _TEMPLATE = Path(__file__).parent / "_template"
@@ -147,7 +148,7 @@ class Table:
 
 def table(content: Table) -> Html:
     """Show a table, with a link to its CSV file."""
-    csv = content.frame.to_csv(index=False, lineterminator="\n")
+    csv = inert_cells(content.frame).to_csv(index=False, lineterminator="\n")
     # Names of files may hold what UTF-8 has no letters for.
     link = download("CSV", f"{content.slug}.csv", "text/csv;charset=utf-8", _utf8(csv))
     if not content.rows:

@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 
 from napari_panoptic.errors import PanopticError
+from napari_panoptic.spreadsheets import inert_cells
 
 
 def write_table(path: Path, table: pd.DataFrame) -> Path:
-    """Write a CSV table: UTF-8, with a header, empty where undefined."""
-    return _replace(path, table.to_csv(index=False, lineterminator="\n"))
+    """Write a CSV table: UTF-8, with a header, empty where undefined, no cell a formula."""
+    return _replace(path, inert_cells(table).to_csv(index=False, lineterminator="\n"))
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> Path:

@@ -16,6 +16,7 @@ from qtpy.QtWidgets import QApplication
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 from napari_panoptic.viewer.work import warm_up
 
@@ -67,7 +68,7 @@ def run_view(
         cohort.region(region)
     warm_up()  # while the window is being built
     with _collected_later():
-        viewer = napari.Viewer(title=f"{cohort.name} · napari-panoptic")
+        viewer = napari.Viewer(title=f"{shown(cohort.name)} · napari-panoptic")
         viewer.window.resize(*_window_size())
         with _settings_saved_once():
             desk = desk_of(viewer)

@@ -49,6 +49,18 @@ def show_info(text: str) -> None:
     notifications.show_info(shown(text))
 
 
+class RichLabel(QLabel):
+    """A label of markup, in which whatever comes from a file was escaped by whoever sets it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.RichText)
+
+    def set_rich(self, markup: str) -> None:
+        """Show markup; direction and control characters of names in it are written out."""
+        self.setText(visible(markup))
+
+
 class PlainLabel(QLabel):
     """A label that shows its text and tooltip as they are written."""
 

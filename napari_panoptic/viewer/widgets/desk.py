@@ -11,7 +11,6 @@ from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtWidgets import (
     QDockWidget,
     QFileDialog,
-    QLabel,
     QMainWindow,
     QMessageBox,
     QTabWidget,
@@ -28,7 +27,7 @@ from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.shown import show_error, shown
+from napari_panoptic.viewer.shown import PlainLabel, show_error, shown
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
@@ -382,7 +381,7 @@ def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
     viewer = unwrapped(viewer or napari.current_viewer())
     if viewer is None:
         raise PanopticError("the inspector stands in a napari window: open one first")
-    return Inspector(viewer) if _inspector_in(viewer) is None else QLabel(ALREADY_OPEN)
+    return Inspector(viewer) if _inspector_in(viewer) is None else PlainLabel(ALREADY_OPEN)
 
 
 def desk_of(viewer: napari.Viewer) -> Desk:

@@ -19,7 +19,6 @@ from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QMainWindow,
     QMessageBox,
     QPushButton,
@@ -41,7 +40,7 @@ from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
-from napari_panoptic.viewer.shown import show_error, show_info
+from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, shown
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
 
 FOLLOW_MS = 60
@@ -107,7 +106,7 @@ class EditsPanel(QScrollArea):
             "Draw, move and delete the areas that the annotation excludes; figures follow.",
             checkable=True,
         )
-        self.state = QLabel(NO_REGION)
+        self.state = PlainLabel(NO_REGION)
         self.state.setWordWrap(True)
         self.state.setToolTip(
             "A working copy is what you drew; the files are as they were until you save elsewhere."
@@ -177,7 +176,7 @@ class EditsPanel(QScrollArea):
         for line, (text, field) in enumerate(
             (("New objects", self.new_class), ("Selected object", self.object_class))
         ):
-            label = QLabel(text)
+            label = PlainLabel(text)
             label.setToolTip(field.toolTip())
             grid.addWidget(label, line, 0)
             grid.addWidget(field, line, 1)
@@ -308,7 +307,9 @@ class EditsPart(DeskPart):
         box = QMessageBox(self._panel.window())
         box.setIcon(QMessageBox.Icon.Warning)
         box.setWindowTitle("Edits are not saved")
-        box.setText("These edits are not saved and will be lost:\n" + "\n".join(lines[:8]) + more)
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        head = "These edits are not saved and will be lost:\n"
+        box.setText(shown(head + "\n".join(lines[:8]) + more))
         leave = box.addButton("Leave without saving", QMessageBox.ButtonRole.DestructiveRole)
         stay = box.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
         box.setDefaultButton(stay)
