@@ -653,6 +653,7 @@ def _menu(tooltip: str) -> QComboBox:
 
 def _offer(menu: QComboBox, choices: dict[str, Any]) -> None:
     """Offer choices; what was chosen stays chosen."""
+    choices = {shown(text): value for text, value in choices.items()}
     if [menu.itemText(at) for at in range(menu.count())] == list(choices):
         return
     before = menu.currentIndex()
