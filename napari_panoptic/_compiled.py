@@ -1,8 +1,12 @@
 """One way to compile the numerical kernels."""
 
+import os
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from functools import partial
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar, cast
 
 import numba
 import numpy as np
@@ -66,6 +70,27 @@ def read_only(array: Array) -> Array:
     return view
 
 
+def bands_of(shape: tuple[int, ...], *, alone: bool = False) -> list[slice]:
+    """Share the lines of an image out to :func:`in_threads`, where that is worth it.
+
+    Parameters
+    ----------
+    shape
+        Height and width in px.
+    alone
+        Whether one thread is to have them all in any case.
+
+    Returns
+    -------
+    list
+        One slice of lines for each thread, ascending.
+    """
+    height, width = shape[:2]
+    if alone or height * width < THREADS_FROM_PX:
+        return [slice(0, height)]
+    return [slice(0, height // 2), slice(height // 2, height)]
+
+
 def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
     """Do kernels' work on several parts at once: one in this thread, each other in its own.
 
@@ -81,9 +106,77 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Re
     list
         The results, in the order of the parts.
     """
-    if len(parts) == 1:
-        return [work(parts[0])]
-    with ThreadPoolExecutor(max_workers=len(parts) - 1) as pool:
-        others = [pool.submit(work, part) for part in parts[1:]]
+    tasks = [_Task(partial(work, part)) for part in parts[1:]]
+    helpers = [_helper() for _ in tasks]
+    for helper, task in zip(helpers, tasks, strict=True):
+        helper.tasks.put(task)
+    try:
         first = work(parts[0])
-    return [first, *(other.result() for other in others)]
+    finally:
+        for helper, task in zip(helpers, tasks, strict=True):
+            task.wait()
+            _IDLE.append(helper)
+    return [first, *(task.outcome() for task in tasks)]
+
+
+class _Task(Generic[Result]):
+    """Work that a helper does."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._work = work
+        self._result: list[Result] = []
+        self._error: BaseException | None = None
+        self._is_done = False
+        self._pending = Lock()
+        self._pending.acquire()
+
+    def do(self) -> None:
+        try:
+            self._result.append(self._work())
+        except BaseException as error:  # noqa: BLE001 - raised where the outcome is asked for
+            self._error = error
+        self._is_done = True
+        self._pending.release()
+
+    def wait(self) -> None:
+        """Wait until it is done, at first without sleeping: parts end at about the same time.
+
+        To be woken takes half a millisecond on a virtual machine, as long as some parts take.
+        """
+        end = time.perf_counter() + _AWAKE_S
+        while not self._is_done and time.perf_counter() < end:
+            time.sleep(0)  # lets go of the interpreter, which the helper needs
+        self._pending.acquire()
+
+    def outcome(self) -> Result:
+        if self._error is not None:
+            raise self._error
+        return self._result[0]
+
+
+class _Helper:
+    """A thread that stays, since to start one takes as long as a small kernel runs."""
+
+    def __init__(self) -> None:
+        self.tasks: SimpleQueue[_Task[Any]] = SimpleQueue()
+        Thread(target=self._run, name="kernels", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            # In one expression, so that nothing is kept alive until the next task.
+            self.tasks.get().do()
+
+
+_IDLE: list[_Helper] = []
+_AWAKE_S = 0.001
+"""How long a thread looks whether its helper is done before it sleeps."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_IDLE.clear)  # a child has no threads but one
+
+
+def _helper() -> _Helper:
+    """Give a helper that has nothing to do, a new one where all are at work."""
+    try:
+        return _IDLE.pop()
+    except IndexError:
+        return _Helper()

@@ -8,18 +8,22 @@ import math
 import os
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from tqdm import tqdm
 
 from napari_panoptic import __version__
+from napari_panoptic.console import (
+    make_folder,
+    not_writable,
+    remove_if_empty,
+    report_findings,
+    words,
+)
 from napari_panoptic.errors import (
     CohortError,
-    Finding,
-    FindingKind,
     PanopticError,
     SettingsError,
     english_list,
@@ -48,10 +52,11 @@ from napari_panoptic.io.metadata import (
     metadata_beside,
     read_metadata,
 )
+from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.regions import Cohort, Source, Task
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
     cohort_report,
@@ -64,9 +69,8 @@ from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_t
 from napari_panoptic.report.writing import check_writable
 from napari_panoptic.visible import visible
 
-_SHOWN_FINDINGS = 20
 _STORE = ".parts"
-_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE, FindingKind.OUTSIDE_FOLDER)
+Command = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,8 +121,10 @@ def _parser() -> argparse.ArgumentParser:
             help="write the figures of a whole cohort as CSV tables",
             description="Match every predicted nucleus with every annotated one, and write "
             "objects.csv, regions.csv, patients.csv, patients_by_class.csv, teams.csv, "
-            "confusion.csv and evaluation.json. What cannot be read is listed, and the rest is "
-            "evaluated. Exit status: 0 done, 1 nothing could be evaluated, 2 wrong arguments.",
+            "confusion.csv and evaluation.json; or, of a cohort of detections, detections.csv, "
+            "frames.csv, patients.csv, teams.csv, curve.csv, atypia.csv and evaluation.json. "
+            "What cannot be read is listed, and the rest is evaluated. Exit status: 0 done, "
+            "1 nothing could be evaluated, 2 wrong arguments.",
         )
     )
     _add_report(
@@ -143,6 +149,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
     sample.add_argument("folder", type=Path, metavar="FOLDER", help="made where it is not there")
+    sample.add_argument(
+        "--task",
+        choices=[str(task) for task in _SAMPLES],
+        default=str(Task.NUCLEI),
+        help="what it is about (default: %(default)s)",
+    )
     sample.set_defaults(run=_sample)
     demo = commands.add_parser("demo", help="open the built-in sample cohort in a window")
     demo.add_argument(
@@ -231,7 +243,31 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="regions of more pixels are read in windows, never as a whole; with the same figures, "
         "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
     )
-    parser.set_defaults(run=_evaluate)
+    _add_detections(parser)
+    _set_run(parser, _evaluate)
+
+
+def _add_detections(parser: argparse.ArgumentParser) -> None:
+    """Add how detections are judged."""
+    parser.add_argument(
+        "--distance-um",
+        type=float,
+        metavar="D",
+        help="detections: how far one may lie from an annotated point, this distance included "
+        "(default: 8)",
+    )
+    parser.add_argument(
+        "--confidence",
+        type=float,
+        metavar="T",
+        help="detections: leave out those below this confidence (default: all count)",
+    )
+
+
+def _set_run(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Say what is run, and what options are where they are not given."""
+    defaults = {name: parser.get_default(name) for name in _ONLY_FOR}
+    parser.set_defaults(run=command, defaults=defaults)
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
@@ -314,10 +350,11 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write today's date into the report; without it the same files give the same report",
     )
-    parser.set_defaults(run=_report)
+    _add_detections(parser)
+    _set_run(parser, _report)
 
 
-def _report(options: argparse.Namespace) -> int:
+def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     check_writable(options.output)  # before the work, not after it
     # matplotlib takes long to import: only the report needs it.
@@ -347,7 +384,7 @@ def _report(options: argparse.Namespace) -> int:
         if found is None:
             return 1
         date = datetime.date.today().isoformat() if options.date else ""
-        _report_findings(found.findings, "the report")
+        report_findings(found.findings, "the report")
         write_report(found, options.output, date=date)
     except KeyboardInterrupt:
         return _stopped()
@@ -422,11 +459,11 @@ def _dump(options: argparse.Namespace) -> int:
         organs = read_organs(options.metadata, dump)
     evaluation = DumpEvaluation(dump, organs, MissingRule(options.missing), seed=options.seed)
     if options.output is not None:
-        _make_folder(options.output)
+        make_folder(options.output)
         try:
             write_dump_tables(evaluation, options.output)
         except OSError as error:
-            raise _not_writable(options.output, error) from error
+            raise not_writable(options.output, error) from error
     print("\n".join(visible(line) for line in dump_text(evaluation).split("\n")))
     if options.output is not None:
         print(f"tables written to {options.output}")
@@ -464,19 +501,19 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
             "give --protocol monusac-2020-as-run with it"
         )
     # Beside those that the protocol has already.
-    return settings.replaced(corrections=settings.corrections | frozenset(_words(options.correct)))
+    return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
 
 
 def _source_from(options: argparse.Namespace) -> Source | None:
     return None if options.source is None else Source(options.source)
 
 
-def _evaluate(options: argparse.Namespace) -> int:
+def _evaluate_nuclei(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
-    _make_folder(options.output)  # before the work, not after it
+    make_folder(options.output)  # before the work, not after it
     work = Experiment(
         tuple(names),
         (Condition(options.protocol, settings, _source_from(options)),),
@@ -489,20 +526,20 @@ def _evaluate(options: argparse.Namespace) -> int:
         with ObjectsFile(options.output) as objects:
             results = _results(cohort, work, store, objects, options)
             evaluation = CohortEvaluation(cohort, settings, options.protocol, results)
-            _report_findings(evaluation.findings)
+            report_findings(evaluation.findings)
             if evaluation.evaluated:
                 write_tables(evaluation, options.output, objects)
     except OSError as error:
-        raise _not_writable(options.output, error) from error
+        raise not_writable(options.output, error) from error
     except KeyboardInterrupt:
         return _stopped()
     finally:
         if is_new:
-            _remove_if_empty(options.output)
+            remove_if_empty(options.output)
     store.remove()
     if not evaluation.evaluated:
         if is_new:
-            _remove_if_empty(options.output)
+            remove_if_empty(options.output)
         print(
             f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
             f"{_why_nothing(cohort, names)}",
@@ -578,28 +615,10 @@ def _stopped() -> int:
     return 130
 
 
-def _remove_if_empty(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _not_writable(folder, error) from error
-
-
-def _not_writable(folder: Path, error: OSError) -> PanopticError:
-    return PanopticError(
-        f"the tables cannot be written: {error.strerror}; choose another --output", path=folder
-    )
-
-
 def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:
     if wanted is None:
         return [team.name for team in cohort.competing_teams]
-    names = _words(wanted)
+    names = words(wanted)
     if not names:
         raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
     try:
@@ -608,37 +627,12 @@ def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:
         raise SettingsError(f"--teams: {error}") from error
 
 
-def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-
-
 def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     if not cohort.regions:
         return "it has no regions"
     if not names:
         return "it has no predictions; put a folder per team into Teams/ or Submissions/"
     return "no region has both a readable annotation and a readable prediction"
-
-
-def _report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.json") -> None:
-    """Tell what stood in the way in full, and of all else how often it was met."""
-    in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
-    for finding in in_the_way[:_SHOWN_FINDINGS]:
-        print(visible(f"napari-panoptic: {finding.kind}: {finding.message}"), file=sys.stderr)
-    handled = Counter(f.kind for f in findings if f.kind not in _IN_THE_WAY)
-    rest = Counter(f.kind for f in in_the_way[_SHOWN_FINDINGS:])
-    for kind, count in (rest + handled).items():
-        example = next(f for f in reversed(findings) if f.kind is kind)
-        place = f" (region {example.region})" if example.region else ""
-        print(
-            visible(
-                f"napari-panoptic: {kind}: {count} {'more' if kind in rest else 'x'}, such as: "
-                f"{example.message}{place}"
-            ),
-            file=sys.stderr,
-        )
-    if findings:
-        print(f"napari-panoptic: all of them are listed in {listed_in}", file=sys.stderr)
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
@@ -670,7 +664,7 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    folder = _written_sample(options.folder)
+    folder = _written_sample(options.folder, Task(options.task))
     print(f"sample cohort written to {folder}")
     print(f"look at it with: napari-panoptic view {folder}")
     return 0
@@ -683,16 +677,33 @@ def _demo(options: argparse.Namespace) -> int:
         return _open_window(_written_sample(Path(folder)), screenshot=options.screenshot)
 
 
-def _written_sample(folder: Path) -> Path:
-    from napari_panoptic.io.sample import write_sample_cohort
-
+def _written_sample(folder: Path, task: Task = Task.NUCLEI) -> Path:
     try:
-        return write_sample_cohort(folder)
+        return _SAMPLES[task](folder)
     except OSError as error:
         raise PanopticError(
             f"the sample cohort cannot be written: {error.strerror}; choose another folder",
             path=folder,
         ) from error
+
+
+def _write_nuclei(folder: Path) -> Path:
+    from napari_panoptic.io.sample import write_sample_cohort
+
+    return write_sample_cohort(folder)
+
+
+def _write_detections(folder: Path) -> Path:
+    from napari_panoptic.io.detection_sample import write_detection_sample
+
+    return write_detection_sample(folder)
+
+
+_SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
+    Task.NUCLEI: _write_nuclei,
+    Task.DETECTIONS: _write_detections,
+}
+"""What ``sample`` writes for each task."""
 
 
 def _open_window(
@@ -706,6 +717,73 @@ def _open_window(
     from napari_panoptic.viewer.launch import run_view
 
     return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    return _command(options, _EVALUATE)
+
+
+def _report(options: argparse.Namespace) -> int:
+    return _command(options, _REPORT)
+
+
+def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> int:
+    """Do with a cohort what suits its task.
+
+    Raises
+    ------
+    CohortError
+        Where nothing can be done with cohorts about this.
+    SettingsError
+        For an option that does not suit it.
+    """
+    task = task_of(options.cohort)
+    if task not in commands:
+        raise CohortError(f"there is no '{options.command}' for {task}", path=options.cohort)
+    for name, tasks in _ONLY_FOR.items():
+        is_given = getattr(options, name, None) != options.defaults.get(name)
+        if is_given and task not in tasks:
+            raise SettingsError(
+                f"--{name.replace('_', '-')} is for cohorts about {english_list(tasks)}; "
+                f"this one is about {task}"
+            )
+    return commands[task](options)
+
+
+def _evaluate_detections(options: argparse.Namespace) -> int:
+    from napari_panoptic.detection_commands import evaluate
+
+    return evaluate(options)
+
+
+def _report_detections(options: argparse.Namespace) -> int:
+    from napari_panoptic.detection_commands import report
+
+    return report(options)
+
+
+_EVALUATE: Mapping[Task, Command] = {
+    Task.NUCLEI: _evaluate_nuclei,
+    Task.DETECTIONS: _evaluate_detections,
+}
+"""What ``evaluate`` does for each task; what takes long to import is so only there."""
+_REPORT: Mapping[Task, Command] = {
+    Task.NUCLEI: _report_nuclei,
+    Task.DETECTIONS: _report_detections,
+}
+"""What ``report`` does for each task."""
+_ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
+    **dict.fromkeys(
+        (
+            *("protocol", "correct", "source", "restoration", "radius", "matching"),
+            *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
+            *("metadata", "group"),
+        ),
+        (Task.NUCLEI,),
+    ),
+    **dict.fromkeys(("distance_um", "confidence"), (Task.DETECTIONS,)),
+}
+"""Options that change what comes out, and the tasks that they are for."""
 
 
 if __name__ == "__main__":

@@ -93,6 +93,7 @@ class FindingKind(StrEnum):
     NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
     FALLBACK = "fallback"  # read in another way than asked or usual
     OUTSIDE_FOLDER = "outside-folder"  # a link out of the cohort's folder, not followed
+    MALFORMED = "malformed"  # a line of a table that is not what it should be
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
 
 
@@ -148,3 +149,13 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
     if len(texts) < 2:
         return "".join(texts)
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> str:
+    """Say that there is nothing of a name, and what has a similar one."""
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or list(known[:5])
+    if not close:
+        return f"there is no {what} '{name}': this cohort has no {what}s"
+    return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from napari_panoptic.errors import CohortError, Finding
+from napari_panoptic.errors import CohortError, Finding, no_such
 
 Rgb = tuple[int, int, int]
 
@@ -204,7 +204,7 @@ class Cohort:
         for region in self.regions:
             if region.name == name:
                 return region
-        raise CohortError(_no_such("region", name, [region.name for region in self.regions]))
+        raise CohortError(no_such("region", name, [region.name for region in self.regions]))
 
     def team(self, name: str) -> Team:
         """Find a team by its name.
@@ -217,13 +217,4 @@ class Cohort:
         for team in self.teams:
             if team.name == name:
                 return team
-        raise CohortError(_no_such("team", name, [team.name for team in self.teams]))
-
-
-def _no_such(what: str, name: str, known: list[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or known[:5]
-    if not close:
-        return f"there is no {what} '{name}': this cohort has no {what}s"
-    return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"
+        raise CohortError(no_such("team", name, [team.name for team in self.teams]))

@@ -5,10 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind
+from napari_panoptic.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    OutsideLinksError,
+    english_list,
+)
 
 FIELDS = ("patient", "region", "team", "class")
 """What can stand between braces in a pattern."""
@@ -217,6 +224,68 @@ def _is_link(entry: os.DirEntry[str]) -> bool:
     # Windows has a second kind, of which Python knows since 3.12.
     is_junction = getattr(entry, "is_junction", lambda: False)
     return entry.is_symlink() or is_junction()
+
+
+@contextmanager
+def links_told(listing: Listing) -> Iterator[None]:
+    """Let errors about a folder say that links out of it were not followed.
+
+    Raises
+    ------
+    OutsideLinksError
+        In place of a CohortError, where there are such links.
+    """
+    try:
+        yield
+    except CohortError as error:
+        if not listing.outside:
+            raise
+        message = f"{error.message}. {_outside_text(listing)}"
+        raise OutsideLinksError(message, path=listing.root) from error
+
+
+def outside_findings(listing: Listing) -> Iterator[Finding]:
+    """Report the links out of a folder that were not followed, all in one."""
+    if links := listing.outside:
+        message = _outside_text(listing)
+        yield Finding(FindingKind.OUTSIDE_FOLDER, message, path=links[0], count=len(links))
+
+
+def _outside_text(listing: Listing) -> str:
+    names = [path.relative_to(listing.root).as_posix() for path in listing.outside]
+    return (
+        f"{len(names)} link(s) lead out of the cohort's folder and were not followed: "
+        f"{english_list(names, limit=5)}; where you know and want what they lead to, allow it "
+        f"(in the window when it asks, on the command line by --allow-outside)"
+    )
+
+
+def check_listing(listing: Listing, expected: str) -> None:
+    """Look into a cohort's folder.
+
+    Raises
+    ------
+    CohortError
+        Where it is missing, a file, closed or empty; then it says what was
+        expected.
+    """
+    root = listing.root
+    try:
+        entries = listing.entries(root)
+    except FileNotFoundError:
+        raise CohortError("there is no such folder", path=root) from None
+    except NotADirectoryError:
+        raise CohortError(
+            "this is a file; open the folder that holds the whole cohort", path=root
+        ) from None
+    except PermissionError:
+        raise CohortError(
+            "there is no permission to read this folder; ask its owner for access", path=root
+        ) from None
+    except OSError as error:
+        raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
+    if not entries:
+        raise CohortError(f"the folder is empty; {expected}", path=root)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

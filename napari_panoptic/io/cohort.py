@@ -11,7 +11,6 @@ from napari_panoptic.errors import (
     CohortError,
     Finding,
     FindingKind,
-    OutsideLinksError,
     english_list,
 )
 from napari_panoptic.io._layout import (
@@ -26,7 +25,15 @@ from napari_panoptic.io._layout import (
     Patterns,
     read_description,
 )
-from napari_panoptic.io._patterns import Listing, Match, Pattern, natural_key
+from napari_panoptic.io._patterns import (
+    Listing,
+    Match,
+    Pattern,
+    check_listing,
+    links_told,
+    natural_key,
+    outside_findings,
+)
 from napari_panoptic.io.label_images import SIDECAR_SUFFIXES, sidecars_beside
 from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Region, Source, Team
 
@@ -74,44 +81,10 @@ def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     if root.name == DESCRIPTION and root.is_file():
         root = root.parent
     listing = Listing(root, allow_outside)
-    try:
-        _check_listing(listing)
+    with links_told(listing):
+        check_listing(listing, _EXPECTED)
         layout = _layout_of(listing)
         return _Discovery(layout, listing).cohort()
-    except CohortError as error:
-        if not listing.outside:
-            raise
-        message = f"{error.message}. {_outside_text(listing)}"
-        raise OutsideLinksError(message, path=root) from error
-
-
-def _outside_text(listing: Listing) -> str:
-    names = [path.relative_to(listing.root).as_posix() for path in listing.outside]
-    return (
-        f"{len(names)} link(s) lead out of the cohort's folder and were not followed: "
-        f"{english_list(names, limit=5)}; where you know and want what they lead to, allow it "
-        f"(in the window when it asks, on the command line by --allow-outside)"
-    )
-
-
-def _check_listing(listing: Listing) -> None:
-    root = listing.root
-    try:
-        entries = listing.entries(root)
-    except FileNotFoundError:
-        raise CohortError("there is no such folder", path=root) from None
-    except NotADirectoryError:
-        raise CohortError(
-            "this is a file; open the folder that holds the whole cohort", path=root
-        ) from None
-    except PermissionError:
-        raise CohortError(
-            "there is no permission to read this folder; ask its owner for access", path=root
-        ) from None
-    except OSError as error:
-        raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
-    if not entries:
-        raise CohortError(f"the folder is empty; {_EXPECTED}", path=root)
 
 
 def _layout_of(listing: Listing) -> Layout:
@@ -234,13 +207,8 @@ class _Discovery:
                 *([Team(ANNOTATION_TEAM, is_annotation=True)] if annotation else []),
             ),
             predictions={**predictions, **annotation},
-            findings=(*self._listing.findings, *self._outside(), *self._findings),
+            findings=(*self._listing.findings, *outside_findings(self._listing), *self._findings),
         )
-
-    def _outside(self) -> Iterator[Finding]:
-        if links := self._listing.outside:
-            message = _outside_text(self._listing)
-            yield Finding(FindingKind.OUTSIDE_FOLDER, message, path=links[0], count=len(links))
 
     def _nothing_found(self) -> str:
         patterns = [f"'{pattern.text}'" for pattern in self._layout.all_patterns]

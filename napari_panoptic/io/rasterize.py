@@ -151,6 +151,8 @@ def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> L
     vanished: list[Vanished] = []
     for number, name in enumerate(scheme.names, start=1):
         own = order[polygons.class_index[order] == number]
+        if not len(own):
+            continue
         overlapping += draw_counted(flat, own, labels, image, visible, claimed_twice)
         gone = own[visible[labels[own]] == 0]
         reasons = _why_vanished(flat, gone, shape)
@@ -174,7 +176,7 @@ def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> L
         vanished=tuple(vanished),
         overlapping_px=int(overlapping),
     )
-    return drawn.tidied() if vanished else drawn
+    return drawn.of_rows(visible[1:] > 0, image) if vanished else drawn
 
 
 class _ClassMasks(Mapping[str, NDArray[np.int32]]):

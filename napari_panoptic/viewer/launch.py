@@ -14,10 +14,9 @@ from qtpy.QtCore import QCoreApplication, QEventLoop
 from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.regions import Task
+from napari_panoptic.viewer.opening import AnyDesk, read_folder, show_in
 from napari_panoptic.viewer.shown import shown
-from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 from napari_panoptic.viewer.work import warm_up
 
 PREFERRED_SIZE = (1600, 1000)
@@ -33,7 +32,6 @@ def run_view(
     *,
     region: str | None = None,
     screenshot: Path | None = None,
-    settings: EvaluationSettings | None = None,
     allow_outside: bool = False,
 ) -> int:
     """Open a cohort in a window, and stay until it is closed.
@@ -47,8 +45,6 @@ def run_view(
     screenshot
         Where to save a picture of the whole window: it is then taken as soon
         as everything is loaded, and the window is closed.
-    settings
-        How to evaluate; the default protocol where None.
     allow_outside
         Whether links that lead out of the cohort's folder are followed.
 
@@ -63,17 +59,17 @@ def run_view(
         For a folder that is no cohort, an unknown region, or a picture that
         cannot be taken.
     """
-    cohort = open_cohort(cohort_path, allow_outside=allow_outside)
+    opened = read_folder(cohort_path, allow_outside=allow_outside)
     if region is not None:
-        cohort.region(region)
-    warm_up()  # while the window is being built
+        opened.cohort.region(region)
+    if opened.task is Task.NUCLEI:
+        warm_up()  # while the window is being built
     with _collected_later():
-        viewer = napari.Viewer(title=f"{shown(cohort.name)} · napari-panoptic")
+        viewer = napari.Viewer(title=f"{shown(opened.cohort.name)} · napari-panoptic")
         viewer.window.resize(*_window_size())
         with _settings_saved_once():
-            desk = desk_of(viewer)
-        desk.show_cohort(cohort, region=region, settings=settings)
-    if screenshot is None:
+            desk = show_in(viewer, opened, region=region)
+    if screenshot is None or desk is None:
         napari.run()
         return 0
     try:
@@ -124,15 +120,14 @@ def _window_size() -> tuple[int, int]:
     return min(PREFERRED_SIZE[0], free.width()), min(PREFERRED_SIZE[1], free.height())
 
 
-def _take_picture(viewer: napari.Viewer, desk: Desk, path: Path) -> None:
+def _take_picture(viewer: napari.Viewer, desk: AnyDesk, path: Path) -> None:
     _process_events(lambda: desk.is_settled, PATIENCE_S)
     if not desk.is_settled:
         raise PanopticError(
             f"the cohort was not loaded within {PATIENCE_S:.0f} s; open it without a screenshot "
             "to see how far it comes"
         )
-    if desk.link is not None:
-        desk.link.select_failure()
+    desk.show_failure()
     _process_events(lambda: False, REPAINT_S)
     try:
         viewer.screenshot(str(path), canvas_only=False, flash=False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 from typing import Any, Generic, TypeVar
 
@@ -20,7 +19,6 @@ from superqt.utils import create_worker
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.pipeline import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
 from napari_panoptic.regions import Cohort, Source
@@ -252,26 +250,6 @@ class SummaryWork:
             self.progressed.emit(self.total, self.total)
 
 
-def open_in_background(
-    folder: Path,
-    on_cohort: Callable[[Cohort], None],
-    on_error: Callable[[PanopticError], None],
-    *,
-    allow_outside: bool = False,
-) -> None:
-    """Find the regions and teams of a folder; one of the callbacks gets the answer."""
-
-    def take(answer: _Answer[Cohort]) -> None:
-        if answer.value is not None:
-            on_cohort(answer.value)
-        elif answer.error is not None:
-            on_error(answer.error)
-
-    worker = create_worker(_open, folder, allow_outside, _start_thread=False)
-    worker.returned.connect(take)
-    worker.start()
-
-
 def warm_up() -> None:
     """Make the kernels ready while the window opens, so that nobody waits for them later."""
     WARM_UP.start()
@@ -372,10 +350,3 @@ def _lines(
     for line in lines:
         gate.wait(LONGEST_HOLD_S)
         yield line
-
-
-def _open(folder: Path, allow_outside: bool) -> _Answer[Cohort]:
-    try:
-        return _Answer(open_cohort(folder, allow_outside=allow_outside))
-    except PanopticError as error:
-        return _Answer(error=error)

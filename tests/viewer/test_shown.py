@@ -10,10 +10,10 @@ from qtpy.QtWidgets import QAbstractButton, QComboBox, QLabel, QTreeWidget, QWid
 from napari_panoptic.errors import Finding, FindingKind
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.regions import Team
+from napari_panoptic.viewer import opening
 from napari_panoptic.viewer import shown as shown_module
 from napari_panoptic.viewer.shown import LONGEST, PlainLabel, shown
-from napari_panoptic.viewer.widgets import desk as desk_module
-from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.widgets.desk import desk_in, desk_of
 from napari_panoptic.viewer.widgets.parts import ElidedLabel, heading
 
 PICTURE = "<img src='file:///etc/hostname'>"
@@ -74,16 +74,18 @@ def test_links_out_of_a_cohort_are_asked_about(
     for entry in sample_folder.iterdir():
         (linked / entry.name).symlink_to(entry)
     asked, told = [], []
-    monkeypatch.setattr(desk_module, "show_error", told.append)
-    desk = desk_of(make_napari_viewer())
-    monkeypatch.setattr(desk, "_may_follow", lambda message: asked.append(message) or False)
-    desk.open_folder(linked)
+    monkeypatch.setattr(opening, "show_error", told.append)
+    viewer = make_napari_viewer()
+    monkeypatch.setattr(opening, "may_follow", lambda _, message: asked.append(message))
+    opening.open_in_background(viewer, linked)
     wait_until(lambda: asked)
     assert "lead out of the cohort's folder" in asked[0]
-    assert desk.session is None
-    monkeypatch.setattr(desk, "_may_follow", lambda _message: True)
-    desk.open_folder(linked)
-    wait_until(lambda: desk.session is not None and desk.is_settled)
+    assert desk_in(viewer) is None
+    monkeypatch.setattr(opening, "may_follow", lambda _, __: True)
+    opening.open_in_background(viewer, linked)
+    wait_until(lambda: desk_in(viewer) is not None and desk_in(viewer).session is not None)
+    desk = desk_in(viewer)
+    wait_until(lambda: desk.is_settled)
     assert len(desk.session.cohort.regions) == len(open_cohort(sample_folder).regions)
     assert not told
     close_desk(desk)

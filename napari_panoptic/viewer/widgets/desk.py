@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import napari
 from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtWidgets import (
     QDockWidget,
-    QFileDialog,
     QMainWindow,
-    QMessageBox,
     QTabWidget,
     QVBoxLayout,
     QWidget,
 )
 
-from napari_panoptic.errors import FindingKind, OutsideLinksError, PanopticError
+from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
@@ -26,8 +23,9 @@ from napari_panoptic.viewer.desk_part import DeskPart
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
+from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.shown import PlainLabel, show_error, shown
+from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
@@ -35,7 +33,7 @@ from napari_panoptic.viewer.widgets.navigator import Navigator
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
-from napari_panoptic.viewer.work import open_in_background, warm_up
+from napari_panoptic.viewer.work import warm_up
 
 INSPECTOR = "Panoptic Inspector (Panoptic)"
 """Name of the main dock: the one that napari itself gives it from its menu."""
@@ -228,31 +226,18 @@ class Desk:
         self.link = Link(self._viewer, self.session, self.panels, self.parts, self.raise_part)
         self.link.start(region)
 
-    def open_folder(self, folder: Path, *, allow_outside: bool = False) -> None:
-        """Open a cohort's folder in the background.
-
-        Parameters
-        ----------
-        folder
-            The folder.
-        allow_outside
-            Whether links that lead out of it are followed; where there are
-            such and they are not, somebody is asked.
-        """
-        open_in_background(
-            folder, self._on_opened, self._on_not_opened, allow_outside=allow_outside
-        )
-
     def ask_for_cohort(self) -> None:
-        """Let somebody choose a folder, and open it."""
-        last = PREFERENCES.last_cohort
-        folder = QFileDialog.getExistingDirectory(
-            self._inspector,
-            "Open cohort: a folder with images, annotations and predictions",
-            "" if last is None else str(last),
-        )
-        if folder:
-            self.open_folder(Path(folder))
+        """Let somebody choose a folder, and open it on the desk that suits it."""
+        ask_for_folder(self._viewer, self._inspector)
+
+    def show_failure(self) -> None:
+        """Select the first failure, as for a picture."""
+        if self.link is not None:
+            self.link.select_failure()
+
+    def may_leave(self) -> bool:
+        """Tell whether another cohort may be shown; asks where something would be lost."""
+        return all(part.may_leave() for part in self.parts)
 
     def close(self) -> None:
         """Take the panels away and let go of the viewer; layers stay."""
@@ -276,7 +261,7 @@ class Desk:
 
     def _close_if_wanted(self) -> None:
         """Close the desk as its cross asks, unless something would be lost that is to stay."""
-        if all(part.may_leave() for part in self.parts):
+        if self.may_leave():
             self.close()
 
     def _let_go(self) -> None:
@@ -284,42 +269,6 @@ class Desk:
         link, self.link = self.link, None
         if link is not None:
             link.close()
-
-    def _on_not_opened(self, error: PanopticError) -> None:
-        if isinstance(error, OutsideLinksError) and error.path is not None:
-            if self._may_follow(error.message):
-                self.open_folder(error.path, allow_outside=True)
-        else:
-            show_error(str(error))
-
-    def _may_follow(self, message: str) -> bool:
-        """Ask whether links out of a cohort's folder may be followed."""
-        if self._is_closed:
-            return False
-        box = QMessageBox(self._inspector.window())
-        box.setIcon(QMessageBox.Icon.Question)
-        box.setWindowTitle("Links out of the cohort")
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(
-            shown(
-                f"{message}\n\nFollow them only if you know who made this cohort, or made the "
-                "links yourself."
-            )
-        )
-        follow = box.addButton("Follow them", QMessageBox.ButtonRole.AcceptRole)
-        leave = box.addButton("Leave them out", QMessageBox.ButtonRole.RejectRole)
-        box.setDefaultButton(leave)
-        box.exec()
-        return box.clickedButton() is follow
-
-    def _on_opened(self, cohort: Cohort) -> None:
-        left_out = [f for f in cohort.findings if f.kind is FindingKind.OUTSIDE_FOLDER]
-        if left_out and self._may_follow(left_out[0].message):
-            self.open_folder(cohort.root, allow_outside=True)
-            return
-        if not self._is_closed and all(part.may_leave() for part in self.parts):
-            PREFERENCES.last_cohort = cohort.root
-            self.show_cohort(cohort)
 
     def _arrange(self, window: QMainWindow) -> None:
         """Give each panel its place; nothing is cut off in a window of 1280 x 800."""
@@ -401,6 +350,12 @@ def desk_of(viewer: napari.Viewer) -> Desk:
         )
     inspector.desk.build()
     return inspector.desk
+
+
+def desk_in(viewer: napari.Viewer) -> Desk | None:
+    """Give the desk of a viewer, or None where it is not open."""
+    inspector = _inspector_in(unwrapped(viewer))
+    return None if inspector is None else inspector.desk
 
 
 def _inspector_in(viewer: napari.Viewer) -> Inspector | None:

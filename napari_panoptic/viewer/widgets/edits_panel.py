@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from psygnal import Signal
-from qtpy.compat import isalive
-from qtpy.QtCore import QEvent, QObject, QSignalBlocker, Qt, QTimer
+from qtpy.QtCore import QSignalBlocker, Qt, QTimer
 from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
     QComboBox,
@@ -41,6 +39,7 @@ from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, shown
+from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
 
 FOLLOW_MS = 60
@@ -225,7 +224,7 @@ class EditsPart(DeskPart):
         self._panel = EditsPanel()
         self.edits: LiveEdits | None = None
         self.shapes: AmbiguousShapes | None = None
-        self._guard: _CloseGuard | None = None
+        self._guard: CloseGuard | None = None
         self._workers: set[Any] = set()
         self._later = QTimer()
         self._later.setSingleShot(True)
@@ -279,7 +278,7 @@ class EditsPart(DeskPart):
         around.viewer.layers.selection.events.active.connect(self._refresh_later)
         window = getattr(around.viewer.window, "_qt_window", None)
         if isinstance(window, QMainWindow):
-            self._guard = _CloseGuard(window, self.may_leave)
+            self._guard = CloseGuard(window, self.may_leave)
         super().attach(around)
         self.edits.watch()
 
@@ -550,40 +549,6 @@ class EditsPart(DeskPart):
     def _on_redo(self) -> None:
         if self.edits is not None:
             self.edits.undo(redo=True)
-
-
-class _CloseGuard(QObject):
-    """Asks before a window closes.
-
-    Parameters
-    ----------
-    window
-        The window.
-    may_close
-        Asks; False keeps the window open.
-    """
-
-    def __init__(self, window: QMainWindow, may_close: Callable[[], bool]) -> None:
-        super().__init__()
-        # Weakly: a window that were held by what lives in it would only be destroyed when
-        # the interpreter ends, in the midst of PyQt's own clearing up, which crashes.
-        self._window = weakref.ref(window)
-        self._may_close = may_close
-        window.installEventFilter(self)
-
-    def release(self) -> None:
-        """Ask no more."""
-        window = self._window()
-        if window is not None and isalive(window):  # type: ignore[no-untyped-call]
-            window.removeEventFilter(self)
-
-    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
-        """Swallow the closing of the window where somebody wants to stay."""
-        is_closing = event is not None and event.type() == QEvent.Type.Close
-        if is_closing and watched is self._window() and not self._may_close():
-            event.ignore()  # type: ignore[union-attr]
-            return True
-        return False
 
 
 def signed(name: str, before: float, now: float) -> str:
