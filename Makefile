@@ -1,11 +1,12 @@
 # The commands of this repository. What they do is in scripts/.
 .POSIX:
-.PHONY: help demo test test-all docs bench bench-all clean environment
+.PHONY: help demo test test-all docs audit bench bench-all clean environment
 
 help:
 	@echo "make demo    open the viewer on the sample cohort (no display: saves demo.png)"
 	@echo "make test    check formatting, lint, types and import rules, and run the tests"
 	@echo "make docs    build the documentation into site/"
+	@echo "make audit   ask whether installed packages have known weaknesses (needs a network)"
 	@echo "make test-all  test on every supported Python and Qt, oldest and newest dependencies"
 	@echo "make bench   measure speed beside other packages, in environments of their own"
 	@echo "make clean   remove what these commands have made, except the environments"
@@ -29,6 +30,11 @@ docs:
 	@sh scripts/setup.sh tools
 	@.venv-tools/bin/nox -s docs
 	@echo "The documentation is in site/index.html"
+
+# Not part of the tests: it asks a service that not every machine can reach.
+audit:
+	@sh scripts/setup.sh tools
+	@.venv-tools/bin/nox -s audit
 
 bench:
 	@sh scripts/setup.sh bench
