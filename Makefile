@@ -1,6 +1,6 @@
 # The commands of this repository. What they do is in scripts/.
 .POSIX:
-.PHONY: help demo test test-all docs audit bench bench-all clean environment
+.PHONY: help demo test test-all docs audit faults bench bench-all clean environment
 
 help:
 	@echo "make demo    open the viewer on the sample cohort (no display: saves demo.png)"
@@ -8,6 +8,7 @@ help:
 	@echo "make docs    build the documentation into site/"
 	@echo "make audit   ask whether installed packages have known weaknesses (needs a network)"
 	@echo "make test-all  test on every supported Python and Qt, oldest and newest dependencies"
+	@echo "make faults  kill the program 200 times each in all it writes, and check what is left"
 	@echo "make bench   measure speed beside other packages, in environments of their own"
 	@echo "make clean   remove what these commands have made, except the environments"
 
@@ -35,6 +36,11 @@ docs:
 audit:
 	@sh scripts/setup.sh tools
 	@.venv-tools/bin/nox -s audit
+
+# Ten minutes. The tests do the same a few times each.
+faults:
+	@sh scripts/setup.sh test
+	@.venv/bin/python -m tests.faults.kill --kills 200
 
 bench:
 	@sh scripts/setup.sh bench

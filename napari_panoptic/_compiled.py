@@ -1,15 +1,20 @@
 """One way to compile the numerical kernels."""
 
+import hashlib
 import os
+import pickle
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,6 +24,9 @@ Result = TypeVar("Result")
 
 THREADS_FROM_PX = 1 << 20
 """From so many pixels on a second thread is worth its start to a kernel that reads them once."""
+
+_DIGEST_MARK = b"napari-panoptic sha256"
+"""Stands in a kept kernel before the SHA-256 of all that precedes it."""
 
 
 def compiled(function: F) -> F:
@@ -32,9 +40,50 @@ def compiled(function: F) -> F:
         dispatcher = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # numba: "no locator available"
         return cast("F", numba.njit(nogil=True)(function))
-    file = _cache_file(dispatcher)
-    file._source_stamp = (file._source_stamp, *_stamps_of_imports(function))
+    known = _cache_file(dispatcher)
+    stamp = (known._source_stamp, *_stamps_of_imports(function))
+    base = known._index_name.removesuffix(".nbi")
+    dispatcher._cache._cache_file = _CheckedCacheFile(known._cache_path, base, stamp)
     return cast("F", dispatcher)
+
+
+class _CheckedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """What numba keeps of a kernel on disk; damaged files count as none.
+
+    Numba itself would give up where a file is cut off, run whatever code is in
+    one that was changed, and fail where the disk is full.
+    """
+
+    def load(self, key: Any) -> Any:
+        """Give a kernel as it was kept; None where it was not, or is damaged."""
+        try:
+            return super().load(key)
+        except Exception:  # noqa: BLE001 - damaged pickles raise anything
+            return None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a kernel; where there is no room it is compiled anew the next time."""
+        with suppress(OSError):
+            super().save(key, data)
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return dict(super()._load_index())
+        except Exception:  # noqa: BLE001 - damaged pickles raise anything
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        content = Path(self._data_path(name)).read_bytes()
+        # Files of before have no digest; pickle takes no notice of one.
+        body, mark, digest = content.rpartition(_DIGEST_MARK)
+        if mark and digest != hashlib.sha256(body).digest():
+            return None
+        return pickle.loads(body if mark else content)  # noqa: S301 - numba's own format
+
+    def _save_data(self, name: str, data: Any) -> None:
+        body = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(body + _DIGEST_MARK + hashlib.sha256(body).digest())
 
 
 def _cache_file(dispatcher: Any) -> Any:

@@ -1,9 +1,10 @@
-"""The command ``napari-panoptic``: view, evaluate, report, dump, sample, demo."""
+"""The command ``napari-panoptic``: view, evaluate, report, dump, convert, sample, demo."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import math
 import os
 import sys
@@ -22,6 +23,7 @@ from napari_panoptic.console import (
     report_findings,
     words,
 )
+from napari_panoptic.conversion import Conversion, convert, form_to_write
 from napari_panoptic.errors import (
     CohortError,
     PanopticError,
@@ -45,7 +47,9 @@ from napari_panoptic.evaluation.statistics import MissingRule
 from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.io.forms import known_forms
 from napari_panoptic.io.limits import DEFAULT_PX, VARIABLE
+from napari_panoptic.io.locking import held_alone
 from napari_panoptic.io.metadata import (
     METADATA_FILE,
     Metadata,
@@ -55,7 +59,8 @@ from napari_panoptic.io.metadata import (
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
-from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
+from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionResult
+from napari_panoptic.rated_commands import evaluate_rated, report_rated, write_sample
 from napari_panoptic.regions import Cohort, Source, Task
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
@@ -65,11 +70,17 @@ from napari_panoptic.report.cohort_report import (
 )
 from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump_text import dump_text
-from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_tables
+from napari_panoptic.report.tables import (
+    CohortEvaluation,
+    InputWatch,
+    ObjectsFile,
+    remove_unfinished,
+    write_tables,
+)
 from napari_panoptic.report.writing import check_writable
 from napari_panoptic.visible import visible
 
-_STORE = ".parts"
+_STORE, _LOCK = ".parts", ".lock"
 Command = Callable[[argparse.Namespace], int]
 
 
@@ -145,6 +156,15 @@ def _parser() -> argparse.ArgumentParser:
             description="Read the PQ per team, region and class that the organisers of MoNuSAC "
             "2020 published as their notebook printed them, and show the leaderboard, the figures "
             "by organ and class, and whether teams differ over patients.",
+        )
+    )
+    _add_convert(
+        commands.add_parser(
+            "convert",
+            help="write all regions of a team, or of the annotation, in another format",
+            description="Read every region of a team's predictions, or of the annotation, and "
+            "write them in another format: all of them or, after an error, none. Exit status: "
+            "0 done, 1 nothing was written, 2 wrong arguments.",
         )
     )
     sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
@@ -292,9 +312,13 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         help="with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
         f"correct, separated by commas: {english_list([c.value for c in Correction])}",
     )
+    _add_source(parser)
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
-        choices=[source.value for source in SOURCE_ORDER],
+        choices=[form.name for form in known_forms().values() if form.load is not None],
         help="which form of the predictions to read (default: the first of these that is there)",
     )
 
@@ -357,9 +381,6 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     check_writable(options.output)  # before the work, not after it
-    # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.html import write_report
-
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = tuple(_team_names(cohort, options.teams))
     if options.metadata is not None:
@@ -370,10 +391,21 @@ def _report_nuclei(options: argparse.Namespace) -> int:
         cohort, settings, options.protocol, names, _source_from(options), metadata, options.group
     )
     store = options.output.with_name(f".{options.output.name}{_STORE}")
+    lock = options.output.with_name(f".{options.output.name}{_LOCK}")
+    with held_alone(lock, "a report", "choose another --output"):
+        return _report_alone(options, request, store)
+
+
+def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Path) -> int:
+    """Write a report that nobody else writes meanwhile."""
+    # matplotlib takes long to import: only the report needs it.
+    from napari_panoptic.report.html import write_report
+
     if not options.resume:
         remove_kept(store)
+    remove_unfinished(options.output.parent, [options.output.name])
     try:
-        with _Progress(cohort, n_passes()) as progress:
+        with _Progress(request.cohort, n_passes()) as progress:
             found = cohort_report(
                 request,
                 jobs=options.jobs,
@@ -446,6 +478,44 @@ def _add_dump(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_dump)
 
 
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    _add_cohort(parser)
+    parser.add_argument("--team", metavar="T", help="whose predictions (default: the annotation)")
+    forms = [form.name for form in known_forms().values() if form.write or form.write_all]
+    parser.add_argument(
+        "--to", required=True, choices=forms, metavar="FORMAT", help=f"one of {english_list(forms)}"
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace files of the same names in DIR"
+    )
+    _add_source(parser)
+    _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
+    parser.add_argument("--radius", type=int, default=1, metavar="N", help="see evaluate --help")
+    parser.set_defaults(run=_convert)
+
+
+def _convert(options: argparse.Namespace) -> int:
+    cohort = open_cohort(options.cohort)
+    team = None if options.team is None else cohort.team(options.team).name
+    settings = EvaluationSettings(
+        restoration=options.restoration or Restoration.BORDER_REMOVED, radius=options.radius
+    )
+    work = Conversion(
+        cohort,
+        team,
+        form_to_write(options.to),
+        settings,
+        _source_from(options),
+    )
+    findings = convert(work, options.output, replace_files=options.force)
+    report_findings(findings, "")
+    print(f"{options.to} written to {options.output}")
+    return 0
+
+
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"must be a whole number from 0, found '{text}'")
@@ -514,6 +584,23 @@ def _evaluate_nuclei(options: argparse.Namespace) -> int:
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
     make_folder(options.output)  # before the work, not after it
+    try:
+        with held_alone(options.output / _LOCK, "an evaluation", "choose another --output"):
+            return _evaluate_alone(options, settings, cohort, names)
+    except OSError as error:
+        raise not_writable(options.output, error) from error
+    finally:
+        if is_new:
+            remove_if_empty(options.output)
+
+
+def _evaluate_alone(
+    options: argparse.Namespace,
+    settings: EvaluationSettings,
+    cohort: Cohort,
+    names: Sequence[str],
+) -> int:
+    """Evaluate into a folder that nobody else writes to meanwhile."""
     work = Experiment(
         tuple(names),
         (Condition(options.protocol, settings, _source_from(options)),),
@@ -522,24 +609,19 @@ def _evaluate_nuclei(options: argparse.Namespace) -> int:
     store = PartStore(options.output / _STORE)
     if not options.resume:
         store.remove()
+    watch = InputWatch(cohort, names)
+    remove_unfinished(options.output)
     try:
         with ObjectsFile(options.output) as objects:
             results = _results(cohort, work, store, objects, options)
-            evaluation = CohortEvaluation(cohort, settings, options.protocol, results)
+            evaluation = watch.noted(CohortEvaluation(cohort, settings, options.protocol, results))
             report_findings(evaluation.findings)
             if evaluation.evaluated:
                 write_tables(evaluation, options.output, objects)
-    except OSError as error:
-        raise not_writable(options.output, error) from error
     except KeyboardInterrupt:
         return _stopped()
-    finally:
-        if is_new:
-            remove_if_empty(options.output)
     store.remove()
     if not evaluation.evaluated:
-        if is_new:
-            remove_if_empty(options.output)
         print(
             f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
             f"{_why_nothing(cohort, names)}",
@@ -702,6 +784,7 @@ def _write_detections(folder: Path) -> Path:
 _SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
     Task.NUCLEI: _write_nuclei,
     Task.DETECTIONS: _write_detections,
+    Task.RATERS: write_sample,
 }
 """What ``sample`` writes for each task."""
 
@@ -713,10 +796,14 @@ def _open_window(
     screenshot: Path | None,
     allow_outside: bool = False,
 ) -> int:
-    # napari and Qt take seconds to import: only a window needs them.
-    from napari_panoptic.viewer.launch import run_view
+    gc.disable()  # each look goes through all that is imported: half a second in all
+    try:
+        # napari and Qt take seconds to import: only a window needs them.
+        from napari_panoptic.viewer.launch import run_view
 
-    return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
+        return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
+    finally:
+        gc.enable()
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -765,11 +852,13 @@ def _report_detections(options: argparse.Namespace) -> int:
 _EVALUATE: Mapping[Task, Command] = {
     Task.NUCLEI: _evaluate_nuclei,
     Task.DETECTIONS: _evaluate_detections,
+    Task.RATERS: evaluate_rated,
 }
 """What ``evaluate`` does for each task; what takes long to import is so only there."""
 _REPORT: Mapping[Task, Command] = {
     Task.NUCLEI: _report_nuclei,
     Task.DETECTIONS: _report_detections,
+    Task.RATERS: report_rated,
 }
 """What ``report`` does for each task."""
 _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {

@@ -11,7 +11,13 @@ from napari_panoptic.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.visible import visible
 
 _SHOWN_FINDINGS = 20
-_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE, FindingKind.OUTSIDE_FOLDER)
+_IN_THE_WAY = (
+    FindingKind.MISSING,
+    FindingKind.UNREADABLE,
+    FindingKind.CHANGED,
+    FindingKind.OUTSIDE_FOLDER,
+    FindingKind.BROKEN_PLUGIN,
+)
 
 
 def report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.json") -> None:
@@ -31,7 +37,7 @@ def report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.js
             ),
             file=sys.stderr,
         )
-    if findings:
+    if findings and listed_in:
         print(f"napari-panoptic: all of them are listed in {listed_in}", file=sys.stderr)
 
 

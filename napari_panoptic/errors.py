@@ -61,6 +61,10 @@ class UnreadableFileError(PanopticError):
     """A file cannot be read, or what is in it is not what it should be."""
 
 
+class UnwritableFileError(PanopticError):
+    """A file cannot be written where, or in the form in which, it was asked for."""
+
+
 class CohortError(PanopticError):
     """A folder is not a cohort, or its description cannot be understood."""
 
@@ -84,6 +88,7 @@ class FindingKind(StrEnum):
     OVERLAPPING = "overlapping"  # pixels claimed by more than one object
     MISSING = "missing"  # a file that should be there and is not
     UNREADABLE = "unreadable"  # a file that is there and cannot be used
+    CHANGED = "changed"  # a file that became another one while it was being evaluated
     EXTRA = "extra"  # a file that belongs to no known region or class
     UNKNOWN_CLASS = "unknown-class"  # a class name that the scheme does not know
     UNKNOWN_COLOURS = "unknown-colours"  # mask pixels of a colour that no class has
@@ -94,6 +99,7 @@ class FindingKind(StrEnum):
     FALLBACK = "fallback"  # read in another way than asked or usual
     OUTSIDE_FOLDER = "outside-folder"  # a link out of the cohort's folder, not followed
     MALFORMED = "malformed"  # a line of a table that is not what it should be
+    BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
 
 

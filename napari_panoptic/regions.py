@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import ClassVar
 
 from napari_panoptic.errors import CohortError, Finding, no_such
 
@@ -78,14 +79,32 @@ class Task(StrEnum):
     RATERS = "raters"  # the same structures by several people, as in QUBIQ
 
 
-class Source(StrEnum):
-    """In which form the objects of one region are on disk."""
+class Source(str):
+    """In which form objects are on disk: the name of a form, equal to that text.
 
-    COLOUR_CODED = "colour-coded"  # one RGB image, a colour per class
-    SUBMISSION = "submission"  # one n-ary .mat mask per class
-    LABELS = "labels"  # label images (TIFF, PNG, NPY)
-    IMAGESCOPE = "imagescope"  # ImageScope XML polygons
-    GEOJSON = "geojson"  # GeoJSON polygons, as QuPath writes them
+    Those below are built in; `napari_panoptic.io.forms` knows every one there is.
+    """
+
+    __slots__ = ()
+
+    COLOUR_CODED: ClassVar[Source]  # one RGB image, a colour per class
+    SUBMISSION: ClassVar[Source]  # one n-ary .mat mask per class
+    LABELS: ClassVar[Source]  # label images (TIFF, PNG, NPY, OME-Zarr)
+    IMAGESCOPE: ClassVar[Source]  # ImageScope XML polygons
+    GEOJSON: ClassVar[Source]  # GeoJSON polygons, as QuPath writes them
+    PANNUKE: ClassVar[Source]  # one array of many regions, ids in a channel per class
+    CONIC: ClassVar[Source]  # one array of many regions, ids and class numbers
+    COCO_PANOPTIC: ClassVar[Source]  # one JSON of many regions, a PNG of ids for each
+
+
+Source.COLOUR_CODED = Source("colour-coded")
+Source.SUBMISSION = Source("submission")
+Source.LABELS = Source("labels")
+Source.IMAGESCOPE = Source("imagescope")
+Source.GEOJSON = Source("geojson")
+Source.PANNUKE = Source("pannuke")
+Source.CONIC = Source("conic")
+Source.COCO_PANOPTIC = Source("coco-panoptic")
 
 
 @dataclass(frozen=True)
@@ -100,10 +119,14 @@ class MaskFiles:
         The files: under the key ``""`` a single file for all classes, or under
         each class name the files of that class (several are kept, so that the
         reader can say which it took).
+    item
+        Which region of a file that holds many, as its format counts them; None
+        where a file holds one.
     """
 
     source: Source
     paths: Mapping[str, tuple[Path, ...]]
+    item: str | None = None
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
@@ -126,12 +149,15 @@ class Region:
     reference
         The annotation, or None where there is none: such a region can be
         looked at, not evaluated.
+    image_item
+        Which image of a file that holds many; None where it holds one.
     """
 
     name: str
     patient: str
     image: Path | None
     reference: MaskFiles | None
+    image_item: str | None = None
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import re
 import stat
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from secrets import token_hex
+from shutil import rmtree
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -66,6 +69,8 @@ _UNBOUNDED_CODECS = (9, 10, 22610, 34661, 34715, 34887, 34934, 48124, 50002, 525
 """Such whose size cannot be told beforehand: JBIG, JPEG XR and XL, LERC, Jetraw."""
 
 _pillow = threading.Lock()
+_NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+"""What file systems answer that cannot be asked to bring a file to the disk."""
 
 TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
@@ -133,9 +138,13 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
         Where it cannot be decoded.
     """
     check_file(path, what)
-    decode = {"tiff": _decode_tiff, "npy": _decode_npy, "other": _decode_other}[file_kind(path)]
     try:
-        return _at_least_flat(decode(path, colour))
+        match file_kind(path):
+            case "tiff":
+                return _at_least_flat(_decode_tiff(path, colour))
+            case "npy":
+                return _at_least_flat(_decode_npy(path, what))
+        return _at_least_flat(_decode_other(path, colour))
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
 
@@ -155,10 +164,10 @@ def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
                 with open_tiff(path) as tiff:
                     return channels_last_shape(tuple(tiff.series[0].shape), tiff.series[0].axes)
             case "npy":
-                mapped = _at_least_flat(np.load(path, mmap_mode="r", allow_pickle=False))
+                mapped = _at_least_flat(map_npy(path, what))
                 return channels_last_shape(tuple(mapped.shape), "")
             case _:
-                with _open_picture(path) as image:
+                with open_picture(path) as image:
                     return (image.height, image.width)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
@@ -257,20 +266,79 @@ def replaced_when_complete(path: Path) -> Iterator[BinaryIO]:
     """Write a file beside its place and move it there only when it is complete.
 
     Whoever reads meanwhile sees the old file or the new one, never half of it;
-    after an error the old one stays.
+    after an error the old one stays. When this ends without an error the file
+    is on the disk, and not only on its way there.
     """
-    with NamedTemporaryFile(
-        "wb", dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part", delete=False
-    ) as file:
-        part = Path(file.name)
-        try:
-            yield file  # type: ignore[misc]
-            file.close()
-            part.replace(path)
-        except BaseException:
-            file.close()
+    with replaced_together([path]) as (file,):
+        yield file
+
+
+@contextmanager
+def replaced_together(paths: Sequence[Path]) -> Iterator[tuple[BinaryIO, ...]]:
+    """Write files that belong together, and move them to their places when all are complete.
+
+    Each appears whole or not at all, and after an error all are as they were.
+    Several files cannot be exchanged at once: while they are, those that were
+    there lie in a folder named after the first, with ``.before`` added. It goes
+    when all are in place. Only where the program is killed in between does it
+    stay: then it holds, together, what was saved before.
+
+    Parameters
+    ----------
+    paths
+        Where to write, in one folder; existing files are replaced.
+    """
+    parts = [_part_of(path) for path in paths]
+    try:
+        with ExitStack() as stack:
+            files = tuple(stack.enter_context(part.open("xb")) for part in parts)
+            yield files
+            for file in files:
+                _bring_to_disk(file)
+        if len(paths) > 1:
+            _exchange(parts, paths)
+        else:
+            parts[0].replace(paths[0])
+    finally:
+        for part in parts:
             part.unlink(missing_ok=True)
+
+
+def _part_of(path: Path) -> Path:
+    """Name a file beside another that nobody else writes; what a killed program left is hidden."""
+    return path.with_name(f".{path.name[:40]}.{token_hex(4)}.part")
+
+
+def _bring_to_disk(file: BinaryIO) -> None:
+    """Have a file on the disk before it takes the name of another one."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
             raise
+
+
+def _exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
+    """Move new files to their places; the old ones lie together in a folder meanwhile."""
+    before = paths[0].with_name(f"{paths[0].name}.before")
+    try:
+        for path in (path for path in paths if path.exists()):
+            before.mkdir(exist_ok=True)
+            # What somebody else was killed over is older than what lies here, and whole.
+            if not (before / path.name).exists():
+                path.replace(before / path.name)
+        for part, path in zip(parts, paths, strict=True):
+            part.replace(path)
+    except BaseException:
+        for path in (path for path in paths if (before / path.name).exists()):
+            (before / path.name).replace(path)
+        raise
+    finally:
+        if before.is_dir():
+            # By one step: a folder half of which is gone would be taken for what was there.
+            gone = before.rename(_part_of(before))
+            rmtree(gone, ignore_errors=True)
 
 
 def _at_least_flat(array: NDArray[Any]) -> NDArray[Any]:
@@ -283,7 +351,7 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
     with open_tiff(path) as tiff:
         series = tiff.series[0]
         page = tiff.pages[0]
-        _check_complete(path, tiff)
+        check_complete(path, tiff)
         check_pixels(series.shape, series.dtype.itemsize, path=path, what="a TIFF file")
         for own in filter(None, series.pages):
             check_segments(path, own)
@@ -297,7 +365,7 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
         return channels_last(array, series.axes)
 
 
-def _check_complete(path: Path, tiff: Any) -> None:
+def check_complete(path: Path, tiff: Any) -> None:
     """Refuse a file whose pixel data lie beyond its end.
 
     The decoder would fill what is missing with zeros, that is, background.
@@ -309,16 +377,38 @@ def _check_complete(path: Path, tiff: Any) -> None:
             raise ValueError(f"pixel data end at byte {max(ends)}, the file at byte {size}")
 
 
-def _decode_npy(path: Path, colour: bool) -> NDArray[Any]:  # noqa: ARG001 - same call for all
-    # Pickled objects could run code: they are refused. Mapped first: a file that is shorter
-    # than its header claims is found out before memory is taken.
-    mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    check_pixels(mapped.shape, mapped.dtype.itemsize, path=path, what="an NPY file")
+def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
+    """Map an NPY array, without reading it.
+
+    Pickled objects could run code: they are refused.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none.
+    """
+    try:
+        array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except DECODING_ERRORS as error:
+        if "pickled" not in str(error) and "Python objects" not in str(error):
+            raise undecodable(path, what, error) from error
+        raise UnreadableFileError(
+            f"expected {what}, found pickled Python objects, which can run programs and are not "
+            f"opened; save the array in it by itself with numpy.save (of a _seg.npy of Cellpose: "
+            f"export the masks as PNG or TIFF, there 'Save masks as PNG/tif' or --save_tif)",
+            path=path,
+        ) from error
+    return array
+
+
+def _decode_npy(path: Path, what: str) -> NDArray[Any]:
+    mapped = map_npy(path, what)
+    check_pixels(mapped.shape, mapped.dtype.itemsize, path=path, what=what)
     return channels_last(np.array(mapped))
 
 
 def _decode_other(path: Path, colour: bool) -> NDArray[Any]:
-    with _open_picture(path) as image:
+    with open_picture(path) as image:
         check_pixels((image.height, image.width), 4, path=path, what="a picture")
         if colour and image.mode in ("P", "CMYK", "YCbCr", "LAB", "HSV", "PA"):
             return np.asarray(image.convert("RGBA" if "transparency" in image.info else "RGB"))
@@ -365,7 +455,7 @@ def check_segments(path: Path, page: Any) -> None:
 
 
 def _check_picture(path: Path, data: bytes, kind: str, rows: int, columns: int) -> None:
-    with _open_picture(io.BytesIO(data), (kind,)) as image:
+    with open_picture(io.BytesIO(data), (kind,)) as image:
         # Edges may be padded to whole blocks of the codec.
         if image.height * image.width > 4 * rows * columns + 64 * 64:
             raise UnreadableFileError(
@@ -376,7 +466,7 @@ def _check_picture(path: Path, data: bytes, kind: str, rows: int, columns: int) 
             )
 
 
-def _open_picture(file: Path | BinaryIO, formats: tuple[str, ...] = _FORMATS) -> Image.Image:
+def open_picture(file: Path | BinaryIO, formats: tuple[str, ...] = _FORMATS) -> Image.Image:
     """Open a picture, no pixels of which are decoded yet.
 
     Pillow warns of sizes by a limit of its own, and raises only at twice that;

@@ -6,12 +6,14 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from napari_panoptic.errors import CohortError, english_list
 from napari_panoptic.io._patterns import Pattern
+from napari_panoptic.io.forms import BUILT_IN, known_forms
+from napari_panoptic.io.registry import Form, PerClass
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Rgb, Source
 
 DESCRIPTION = "cohort.toml"
@@ -21,6 +23,8 @@ TEAMS = "Teams"
 SUBMISSIONS = "Submissions"
 COLOUR_CODED = "MoNuSAC_Testing_Color_Coded_Masks"
 ZARR_NAMES = ("{region}.ome.zarr", "{region}.zarr")
+ARRAY_ENDING = ".npy"
+"""Ending of an array that holds the images of many regions."""
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
 
@@ -137,6 +141,59 @@ MONUSAC_LAYOUT = Layout(
 """The folders of the MoNuSAC 2020 challenge, in the spellings met so far."""
 
 
+def monusac_layout() -> Layout:
+    """Give the layout of MoNuSAC, with the forms that plugins bring."""
+    brought = {
+        form.source: [f"{{region}}{ending}" for ending in form.endings]
+        for form in known_forms().values()
+        if form not in BUILT_IN and form.load is not None and form.per_class is PerClass.NEVER
+    }
+
+    def among(masks: MaskPatterns, folder: str) -> MaskPatterns:
+        more = {form: _with_and_without_patient(folder, *names) for form, names in brought.items()}
+        return MaskPatterns({**masks.forms, **more})
+
+    return replace(
+        MONUSAC_LAYOUT,
+        reference=among(MONUSAC_LAYOUT.reference, ANNOTATIONS),
+        predictions=among(MONUSAC_LAYOUT.predictions, f"{TEAMS}/{{team}}"),
+    )
+
+
+PANNUKE_LAYOUT = Layout(
+    scheme=ClassScheme(
+        names=("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial"),
+        colours=((255, 0, 0), (34, 221, 77), (35, 92, 236), (254, 255, 0), (255, 159, 68)),
+        ambiguous=None,
+    ),
+    image=patterns_of("images.npy", "images/images.npy", "images/*/images.npy"),
+    reference=MaskPatterns(
+        {Source.PANNUKE: patterns_of("masks.npy", "masks/masks.npy", "masks/*/masks.npy")}
+    ),
+    predictions=MaskPatterns(
+        {Source.PANNUKE: patterns_of(f"{TEAMS}/{{team}}.npy", f"{TEAMS}/{{team}}/masks.npy")}
+    ),
+)
+"""A fold of PanNuke as it is distributed; the order of classes is that of its channels."""
+
+CONIC_LAYOUT = Layout(
+    scheme=ClassScheme(
+        names=("Neutrophil", "Epithelial", "Lymphocyte", "Plasma", "Eosinophil", "Connective"),
+        colours=(
+            *((255, 165, 0), (0, 255, 0), (255, 0, 0)),
+            *((0, 255, 255), (0, 0, 255), (255, 255, 0)),
+        ),
+        ambiguous=None,
+    ),
+    image=patterns_of("images.npy"),
+    reference=MaskPatterns({Source.CONIC: patterns_of("labels.npy")}),
+    predictions=MaskPatterns(
+        {Source.CONIC: patterns_of(f"{TEAMS}/{{team}}.npy", f"{TEAMS}/{{team}}/labels.npy")}
+    ),
+)
+"""The arrays of the CoNIC challenge as they are distributed; classes have the numbers 1 to 6."""
+
+
 def read_description(path: Path) -> Layout:
     """Read a ``cohort.toml``.
 
@@ -176,7 +233,7 @@ def _layout(table: dict[str, Any]) -> Layout:
     files = table_at(table, "files", required=True)
     allowed = ("image", "reference", "predictions", "annotation", "patient")
     check_keys(files, "files", allowed)
-    image = pattern_list(files.get("image", []), "files.image", {"region"}, {"patient"})
+    image = _image_patterns(files.get("image", []))
     reference = _mask_patterns(files, "reference")
     if not image and not reference.all:
         raise CohortError(
@@ -214,20 +271,40 @@ def _scheme(table: dict[str, Any]) -> ClassScheme:
 def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> MaskPatterns:
     where = f"files.{key}"
     table = table_at(files, key, prefix="files.")
-    check_keys(table, where, [*(str(source) for source in Source), CLASSES_KEY])
+    readable = [form.name for form in known_forms().values() if form.load is not None]
+    check_keys(table, where, [*readable, CLASSES_KEY])
     optional = {"patient"} | ({"team"} if team else set())
     forms = {}
     for name, value in table.items():
         if name == CLASSES_KEY:
             continue
-        source = Source(name)
-        required = {"region"} | ({"class"} if source is Source.SUBMISSION else set())
-        per_class = {"class"} if source is Source.LABELS else set()
-        forms[source] = pattern_list(value, f"{where}.{name}", required, optional | per_class)
+        form = known_forms()[name]
+        required, allowed = _placeholders(form)
+        forms[form.source] = pattern_list(value, f"{where}.{name}", required, optional | allowed)
     sidecars = table.get(CLASSES_KEY, [])
     return MaskPatterns(
         forms, pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional)
     )
+
+
+def _placeholders(form: Form) -> tuple[set[str], set[str]]:
+    """Tell which placeholders the patterns of a form need, and which others they may have."""
+    required: set[str] = set()
+    allowed: set[str] = set()
+    # The regions of a file that holds many have names of their own.
+    (required if form.items is None else allowed).add("region")
+    if form.per_class is not PerClass.NEVER:
+        (required if form.per_class is PerClass.ALWAYS else allowed).add("class")
+    return required, allowed
+
+
+def _image_patterns(value: Any) -> Patterns:
+    patterns = pattern_list(value, "files.image", set(), {"region", "patient"})
+    # Without {region} a file holds the images of many, which only arrays do.
+    for pattern in patterns:
+        if not pattern.text.casefold().endswith(ARRAY_ENDING):
+            pattern_list(pattern.text, "files.image", {"region"}, {"patient"})
+    return patterns
 
 
 def pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -> Patterns:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from napari_panoptic.errors import (
     CohortError,
@@ -49,6 +50,8 @@ class Match:
 class Pattern:
     """A path below a cohort's folder, with placeholders and ``*``.
 
+    Subclasses may know other placeholders.
+
     Fixed parts are compared without regard to case. A placeholder or ``*``
     never reaches over a ``/``; the same placeholder stands for the same text
     everywhere in a path.
@@ -65,6 +68,7 @@ class Pattern:
     """
 
     text: str
+    known: ClassVar[tuple[str, ...]] = FIELDS
 
     def __post_init__(self) -> None:
         """Check that the pattern can be used."""
@@ -74,9 +78,9 @@ class Pattern:
             raise CohortError(
                 f"a pattern cannot leave the cohort's folder or skip levels, found '{self.text}'"
             )
-        unknown = set(re.findall(r"\{([^}]*)\}", self.text)) - set(FIELDS)
+        unknown = set(re.findall(r"\{([^}]*)\}", self.text)) - set(self.known)
         if unknown or self.text.count("{") != self.text.count("}"):
-            known = ", ".join(f"{{{name}}}" for name in FIELDS)
+            known = ", ".join(f"{{{name}}}" for name in self.known)
             raise CohortError(f"placeholders are {known}; found '{self.text}'")
 
     @property
@@ -87,7 +91,7 @@ class Pattern:
     @property
     def fields(self) -> frozenset[str]:
         """The placeholders in use."""
-        return frozenset(name for name in FIELDS if f"{{{name}}}" in self.text)
+        return frozenset(name for name in self.known if f"{{{name}}}" in self.text)
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -99,7 +103,7 @@ class Pattern:
     def folder_of(self, name: str) -> Pattern | None:
         """Give the pattern of the folder named by a placeholder, None where a file is."""
         holders = [i for i, part in enumerate(self.parts[:-1]) if f"{{{name}}}" in part]
-        return Pattern("/".join(self.parts[: holders[0] + 1])) if holders else None
+        return type(self)("/".join(self.parts[: holders[0] + 1])) if holders else None
 
     def files(self, listing: Listing) -> Iterator[Match]:
         """Find the files that fit, in natural order."""

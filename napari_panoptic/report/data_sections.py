@@ -64,6 +64,7 @@ _FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.OUTSIDE_IMAGE: "Vertices or objects beyond the image",
     FindingKind.SELF_CROSSING: "Polygons whose outline crosses itself",
     FindingKind.DEGENERATE: "Polygons with fewer than three different vertices",
+    FindingKind.CHANGED: "Files that changed while they were being evaluated",
     FindingKind.NO_MPP: "Unknown pixel size: distances stay in pixels",
     FindingKind.FALLBACK: "Read in another form than usual",
     FindingKind.OUTSIDE_FOLDER: "Links that lead out of the cohort's folder: not followed",

@@ -121,9 +121,21 @@ def _detections() -> DeskKind:
     return DeskKind(read, show, detection_desk_in, hide_layers)
 
 
+def _raters() -> DeskKind:
+    from napari_panoptic.io.raters import open_raters
+    from napari_panoptic.viewer.rated_scene import hide_layers
+    from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in, show_rated
+
+    def read(folder: Path, allow_outside: bool) -> Any:
+        return open_raters(folder, allow_outside=allow_outside)
+
+    return DeskKind(read, show_rated, rated_desk_in, hide_layers)
+
+
 KINDS: Mapping[Task, Callable[[], DeskKind]] = {
     Task.NUCLEI: _nuclei,
     Task.DETECTIONS: _detections,
+    Task.RATERS: _raters,
 }
 """The desk for each task; imported only where it is needed."""
 

@@ -13,7 +13,7 @@ from threading import Event
 from typing import Any, Generic, TypeVar
 
 from psygnal import Signal
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QObject, QThreadPool, QTimer
 from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 from superqt.utils import create_worker
 
@@ -36,6 +36,10 @@ LONGEST_DRAWING_S = 2.0
 """How long the other teams wait at most while the one that is looked at is drawn."""
 TOLD_EVERY_S = 0.1
 """How often it is told how far a slide is."""
+ABANDONED_AFTER_MS = 1000
+"""How long a newer request waits at most for the reading of an outdated one, as from a network."""
+MOST_ABANDONED = 3
+"""So many outdated workers at most are waited for by nobody."""
 LONGEST_HOLD_S = 5.0
 """How long the background waits at most for what somebody waits for."""
 
@@ -57,7 +61,9 @@ class _Teller(QObject):
 class RegionLoader:
     """Answers the requests of a session, the newest first and no outdated one.
 
-    While a request is being answered only the newest later one is kept.
+    While a request is being answered only the newest later one is kept. An
+    outdated one ends between two steps; one that does not, since a file does
+    not come, is left to itself after a while.
 
     Parameters
     ----------
@@ -65,23 +71,35 @@ class RegionLoader:
         Whose requests are answered.
     is_open
         Tells whether the window that shows the answers is still there.
+    ahead
+        What reads regions before they are asked for; it may have begun.
     """
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
     progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
-    def __init__(self, session: Session, is_open: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        session: Session,
+        is_open: Callable[[], bool] = lambda: True,
+        ahead: ReadAhead | None = None,
+    ) -> None:
         self._session, self._is_open = session, is_open
         self._teller = _Teller()
         self._teller.told.connect(self._tell)
         self._stopped: Request | None = None
         self._under_way: Request | None = None
-        self.ahead = ReadAhead(session.cohort)
+        self.ahead = ReadAhead(session.cohort) if ahead is None else ahead
         self._worker: Any | None = None
         self._waiting: Request | None = None
         self._is_drawn = Event()
         self._is_closed = False
+        self._abandoned = 0
+        self._patience = QTimer()
+        self._patience.setSingleShot(True)
+        self._patience.setInterval(ABANDONED_AFTER_MS)
+        self._patience.timeout.connect(self._abandon)
 
     @property
     def is_busy(self) -> bool:
@@ -94,6 +112,7 @@ class RegionLoader:
         self._is_drawn.set()
         if self._worker is not None:
             self._waiting = request
+            self._patience.start()
             return
         self._start(request)
         self.busy_changed.emit(True)
@@ -113,6 +132,7 @@ class RegionLoader:
         """Let whatever is under way come to nothing."""
         self._is_closed = True
         self._waiting = None
+        self._patience.stop()
         self._is_drawn.set()
         self.ahead.close()
 
@@ -140,7 +160,7 @@ class RegionLoader:
         # Painting comes before timers that are due later.
         worker.yielded.connect(lambda _answer: QTimer.singleShot(DRAWING_MS, is_drawn.set))
         worker.finished.connect(WARM_UP.go_on)
-        worker.finished.connect(self._on_finished)
+        worker.finished.connect(lambda: self._on_finished(worker))
         self._worker = worker
         worker.start()
 
@@ -156,7 +176,25 @@ class RegionLoader:
         elif answer.error is not None:
             self.failed.emit(answer.error)
 
-    def _on_finished(self) -> None:
+    def _abandon(self) -> None:
+        """Show another region though the worker of an outdated one has not come back."""
+        waiting, under_way = self._waiting, self._under_way
+        if waiting is None or under_way is None or self._abandoned == MOST_ABANDONED:
+            return
+        if waiting.region != under_way.region:
+            # Its thread is as good as asleep: another one may run in its stead.
+            _threads().releaseThread()
+            self._abandoned += 1
+            self._waiting = None
+            self._start(waiting)
+
+    def _on_finished(self, worker: Any) -> None:
+        if worker is not self._worker:
+            # One that was abandoned has come back.
+            _threads().reserveThread()
+            self._abandoned -= 1
+            return
+        self._patience.stop()
         self._worker, self._under_way = None, None
         waiting, self._waiting = self._waiting, None
         if self._is_closed:
@@ -248,6 +286,14 @@ class SummaryWork:
         if worker is self._worker:
             self._worker = None
             self.progressed.emit(self.total, self.total)
+
+
+def _threads() -> QThreadPool:
+    """Give the pool in which workers run."""
+    pool = QThreadPool.globalInstance()
+    if pool is None:
+        raise RuntimeError("Qt has no threads")
+    return pool
 
 
 def warm_up() -> None:

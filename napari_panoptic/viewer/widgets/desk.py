@@ -17,6 +17,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.read_ahead import ReadAhead
 from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
 from napari_panoptic.viewer.desk_part import DeskPart
@@ -208,6 +209,7 @@ class Desk:
         *,
         region: str | None = None,
         settings: EvaluationSettings | None = None,
+        ahead: ReadAhead | None = None,
     ) -> None:
         """Show a cohort instead of the one shown before.
 
@@ -219,11 +221,15 @@ class Desk:
             The region to start with; the first where None.
         settings
             How to evaluate; the default protocol where None.
+        ahead
+            What has begun to read the region, if anything has.
         """
         if self.link is not None:
             self.link.close()
         self.session = Session(cohort, settings)
-        self.link = Link(self._viewer, self.session, self.panels, self.parts, self.raise_part)
+        self.link = Link(
+            self._viewer, self.session, self.panels, self.parts, self.raise_part, ahead
+        )
         self.link.start(region)
 
     def ask_for_cohort(self) -> None:

@@ -30,15 +30,18 @@ from superqt.utils import create_worker
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.saving import Objects, files_of, write_objects
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.io.saving import files_of, form_for, writable_forms, write_objects
+from napari_panoptic.regions import Cohort
 from napari_panoptic.session import EditedEvaluation
-from napari_panoptic.viewer import styles
+from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, shown
+from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
 
@@ -50,11 +53,6 @@ NOTHING_EDITED = (
     "image: every figure follows. Files are never changed; what you draw is a working copy."
 )
 NO_REGION = "Nothing can be edited: open a cohort and choose a region with an annotation."
-FORMATS = {
-    "Label image with a table of classes (*.tif)": ".tif",
-    "GeoJSON, opens in QuPath (*.geojson)": ".geojson",
-    "ImageScope XML (*.xml)": ".xml",
-}
 _FIGURES = (
     ("pq", "PQ"),
     ("sq", "SQ"),
@@ -350,13 +348,14 @@ class EditsPart(DeskPart):
             return
         objects = self.edits.objects_to_save(side)
         name = f"{objects.region}_{objects.team or 'annotation'}_edited"
+        endings = {f"{f.title} (*{f.endings[0]})": f.endings[0] for f in writable_forms()}
         path, chosen = QFileDialog.getSaveFileName(
-            self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(FORMATS)
+            self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(endings)
         )
         if path:
             target = Path(path)
-            if target.suffix.lower() not in FORMATS.values() and chosen in FORMATS:
-                target = target.with_name(target.name + FORMATS[chosen])
+            if form_for(target) is None and chosen in endings:
+                target = target.with_name(target.name + endings[chosen])
             self.save_to(target, objects)
 
     def save_to(self, path: Path, objects: Objects) -> None:
@@ -364,15 +363,12 @@ class EditsPart(DeskPart):
         around, edits = self.around, self.edits
         if around is None or edits is None:
             return
-        if path.resolve() in files_of(around.session.cohort):
-            show_error(f"{path.name} is a file of the cohort, which stays as it is: choose another")
-            return
         team = objects.team or None
         saved = [Copied(objects.region, objects.side, team)]
         if objects.side is Side.REFERENCE:
             saved.append(Copied(objects.region, None))
         before = edits.revision
-        worker = create_worker(_write, path, objects, _start_thread=False)
+        worker = create_worker(_write, path, objects, around.session.cohort, _start_thread=False)
 
         def take(answer: tuple[tuple[Path, ...], str]) -> None:
             written, problem = answer
@@ -436,8 +432,10 @@ class EditsPart(DeskPart):
         return [*found, Copied(name, None)] if is_redrawn else found
 
     def _state_text(self, copies: list[Copied]) -> str:
-        if self.around is None or self.around.session.evaluation is None:
+        if self.around is None:
             return NO_REGION
+        if self.around.session.evaluation is None:
+            return on_slide(self.around.session.snapshot, slide_words.EDITS, NO_REGION)
         if not copies or self.edits is None:
             return NOTHING_EDITED
         unsaved = set(self.edits.unsaved)
@@ -589,8 +587,10 @@ def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
     return rows
 
 
-def _write(path: Path, objects: Objects) -> tuple[tuple[Path, ...], str]:
+def _write(path: Path, objects: Objects, cohort: Cohort) -> tuple[tuple[Path, ...], str]:
     """Write in a worker; give the files, and what went wrong."""
+    if path.resolve() in files_of(cohort):  # thousands of looks, on a network perhaps
+        return (), f"{path.name} is a file of the cohort, which stays as it is: choose another"
     try:
         return write_objects(path, objects), ""
     except PanopticError as error:
