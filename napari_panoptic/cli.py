@@ -6,6 +6,7 @@ import argparse
 import datetime
 import gc
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,7 @@ from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
 from napari_panoptic.io.forms import known_forms
+from napari_panoptic.io.limits import DEFAULT_PX, VARIABLE
 from napari_panoptic.io.locking import held_alone
 from napari_panoptic.io.metadata import (
     METADATA_FILE,
@@ -78,6 +80,7 @@ from napari_panoptic.report.tables import (
     write_tables,
 )
 from napari_panoptic.report.writing import check_writable
+from napari_panoptic.visible import visible
 
 _STORE, _LOCK = ".parts", ".lock"
 Command = Callable[[argparse.Namespace], int]
@@ -101,6 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 2
+    if getattr(options, "max_pixels", None) is not None:
+        os.environ[VARIABLE] = str(options.max_pixels)  # other processes inherit it
     try:
         return int(options.run(options))
     except SettingsError as error:
@@ -191,6 +196,20 @@ def _add_cohort(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="COHORT",
         help="a folder in the layout of MoNuSAC 2020, or with a cohort.toml",
+    )
+    parser.add_argument(
+        "--allow-outside",
+        action="store_true",
+        help="follow links that lead out of the cohort's folder (default: no, since they could "
+        "lead to anything on this machine)",
+    )
+    parser.add_argument(
+        "--max-pixels",
+        type=_positive,
+        metavar="PX",
+        help="images of more pixels are not decoded as a whole: a small file can claim or inflate "
+        f"to more than there is memory for (default: {VARIABLE} of the environment, else "
+        f"{DEFAULT_PX})",
     )
 
 
@@ -365,7 +384,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     check_writable(options.output)  # before the work, not after it
-    cohort = open_cohort(options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = tuple(_team_names(cohort, options.teams))
     if options.metadata is not None:
         metadata: Metadata | None = read_metadata(options.metadata, cohort.patients)
@@ -519,7 +538,7 @@ def _dump(options: argparse.Namespace) -> int:
             write_dump_tables(evaluation, options.output)
         except OSError as error:
             raise not_writable(options.output, error) from error
-    print(dump_text(evaluation))
+    print("\n".join(visible(line) for line in dump_text(evaluation).split("\n")))
     if options.output is not None:
         print(f"tables written to {options.output}")
     return 0
@@ -566,7 +585,7 @@ def _source_from(options: argparse.Namespace) -> Source | None:
 
 def _evaluate_nuclei(options: argparse.Namespace) -> int:
     settings = settings_from(options)
-    cohort = open_cohort(options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
     make_folder(options.output)  # before the work, not after it
@@ -612,7 +631,7 @@ def _evaluate_alone(
     store.remove()
     if not evaluation.evaluated:
         print(
-            f"napari-panoptic: nothing could be evaluated in {cohort.root}: "
+            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
             f"{_why_nothing(cohort, names)}",
             file=sys.stderr,
         )
@@ -682,11 +701,11 @@ class _Progress:
         self._bar.update()
         self._taken_over += done.is_taken_over
         if done.remark:
-            self._bar.write(f"napari-panoptic: {done.remark}", file=sys.stderr)
+            self._bar.write(visible(f"napari-panoptic: {done.remark}"), file=sys.stderr)
 
     def on_progress(self, region: str, share: float, saying: str) -> None:
         """Show how far a region is that takes long by itself."""
-        self._bar.set_postfix_str(f"{region}: {saying}, {share:.0%}")
+        self._bar.set_postfix_str(visible(f"{region}: {saying}, {share:.0%}"))
 
 
 def _stopped() -> int:
@@ -715,7 +734,7 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
-    scores = {team: evaluation.score(team) for team in evaluation.team_names}
+    scores = {visible(team): evaluation.score(team) for team in evaluation.team_names}
     width = max(len(team) for team in ("team", *scores))
     print(f"{'team'.ljust(width)}  score")
     # The best first; teams without a score last.
@@ -744,7 +763,12 @@ def _score_text(score: float) -> str:
 
 
 def _view(options: argparse.Namespace) -> int:
-    return _open_window(options.cohort, region=options.region, screenshot=options.screenshot)
+    return _open_window(
+        options.cohort,
+        region=options.region,
+        screenshot=options.screenshot,
+        allow_outside=options.allow_outside,
+    )
 
 
 def _sample(options: argparse.Namespace) -> int:
@@ -791,13 +815,19 @@ _SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
 """What ``sample`` writes for each task."""
 
 
-def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | None) -> int:
+def _open_window(
+    cohort: Path,
+    *,
+    region: str | None = None,
+    screenshot: Path | None,
+    allow_outside: bool = False,
+) -> int:
     gc.disable()  # each look goes through all that is imported: half a second in all
     try:
         # napari and Qt take seconds to import: only a window needs them.
         from napari_panoptic.viewer.launch import run_view
 
-        return run_view(cohort, region=region, screenshot=screenshot)
+        return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
     finally:
         gc.enable()
 

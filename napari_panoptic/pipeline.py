@@ -38,6 +38,7 @@ from napari_panoptic.io.slides import ImageInfo, probe_image
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
+from napari_panoptic.spreadsheets import inert_cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,7 +461,8 @@ def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
 def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> None:
     """Write rows of objects of a region as ``objects.csv`` has them, without its header."""
     if not objects.empty:
-        placed(objects, result).to_csv(file, index=False, header=False, lineterminator="\n")
+        rows = inert_cells(placed(objects, result))
+        rows.to_csv(file, index=False, header=False, lineterminator="\n")
 
 
 def evaluate_region(

@@ -269,6 +269,12 @@ def _parsed(blocks: Iterable[bytes | str], path: Path, dtype: _Dtype) -> _Conten
             parser.feed(block)
             content.store()
         parser.close()
+    except _TooDeepError as error:
+        raise UnreadableFileError(
+            f"expected {WHAT}, found more than {_DEEPEST} elements within each other; it was not "
+            f"read",
+            path=path,
+        ) from error
     except DefusedXmlException as error:
         raise UnreadableFileError(
             f"expected {WHAT}, found a file that defines XML entities, which annotations never "
@@ -375,6 +381,14 @@ _KINDS = {
 }
 
 
+_DEEPEST = 100
+"""Elements within each other; ImageScope writes six."""
+
+
+class _TooDeepError(ValueError):
+    """There are more elements within each other than any annotation has."""
+
+
 class _Content:
     """What a parser is told of an annotation, kept in arrays.
 
@@ -410,6 +424,8 @@ class _Content:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Take note of an element that begins."""
         kinds = self._kinds
+        if len(kinds) > _DEEPEST:
+            raise _TooDeepError
         if not kinds:
             self.root_tag = tag
             self.mpp = attributes.get("MicronsPerPixel")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import napari
+from platformdirs import user_cache_path
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.slides import probe_image, read_image
@@ -16,7 +16,8 @@ from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, 
 from napari_panoptic.viewer.scene import image_layer_data
 
 LayerData = tuple[Any, ...]
-SAMPLE_FOLDER = "napari-panoptic-sample"
+SAMPLE_FOLDER = "sample"
+"""In the user's cache: in a folder that all users share, others could put theirs in its place."""
 """Name of the folder, among the temporary files, that the sample cohort is written to."""
 
 
@@ -32,7 +33,7 @@ def sample_data() -> list[LayerData]:
     from napari_panoptic.io.cohort import open_cohort
     from napari_panoptic.io.sample import write_sample_cohort
 
-    cohort = open_cohort(write_sample_cohort(Path(tempfile.gettempdir()) / SAMPLE_FOLDER))
+    cohort = open_cohort(write_sample_cohort(user_cache_path("napari-panoptic") / SAMPLE_FOLDER))
     image = cohort.regions[0].image
     if image is None:
         raise PanopticError("the sample cohort has no image; delete its folder", path=cohort.root)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from napari.utils.notifications import show_error, show_info, show_warning
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog, QWidget
 from superqt.utils import create_worker
@@ -38,6 +37,7 @@ from napari_panoptic.viewer.review_work import (
     line_without_verdicts,
 )
 from napari_panoptic.viewer.reviewing import Reviewing, usual_place
+from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.review_dialogs import CompareDialog, HistoryDialog
 from napari_panoptic.viewer.widgets.review_panel import (

@@ -11,7 +11,7 @@ import tifffile
 from PIL import Image
 
 from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io import slides
+from napari_panoptic.io import limits, slides
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.slides import (
     IMAGE_ENDINGS,
@@ -212,7 +212,7 @@ def test_a_large_tiff_gets_smaller_levels(tmp_path: Path, monkeypatch: pytest.Mo
     rgb = noise(30, 40)
     image = read_image(write_tiff(tmp_path / "a.tif", rgb))
     assert [level.shape for level in image.levels] == [(30, 40, 3), (15, 20, 3), (8, 10, 3)]
-    monkeypatch.setattr(slides, "LARGEST_DECODED_PX", 1000)
+    monkeypatch.setenv(limits.VARIABLE, "1000")
     with pytest.raises(UnreadableFileError, match="too large"):
         read_image(tmp_path / "a.tif")
 

@@ -10,12 +10,16 @@ from tests.io.builders import noise, write_svs
 from tests.paths import REPOSITORY
 
 
-def test_the_sample_opens_on_the_desk(close_desk, make_napari_viewer, wait_until):
+def test_the_sample_opens_on_the_desk(
+    close_desk, make_napari_viewer, wait_until, monkeypatch, cache
+):
+    monkeypatch.setattr(hooks, "user_cache_path", lambda _name: cache)
     viewer = make_napari_viewer()
     viewer.open_sample("napari-panoptic", "sample-cohort")
     desk = desk_of(viewer)
     wait_until(lambda: desk.is_settled)
     assert [layer.name for layer in viewer.layers][:2] == ["image", "reference"]
+    assert desk.session.cohort.root == cache / hooks.SAMPLE_FOLDER
     close_desk(desk)
 
 
