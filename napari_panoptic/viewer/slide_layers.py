@@ -409,8 +409,10 @@ class DrawnSide:
             boxes, codes = self._in_sight(box[0], box[1], box[2] - box[0], box[3] - box[1])
         for y0, x0, y1, x1 in missing:
             top, left = y0 // factor, x0 // factor
-            part = picture[top - y : -(-y1 // factor) - y, left - x : -(-x1 // factor) - x]
+            part = np.zeros((-(-y1 // factor) - top, -(-x1 // factor) - left), np.uint8)
             _paint_ellipses(boxes, codes, float(factor), top, left, thickness, part)
+            rows, columns = part.shape
+            picture[top - y : top - y + rows, left - x : left - x + columns] = part
         return picture
 
     def _in_sight(
