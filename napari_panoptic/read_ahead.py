@@ -203,7 +203,7 @@ def _files(cohort: Cohort, region: Region) -> Iterator[Path]:
     for files in _masks(cohort, region):
         for path in (path for paths in files.paths.values() for path in paths):
             yield path
-            if files.source is Source.LABELS:
+            if files.source == Source.LABELS:
                 yield from (path.with_suffix(suffix) for suffix in SIDECAR_SUFFIXES)
 
 
@@ -217,5 +217,5 @@ def _masks(cohort: Cohort, region: Region) -> Iterator[MaskFiles]:
 
 def _is_small(cohort: Cohort, region: Region) -> bool:
     """Tell whether a region may be read ahead; one whose size nobody knows may not."""
-    shape = reference_shape(region.image, _masks(cohort, region))
+    shape = reference_shape(region.image, _masks(cohort, region), image_item=region.image_item)
     return shape is not None and shape[0] * shape[1] <= LARGEST_PX

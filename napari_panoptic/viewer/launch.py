@@ -15,11 +15,10 @@ from qtpy.QtCore import QCoreApplication, QEventLoop, QTimer
 from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.read_ahead import ReadAhead, Wanted
 from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
+from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in
 from napari_panoptic.viewer.preferences import PLUGIN
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 from napari_panoptic.viewer.work import warm_up
@@ -41,7 +40,6 @@ def run_view(
     *,
     region: str | None = None,
     screenshot: Path | None = None,
-    settings: EvaluationSettings | None = None,
 ) -> int:
     """Open a cohort in a window, and stay until it is closed.
 
@@ -54,8 +52,6 @@ def run_view(
     screenshot
         Where to save a picture of the whole window: it is then taken as soon
         as everything is loaded, and the window is closed.
-    settings
-        How to evaluate; the default protocol where None.
 
     Returns
     -------
@@ -68,21 +64,19 @@ def run_view(
         For a folder that is no cohort, an unknown region, or a picture that
         cannot be taken.
     """
-    cohort = open_cohort(cohort_path)
+    opened = read_folder(cohort_path)
     if region is not None:
-        cohort.region(region)
-    warm_up()  # while the window is being built
-    ahead = _being_read(cohort, region, settings)
+        opened.cohort.region(region)
+    ahead = None
+    if isinstance(opened.cohort, Cohort):
+        warm_up()  # while the window is being built
+        ahead = _being_read(opened.cohort, region)
     with _collected_later():
-        viewer = napari.Viewer(title=f"{cohort.name} · napari-panoptic")
+        viewer = napari.Viewer(title=f"{opened.cohort.name} · napari-panoptic")
         with _painted_once(viewer):
             viewer.window.resize(*_window_size())
-            with _settings_saved_once(), _plugins_found_once():
-                desk = desk_of(viewer)
-            QCoreApplication.processEvents()  # gives the panels their sizes
-            desk.show_cohort(cohort, region=region, settings=settings, ahead=ahead)
-            _process_events(lambda: _has_shown(desk), FIRST_REGION_S)
-    if screenshot is None:
+            desk = _filled(viewer, opened, region, ahead)
+    if screenshot is None or desk is None:
         napari.run()
         return 0
     try:
@@ -92,16 +86,28 @@ def run_view(
     return 0
 
 
-def _being_read(
-    cohort: Cohort, region: str | None, settings: EvaluationSettings | None
-) -> ReadAhead:
+def _being_read(cohort: Cohort, region: str | None) -> ReadAhead:
     """Begin to read the first region as the desk will ask for it."""
-    session, ahead = Session(cohort, settings), ReadAhead(cohort)
+    session, ahead = Session(cohort), ReadAhead(cohort)
     first = region or next((at.name for at in cohort.regions), None)
     if first is not None:
         wanted = Wanted(session.settings, session.source, session.team, no_others=True)
         ahead.want("", [first], wanted)
     return ahead
+
+
+def _filled(
+    viewer: napari.Viewer, opened: Opened, region: str | None, ahead: ReadAhead | None
+) -> AnyDesk | None:
+    """Show a cohort on its desk; regions of nuclei may be read already."""
+    with _settings_saved_once(), _plugins_found_once():
+        if ahead is None or not isinstance(opened.cohort, Cohort):
+            return show_in(viewer, opened, region=region)
+        desk = desk_of(viewer)
+    QCoreApplication.processEvents()  # gives the panels their sizes
+    desk.show_cohort(opened.cohort, region=region, ahead=ahead)
+    _process_events(lambda: _has_shown(desk), FIRST_REGION_S)
+    return desk
 
 
 def _has_shown(desk: Desk) -> bool:
@@ -185,15 +191,14 @@ def _window_size() -> tuple[int, int]:
     return min(PREFERRED_SIZE[0], free.width()), min(PREFERRED_SIZE[1], free.height())
 
 
-def _take_picture(viewer: napari.Viewer, desk: Desk, path: Path) -> None:
+def _take_picture(viewer: napari.Viewer, desk: AnyDesk, path: Path) -> None:
     _process_events(lambda: desk.is_settled, PATIENCE_S)
     if not desk.is_settled:
         raise PanopticError(
             f"the cohort was not loaded within {PATIENCE_S:.0f} s; open it without a screenshot "
             "to see how far it comes"
         )
-    if desk.link is not None:
-        desk.link.select_failure()
+    desk.show_failure()
     _process_events(lambda: False, REPAINT_S)
     try:
         viewer.screenshot(str(path), canvas_only=False, flash=False)

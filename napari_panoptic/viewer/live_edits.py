@@ -18,7 +18,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.saving import Objects
+from napari_panoptic.io.registry import Objects
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Surroundings

@@ -75,7 +75,12 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
         *("skimage.color", "skimage.morphology", "zarr", "numcodecs", "fsspec"),
         *("matplotlib", "distributed"),
     )
-    code = "import sys, napari_panoptic.cli, napari_panoptic.viewer.launch; print(*sys.modules)"
+    code = (
+        "import sys, napari_panoptic.cli, napari_panoptic.viewer.launch\n"
+        "from napari_panoptic.viewer.opening import KINDS, Task\n"
+        "KINDS[Task.NUCLEI]()\n"
+        "print(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
