@@ -122,7 +122,7 @@ class LegendStrip(QWidget):
             name = QLabel(f"<b>{side.value}</b>")
             name.setToolTip(_SIDE_MEANINGS[side])
             place = self._places[side] = QWidget()
-            # Counts of slides are long: they give way, and never make a window wider.
+            # Counts of slides are long: they are shortened before they make a window wider.
             place.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
             self._rows[side] = QHBoxLayout(place)
             self._rows[side].setContentsMargins(0, 0, 0, 0)
@@ -185,10 +185,13 @@ class LegendStrip(QWidget):
 
     def _fit(self, side: Side) -> None:
         """Write counts out, or shortened where that does not fit: tooltips have the exact ones."""
-        for to_text in (styles.count_text, styles.short_count_text):
-            needed = sum(self._write(side, chip, to_text) for chip in self._shown[side])
-            if needed <= self._places[side].width():
-                break
+        chips, place = self._shown[side], self._places[side]
+        needed = sum(self._write(side, chip, styles.short_count_text) for chip in chips)
+        place.setMinimumWidth(needed)
+        room = max(place.width(), needed)
+        if sum(self._write(side, chip, styles.count_text) for chip in chips) > room:
+            for chip in chips:
+                self._write(side, chip, styles.short_count_text)
         self._rows[side].invalidate()
 
     def _write(self, side: Side, chip: Chip, to_text: Callable[[int], str]) -> int:
