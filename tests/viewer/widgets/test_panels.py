@@ -186,7 +186,8 @@ class TestStrips:
 
     def test_counts_of_a_slide_are_shortened_where_they_do_not_fit(self, qtbot):
         legend = make(qtbot, LegendStrip())
-        chips = [Chip(word, (0, 0, 0), 123_456, "Meaning.") for word in ("TP", "misclassified")]
+        words = ("TP", "FN", "misclassified", "ignored")
+        chips = [Chip(word, (0, 0, 0), 123_456, "Meaning.") for word in words]
         legend.resize(800, 60)
         legend.show()
         legend._fill(Side.REFERENCE, chips)
