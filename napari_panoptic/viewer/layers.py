@@ -157,7 +157,11 @@ def object_lut(
 
 
 def hatching(
-    mask: NDArray[np.bool_], *, spacing_px: int = HATCH_SPACING_PX, corner_px: int = 0
+    mask: NDArray[np.bool_],
+    *,
+    spacing_px: int = HATCH_SPACING_PX,
+    rim_px: int = HATCH_RIM_PX,
+    corner_px: int = 0,
 ) -> NDArray[np.uint8]:
     """Draw diagonal lines and an outline over an area.
 
@@ -167,6 +171,8 @@ def hatching(
         bool (y, x): the area.
     spacing_px
         Distance between lines along a row.
+    rim_px
+        Width of the outline.
     corner_px
         Where the mask is a window of an image, the sum of its first row and column: lines
         then go on from window to window.
@@ -175,7 +181,7 @@ def hatching(
     -------
     uint8 (y, x): 1 on lines and outline, 0 elsewhere.
     """
-    drawn = outline_pixels(mask.view(np.uint8), HATCH_RIM_PX)
+    drawn = outline_pixels(mask.view(np.uint8), rim_px)
     _add_lines(mask, spacing_px, corner_px, drawn)
     return drawn
 

@@ -31,7 +31,7 @@ from napari_panoptic.io.slides import read_indexed
 from napari_panoptic.palette import rgba_table, status_colour_table
 from napari_panoptic.regions import ClassScheme, Rgb
 from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.layers import Emphasis, emphasis, hatching
+from napari_panoptic.viewer.layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
 from napari_panoptic.viewer.listed import DIMMED_ALPHA, Listed, Others
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
@@ -50,6 +50,8 @@ LARGEST_LAST_LEVEL_PX = 1024
 """Longer edge of the coarsest level, all of which a viewer looks at again and again."""
 FINER_BY = 2
 """By so many levels the small picture of an area is finer than the coarsest level."""
+FAR_RIM_PX = 5
+"""Width of the outline of an area on coarse levels, of which viewers may skip lines."""
 OVERVIEW_WINDOW_PX = 2048
 """Edge of the windows in which it is read, in px at full resolution."""
 CLASSES = 8
@@ -467,7 +469,7 @@ class DrawnArea:
     def picture(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
         """Draw a window of a level, given in px of that level."""
         factor = 1 << level
-        mask = self._from_afar(factor, y, x, height, width)
+        mask, rim_px = self._from_afar(factor, y, x, height, width), FAR_RIM_PX
         if level < LEVELS_FROM_PIXELS:
             bottom, right = self.area.shape
             box = (
@@ -482,8 +484,8 @@ class DrawnArea:
                 rows = slice(y0 // factor - y, -(-y1 // factor) - y)
                 columns = slice(x0 // factor - x, -(-x1 // factor) - x)
                 near[rows, columns] = mask[rows, columns]
-            mask = near
-        return hatching(mask, corner_px=y + x)
+            mask, rim_px = near, HATCH_RIM_PX
+        return hatching(mask, rim_px=rim_px, corner_px=y + x)
 
     def _from_afar(self, factor: int, y: int, x: int, height: int, width: int) -> NDArray[np.bool_]:
         rows = np.arange(y, y + height) * factor // self._step

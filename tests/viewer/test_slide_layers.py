@@ -518,7 +518,8 @@ def test_from_afar_no_part_of_an_excluded_area_is_lost(monkeypatch: pytest.Monke
     )
     np.testing.assert_array_equal(drawn._from_afar(step, 0, 0, rows, columns), touched)
     coarse = drawn._from_afar(1 << level, 0, 0, *drawn.levels[level].shape)
-    np.testing.assert_array_equal(drawn.levels[level][...], hatching(coarse))
+    expected = hatching(coarse, rim_px=slide_layers.FAR_RIM_PX)
+    np.testing.assert_array_equal(drawn.levels[level][...], expected)
 
 
 def test_until_its_pixels_are_there_an_area_is_drawn_from_afar() -> None:
