@@ -258,14 +258,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave the Hausdorff distances out (faster)",
     )
-    parser.add_argument(
-        "--held-up-to",
-        type=_positive,
-        default=HELD_UP_TO_PX,
-        metavar="PX",
-        help="regions of more pixels are read in windows, never as a whole; with the same figures, "
-        "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
-    )
+    _add_held(parser)
     _add_detections(parser)
     _set_run(parser, _evaluate)
 
@@ -291,6 +284,17 @@ def _set_run(parser: argparse.ArgumentParser, command: Command) -> None:
     """Say what is run, and what options are where they are not given."""
     defaults = {name: parser.get_default(name) for name in _ONLY_FOR}
     parser.set_defaults(run=command, defaults=defaults)
+
+
+def _add_held(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--held-up-to",
+        type=_positive,
+        default=HELD_UP_TO_PX,
+        metavar="PX",
+        help="regions of more pixels are read in windows, never as a whole; with the same figures, "
+        "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
+    )
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
@@ -372,6 +376,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         help="the column to group patients by (default: organ where there is one, else the first)",
     )
     _add_run(parser)
+    _add_held(parser)
     parser.add_argument(
         "--date",
         action="store_true",
@@ -391,7 +396,14 @@ def _report_nuclei(options: argparse.Namespace) -> int:
     else:
         metadata = metadata_beside(cohort.root, cohort.patients)
     request = ReportRequest(
-        cohort, settings, options.protocol, names, _source_from(options), metadata, options.group
+        cohort,
+        settings,
+        options.protocol,
+        names,
+        _source_from(options),
+        metadata,
+        options.group,
+        options.held_up_to,
     )
     store = options.output.with_name(f".{options.output.name}{_STORE}")
     lock = options.output.with_name(f".{options.output.name}{_LOCK}")

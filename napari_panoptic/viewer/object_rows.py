@@ -345,6 +345,11 @@ class ObjectRows:
             ranks = _downwards(ranks, undefined)
         return _ordered(ranks, np.arange(len(self)))
 
+    def make_ready_to_sort(self) -> None:
+        """Rank every column, so that nobody waits for the first sort of one; for workers."""
+        for column in COLUMNS:
+            self._ranks(column.name)
+
     def tab_separated(self, rows: NDArray[np.intp], columns: Sequence[Column]) -> str:
         """Write some rows for a spreadsheet: a header, plain figures, undefined ones empty.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psygnal import Signal
@@ -40,6 +40,8 @@ _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
     Side.PREDICTION: (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED),
 }
 _ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
+_SHORT_WORDS = {str(Status.MISCLASSIFIED): "mis."}
+"""As in the gallery."""
 _ICON_PX, _CHIP_PADDING_PX = 18, 7
 _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.REFERENCE: "The annotation, drawn with heavy outlines.",
@@ -122,7 +124,7 @@ class LegendStrip(QWidget):
             name = heading(side.value)
             name.setToolTip(_SIDE_MEANINGS[side])
             place = self._places[side] = QWidget()
-            # Counts of slides are long: they give way, and never make a window wider.
+            # Counts of slides are long: they are shortened before they make a window wider.
             place.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
             self._rows[side] = QHBoxLayout(place)
             self._rows[side].setContentsMargins(0, 0, 0, 0)
@@ -185,17 +187,22 @@ class LegendStrip(QWidget):
 
     def _fit(self, side: Side) -> None:
         """Write counts out, or shortened where that does not fit: tooltips have the exact ones."""
-        for to_text in (styles.count_text, styles.short_count_text):
-            needed = sum(self._write(side, chip, to_text) for chip in self._shown[side])
-            if needed <= self._places[side].width():
-                break
+        chips, place = self._shown[side], self._places[side]
+        needed = sum(self._write(side, chip, is_short=True) for chip in chips)
+        place.setMinimumWidth(needed)
+        room = max(place.width(), needed)
+        if sum(self._write(side, chip, is_short=False) for chip in chips) > room:
+            for chip in chips:
+                self._write(side, chip, is_short=True)
         self._rows[side].invalidate()
 
-    def _write(self, side: Side, chip: Chip, to_text: Callable[[int], str]) -> int:
+    def _write(self, side: Side, chip: Chip, *, is_short: bool) -> int:
         """Write a chip, and give the width that it takes."""
         button = self._chips[side, chip.word]
+        to_text = styles.short_count_text if is_short else styles.count_text
+        word = _SHORT_WORDS.get(chip.word, chip.word) if is_short else chip.word
         number = styles.UNDEFINED if chip.count is None else to_text(chip.count)
-        button.setText(f"{chip.word} {number}")
+        button.setText(f"{word} {number}")
         words = button.fontMetrics().horizontalAdvance(button.text())
         width = words + _ICON_PX + _CHIP_PADDING_PX
         button.setFixedWidth(width)
