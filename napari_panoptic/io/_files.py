@@ -8,7 +8,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
@@ -257,6 +257,7 @@ def replaced_together(paths: Sequence[Path]) -> Iterator[tuple[BinaryIO, ...]]:
             _exchange(parts, paths)
         else:
             parts[0].replace(paths[0])
+        _bring_names_to_disk(paths[0].parent)
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
@@ -275,6 +276,16 @@ def _bring_to_disk(file: BinaryIO) -> None:
     except OSError as error:
         if error.errno not in _NO_SYNC:
             raise
+
+
+def _bring_names_to_disk(folder: Path) -> None:
+    """Have the new names of files on the disk, too, on systems that can be asked for it."""
+    with suppress(OSError):  # Windows opens no folders
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 def _exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
