@@ -55,6 +55,10 @@ class UnreadableFileError(PanopticError):
     """A file cannot be read, or what is in it is not what it should be."""
 
 
+class UnwritableFileError(PanopticError):
+    """A file cannot be written where, or in the form in which, it was asked for."""
+
+
 class CohortError(PanopticError):
     """A folder is not a cohort, or its description cannot be understood."""
 
@@ -83,6 +87,8 @@ class FindingKind(StrEnum):
     DEGENERATE = "degenerate"  # a polygon with fewer than three different vertices
     NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
     FALLBACK = "fallback"  # read in another way than asked or usual
+    MALFORMED = "malformed"  # a line of a table that is not what it should be
+    BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
 
 
@@ -138,3 +144,13 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
     if len(texts) < 2:
         return "".join(texts)
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> str:
+    """Say that there is nothing of a name, and what has a similar one."""
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or list(known[:5])
+    if not close:
+        return f"there is no {what} '{name}': this cohort has no {what}s"
+    return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"

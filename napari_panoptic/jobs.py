@@ -38,7 +38,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.experiment import Experiment
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.parts import DamagedPartError, PartStore, RegionResults
-from napari_panoptic.pipeline import SOURCE_ORDER, TooLargeError
+from napari_panoptic.pipeline import TooLargeError, preferred_form
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
 from napari_panoptic.whole_slides import SlideRun, evaluate_slide
 
@@ -157,7 +157,10 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
         "version": __version__,
         "work": work.as_record(),
         "scheme": asdict(cohort.scheme),
-        "region": [region.name, region.patient, str(region.image), _named(region.reference)],
+        "region": [
+            *(region.name, region.patient, str(region.image), region.image_item),
+            _named(region.reference),
+        ],
         "predictions": {t: [_named(files) for files in forms.values()] for t, forms in own.items()},
         "usual": {t: None if found is None else found[1] for t, found in usual.items()},
         "inputs": file_fingerprints(paths, cohort.root),
@@ -168,16 +171,17 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
 def _named(files: MaskFiles | None) -> Any:
     if files is None:
         return None
-    return [files.source, {name: [str(p) for p in paths] for name, paths in files.paths.items()}]
+    paths = {name: [str(p) for p in paths] for name, paths in files.paths.items()}
+    return [files.source, paths, files.item]
 
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:
     """Find the form that a team's predictions usually have, and where one is there."""
-    for form in SOURCE_ORDER:
-        for key, forms in cohort.predictions.items():
-            if key[0] == team and form in forms:
-                return key, form
-    return None
+    own = {key: forms for key, forms in cohort.predictions.items() if key[0] == team}
+    form = preferred_form({form for forms in own.values() for form in forms})
+    if form is None:
+        return None
+    return next(key for key, forms in own.items() if form in forms), form
 
 
 # --- one region, wherever it is done ----------------------------------------------------------

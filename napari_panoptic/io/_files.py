@@ -100,9 +100,13 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
         Where it cannot be decoded.
     """
     check_file(path, what)
-    decode = {"tiff": _decode_tiff, "npy": _decode_npy, "other": _decode_other}[file_kind(path)]
     try:
-        return _at_least_flat(decode(path, colour))
+        match file_kind(path):
+            case "tiff":
+                return _at_least_flat(_decode_tiff(path, colour))
+            case "npy":
+                return _at_least_flat(_decode_npy(path, what))
+        return _at_least_flat(_decode_other(path, colour))
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
 
@@ -122,7 +126,7 @@ def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
                 with tifffile.TiffFile(path) as tiff:
                     return channels_last_shape(tuple(tiff.series[0].shape), tiff.series[0].axes)
             case "npy":
-                mapped = _at_least_flat(np.load(path, mmap_mode="r", allow_pickle=False))
+                mapped = _at_least_flat(map_npy(path, what))
                 return channels_last_shape(tuple(mapped.shape), "")
             case _:
                 with Image.open(path) as image:
@@ -320,7 +324,7 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
     with tifffile.TiffFile(path) as tiff:
         series = tiff.series[0]
         page = tiff.pages[0]
-        _check_complete(path, tiff)
+        check_complete(path, tiff)
         array: NDArray[Any] = series.asarray()
         if (
             colour
@@ -331,7 +335,7 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
         return channels_last(array, series.axes)
 
 
-def _check_complete(path: Path, tiff: Any) -> None:
+def check_complete(path: Path, tiff: Any) -> None:
     """Refuse a file whose pixel data lie beyond its end.
 
     The decoder would fill what is missing with zeros, that is, background.
@@ -343,9 +347,32 @@ def _check_complete(path: Path, tiff: Any) -> None:
             raise ValueError(f"pixel data end at byte {max(ends)}, the file at byte {size}")
 
 
-def _decode_npy(path: Path, colour: bool) -> NDArray[Any]:  # noqa: ARG001 - same call for all
-    # Pickled objects could run code: they are refused.
-    return channels_last(np.load(path, allow_pickle=False))
+def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
+    """Map an NPY array, without reading it.
+
+    Pickled objects could run code: they are refused.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none.
+    """
+    try:
+        array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except DECODING_ERRORS as error:
+        if "pickled" not in str(error) and "Python objects" not in str(error):
+            raise undecodable(path, what, error) from error
+        raise UnreadableFileError(
+            f"expected {what}, found pickled Python objects, which can run programs and are not "
+            f"opened; save the array in it by itself with numpy.save (of a _seg.npy of Cellpose: "
+            f"export the masks as PNG or TIFF, there 'Save masks as PNG/tif' or --save_tif)",
+            path=path,
+        ) from error
+    return array
+
+
+def _decode_npy(path: Path, what: str) -> NDArray[Any]:
+    return channels_last(np.array(map_npy(path, what)))
 
 
 def _decode_other(path: Path, colour: bool) -> NDArray[Any]:

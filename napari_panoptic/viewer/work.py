@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 from typing import Any, Generic, TypeVar
 
@@ -20,7 +19,6 @@ from superqt.utils import create_worker
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.pipeline import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
 from napari_panoptic.regions import Cohort, Source
@@ -73,19 +71,26 @@ class RegionLoader:
         Whose requests are answered.
     is_open
         Tells whether the window that shows the answers is still there.
+    ahead
+        What reads regions before they are asked for; it may have begun.
     """
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
     progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
-    def __init__(self, session: Session, is_open: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        session: Session,
+        is_open: Callable[[], bool] = lambda: True,
+        ahead: ReadAhead | None = None,
+    ) -> None:
         self._session, self._is_open = session, is_open
         self._teller = _Teller()
         self._teller.told.connect(self._tell)
         self._stopped: Request | None = None
         self._under_way: Request | None = None
-        self.ahead = ReadAhead(session.cohort)
+        self.ahead = ReadAhead(session.cohort) if ahead is None else ahead
         self._worker: Any | None = None
         self._waiting: Request | None = None
         self._is_drawn = Event()
@@ -291,24 +296,6 @@ def _threads() -> QThreadPool:
     return pool
 
 
-def open_in_background(
-    folder: Path,
-    on_cohort: Callable[[Cohort], None],
-    on_error: Callable[[PanopticError], None],
-) -> None:
-    """Find the regions and teams of a folder; one of the callbacks gets the answer."""
-
-    def take(answer: _Answer[Cohort]) -> None:
-        if answer.value is not None:
-            on_cohort(answer.value)
-        elif answer.error is not None:
-            on_error(answer.error)
-
-    worker = create_worker(_open, folder, _start_thread=False)
-    worker.returned.connect(take)
-    worker.start()
-
-
 def warm_up() -> None:
     """Make the kernels ready while the window opens, so that nobody waits for them later."""
     WARM_UP.start()
@@ -409,10 +396,3 @@ def _lines(
     for line in lines:
         gate.wait(LONGEST_HOLD_S)
         yield line
-
-
-def _open(folder: Path) -> _Answer[Cohort]:
-    try:
-        return _Answer(open_cohort(folder))
-    except PanopticError as error:
-        return _Answer(error=error)
