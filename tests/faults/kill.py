@@ -36,7 +36,7 @@ import numpy as np
 from napari_panoptic.cli import main as command
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.saving import Objects, write_objects
+from napari_panoptic.io.saving import Objects, writable_forms, write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES
 from napari_panoptic.report import markup
 from napari_panoptic.review import Fingerprint, ReviewStore, Subject, Verdict
@@ -45,7 +45,7 @@ from tests.small_cohort import REGIONS, write_cohort
 Tell = Callable[[int], None]
 """Takes the number of what somebody was told to be saved."""
 
-ENDINGS = (".tif", ".geojson", ".xml")
+ENDINGS = tuple(form.endings[0] for form in writable_forms())
 N_VERSIONS = 5
 OUTPUT = "out"
 
@@ -139,7 +139,9 @@ class Saving(Victim):
         found = {n: d for n, d in contents(self._path.parent).items() if not n.startswith(".")}
         before = f"{self._path.name}.before/"
         aside = {n.removeprefix(before): d for n, d in found.items() if n.startswith(before)}
-        return {n: d for n, d in found.items() if not n.startswith(before)} | aside
+        names = {name.split("/")[0] for name in aside}
+        beside = {n: d for n, d in found.items() if not n.startswith(before)}
+        return {n: d for n, d in beside.items() if n.split("/")[0] not in names} | aside
 
 
 class Reviewing(Victim):
