@@ -46,7 +46,7 @@ Tell = Callable[[int], None]
 """Takes the number of what somebody was told to be saved."""
 
 ENDINGS = tuple(form.endings[0] for form in writable_forms())
-N_VERSIONS = 5
+N_VERSIONS, N_SAVES = 5, 12
 OUTPUT = "out"
 
 
@@ -120,7 +120,7 @@ class Saving(Victim):
         self._saved = -1  # the last one of which somebody was told
 
     def work(self, tell: Tell) -> None:
-        for number in range(self._saved + 1, self._saved + 40):
+        for number in range(self._saved + 1, self._saved + N_SAVES):
             write_objects(self._path, version(number % N_VERSIONS))
             tell(number)
 
@@ -157,7 +157,7 @@ class Reviewing(Victim):
     def work(self, tell: Tell) -> None:
         first = 1000 * self._kills
         with ReviewStore(self._path, reviewer="Ada") as store:
-            for number in range(first, first + 60):
+            for number in range(first, first + 30):
                 place = Fingerprint("Lymphocyte", 20.0 * number, 10.0, 80)
                 subject = Subject(
                     team="T", region="R", side=Side.REFERENCE, object_id=number, fingerprint=place
