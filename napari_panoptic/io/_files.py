@@ -11,7 +11,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
@@ -296,9 +296,10 @@ def replaced_together(paths: Sequence[Path]) -> Iterator[tuple[BinaryIO, ...]]:
             for file in files:
                 _bring_to_disk(file)
         if len(paths) > 1:
-            _exchange(parts, paths)
+            exchange(parts, paths)
         else:
             parts[0].replace(paths[0])
+        _bring_names_to_disk(paths[0].parent)
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
@@ -319,8 +320,32 @@ def _bring_to_disk(file: BinaryIO) -> None:
             raise
 
 
-def _exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
-    """Move new files to their places; the old ones lie together in a folder meanwhile."""
+def _bring_names_to_disk(folder: Path) -> None:
+    """Have the new names of files on the disk, too, on systems that can be asked for it."""
+    with suppress(OSError):  # Windows opens no folders
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def folder_to_disk(folder: Path) -> None:
+    """Have all that is in a folder on the disk before it takes the name of another one."""
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            _bring_names_to_disk(path)
+        else:
+            with path.open("r+b") as file:
+                _bring_to_disk(file)
+    _bring_names_to_disk(folder)
+
+
+def exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
+    """Move new files or folders to their places; old ones lie together in a folder meanwhile.
+
+    See :func:`replaced_together`.
+    """
     before = paths[0].with_name(f"{paths[0].name}.before")
     try:
         for path in (path for path in paths if path.exists()):
@@ -328,17 +353,23 @@ def _exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
             # What somebody else was killed over is older than what lies here, and whole.
             if not (before / path.name).exists():
                 path.replace(before / path.name)
+            elif path.is_dir():
+                _remove_folder(path)
         for part, path in zip(parts, paths, strict=True):
             part.replace(path)
     except BaseException:
         for path in (path for path in paths if (before / path.name).exists()):
             (before / path.name).replace(path)
+        with suppress(OSError):
+            before.rmdir()
         raise
-    finally:
-        if before.is_dir():
-            # By one step: a folder half of which is gone would be taken for what was there.
-            gone = before.rename(_part_of(before))
-            rmtree(gone, ignore_errors=True)
+    if before.is_dir():
+        _remove_folder(before)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder by one step: half of one could be taken for the whole."""
+    rmtree(folder.rename(_part_of(folder)), ignore_errors=True)
 
 
 def _at_least_flat(array: NDArray[Any]) -> NDArray[Any]:
