@@ -29,13 +29,13 @@ test-all:
 
 docs:
 	@sh scripts/setup.sh tools
-	@.venv-tools/bin/nox -s docs
+	@.venv-tools/bin/nox -f scripts/noxfile.py -s docs
 	@echo "The documentation is in site/index.html"
 
 # Not part of the tests: it asks a service that not every machine can reach.
 audit:
 	@sh scripts/setup.sh tools
-	@.venv-tools/bin/nox -s audit
+	@.venv-tools/bin/nox -f scripts/noxfile.py -s audit
 
 # Ten minutes. The tests do the same a few times each.
 faults:
