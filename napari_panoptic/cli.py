@@ -491,8 +491,9 @@ def _convert(options: argparse.Namespace) -> int:
         form_to_write(options.to),
         settings,
         _source_from(options),
+        options.force,
     )
-    findings = convert(work, options.output, replace_files=options.force)
+    findings = convert(work, options.output)
     report_findings(findings, "")
     print(f"{options.to} written to {options.output}")
     return 0

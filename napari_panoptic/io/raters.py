@@ -83,7 +83,8 @@ def _cohort(
     structures = _in_order(structure for _, structure, _ in found.masks)
     if layout.scheme is not None:
         structures = tuple(name for name in layout.scheme.names if name in structures)
-    cases = tuple(_case(name, found) for name in _in_order(case for case, _, _ in found.masks))
+    names = _in_order(case for case, _, _ in found.masks)
+    cases = tuple(_case(name, structures, found) for name in names)
     raters = _in_order(rater for _, _, rater in found.masks)
     teams = _in_order(team for team, _, _ in found.maps)
     wanted = {(case.name, structure) for case in cases for structure in case.masks}
@@ -110,12 +111,13 @@ def _cohort(
     )
 
 
-def _case(name: str, found: _Found) -> RatedCase:
-    masks: dict[str, dict[str, RaterFile]] = defaultdict(dict)
-    own = [(structure, rater) for case, structure, rater in found.masks if case == name]
-    for structure, rater in sorted(own, key=lambda key: tuple(map(natural_key, key))):
-        masks[structure][rater] = found.masks[name, structure, rater]
-    return RatedCase(name, dict(found.images.get(name, {})), dict(masks))
+def _case(name: str, structures: Sequence[str], found: _Found) -> RatedCase:
+    masks: dict[str, dict[str, RaterFile]] = {}
+    for structure in structures:
+        raters = _in_order(r for case, own, r in found.masks if (case, own) == (name, structure))
+        if raters:
+            masks[structure] = {rater: found.masks[name, structure, rater] for rater in raters}
+    return RatedCase(name, dict(found.images.get(name, {})), masks)
 
 
 def _in_order(names: Iterator[str]) -> tuple[str, ...]:
@@ -160,7 +162,7 @@ def _one_file(path: Path, source: Source | None) -> RaterFile:
     """Name a file; a table of classes beside a label image belongs to it."""
     if source is None:
         return RaterFile(path)
-    beside = tuple(sidecars_beside(path))[:1] if source is Source.LABELS else ()
+    beside = tuple(sidecars_beside(path))[:1] if source == Source.LABELS else ()
     return RaterFile(path, MaskFiles(source, {_ALL_CLASSES: (path, *beside)}))
 
 

@@ -201,7 +201,7 @@ def _readers() -> dict[str, Callable[[Path, str], Volume]]:
 
 def _read_nifti(path: Path, what: str) -> Volume:
     image: Any = nibabel.load(path)
-    _check_voxels(image.shape, path, what)
+    _check_voxels(image.shape[::-1], path, what)
     zooms = [float(zoom) for zoom in image.header.get_zooms()[:3]]
     unit = MM.get(image.header.get_xyzt_units()[0], 1.0)
     stored = np.asanyarray(image.dataobj)

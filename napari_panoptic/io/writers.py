@@ -30,15 +30,17 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(("id", "class"))
     writer.writerows(zip(objects.labels.ids.tolist(), names, strict=True))
-    paths = [path, path.with_suffix(".csv")]
+    paths, mask = [path, path.with_suffix(".csv")], path.with_name(path.stem + AMBIGUOUS_SUFFIX)
     if objects.ambiguous is not None:
-        paths.append(path.with_name(path.stem + AMBIGUOUS_SUFFIX))
+        paths.append(mask)
     # Together: ids mean something else under another table of classes.
     with replaced_together(paths) as (image, table, *areas):
         table.write(lines.getvalue().encode("utf-8"))
         for file in areas:
             write_label_pixels(file, np.asarray(objects.ambiguous, np.uint8))
         write_label_pixels(image, objects.labels.id_image())
+    if objects.ambiguous is None:
+        mask.unlink(missing_ok=True)  # of the label image that was replaced
     return tuple(paths)
 
 
