@@ -195,7 +195,8 @@ def _add_cohort(parser: argparse.ArgumentParser) -> None:
         "cohort",
         type=Path,
         metavar="COHORT",
-        help="a folder in the layout of MoNuSAC 2020, or with a cohort.toml",
+        help="a folder in the layout of MoNuSAC 2020, QUBIQ or MITOS-ATYPIA-14, or with a "
+        "cohort.toml",
     )
     parser.add_argument(
         "--allow-outside",

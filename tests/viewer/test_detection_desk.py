@@ -202,7 +202,7 @@ def test_other_frames_and_teams(desk, layers, wait_until):
     _agree(desk, layers)
     desk.navigator.choose_frame("A02_00b")
     wait_until(lambda: desk.is_settled)
-    assert "no file of this team" in desk.title.figure()
+    assert "no usable file of this team" in desk.title.figure()
     assert not layers[Side.PREDICTION].visible
     assert desk.navigator.team_text("offset", 2) == "missing"
     assert desk.navigator.frame_text("A02_00b", 1) == "missing"
@@ -215,6 +215,10 @@ def test_a_click_selects_and_keys_are_listed(desk):
     place = judged.reference.xy_px[missed, ::-1] * mpp
     assert desk.scene.point_at(place + 7.0 / np.sqrt(2)) == (Side.REFERENCE, missed)
     assert desk.scene.point_at(np.array([-50.0, -50.0])) is None
+    assert desk.title.notes_text() == "⚠ 1 note"  # where the pixel size comes from
+    desk._on_notes()
+    assert desk.notes.isVisible()
+    desk.notes.close()
     desk._on_keys()
     assert "next frame" in dict(desk.keys.lines()).values()
     desk.keys.close()

@@ -39,6 +39,7 @@ from napari_panoptic.viewer.widgets.detection_panels import (
     PointTable,
 )
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
+from napari_panoptic.viewer.widgets.notes import NotesDialog
 
 INSPECTOR = "Detections (Panoptic)"
 FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK = "Frames", "Figures", "Points"
@@ -109,7 +110,7 @@ class DetectionDesk:
         self.settings = inspector.settings
         self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
         self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
-        self.keys = KeysDialog(inspector)
+        self.keys, self.notes = KeysDialog(inspector), NotesDialog(inspector)
         self._later = QTimer(inspector)
         self._later.setSingleShot(True)
         self._later.setInterval(FOLLOW_MS)
@@ -324,6 +325,7 @@ class DetectionDesk:
             (self.settings.undo_wanted, self._on_undo),
             (self.settings.save_wanted, self.save_as),
             (self.title.keys_clicked, self._on_keys),
+            (self.title.notes_clicked, self._on_notes),
         ):
             signal.connect(slot)
         action = QAction(self.title)
@@ -482,6 +484,12 @@ class DetectionDesk:
         )
         self.keys.show()
         self.keys.raise_()
+
+    def _on_notes(self) -> None:
+        if self.session is not None and self.session.shown is not None:
+            self.notes.show_findings(self.session.shown.frame.name, self.session.findings)
+            self.notes.show()
+            self.notes.raise_()
 
     def _centre_selected(self) -> None:
         if self.session is not None and self.session.selection is not None:

@@ -516,6 +516,7 @@ class DetectionTitle(QWidget):
     """Which frame and team are shown, the F-measure, and the selected point."""
 
     keys_clicked = Signal()
+    notes_clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -527,7 +528,11 @@ class DetectionTitle(QWidget):
         first, second = QHBoxLayout(), QHBoxLayout()
         first.addWidget(self._title, 1)
         first.addWidget(self._figure)
+        self._notes = QPushButton()
+        self._notes.setToolTip("What was odd in the files of this frame. Click for the list.")
+        self._notes.clicked.connect(lambda _=False: self.notes_clicked.emit())
         second.addWidget(self._selected, 1)
+        second.addWidget(self._notes)
         second.addWidget(keys)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 2, 6, 2)
@@ -538,6 +543,9 @@ class DetectionTitle(QWidget):
 
     def show_session(self, session: DetectionSession) -> None:
         """Show what is looked at, and its F-measure."""
+        count = len(session.findings)
+        self._notes.setVisible(count > 0)
+        self._notes.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
         if session.shown is None:
             self._title.set_text("Loading …")
             return
@@ -566,6 +574,10 @@ class DetectionTitle(QWidget):
         """Give the figure beside the title, with its marks."""
         return self._figure.text()
 
+    def notes_text(self) -> str:
+        """Give what the notes button says; empty where it is hidden."""
+        return "" if self._notes.isHidden() else self._notes.text()
+
     def selected_text(self) -> str:
         """Give what is said about the selected point."""
         return self._selected.text()
@@ -575,7 +587,7 @@ def _why(session: DetectionSession) -> str:
     """Say why there is no figure."""
     if session.points(Side.REFERENCE) is None:
         return "no annotation"
-    return "no file of this team"
+    return "no usable file of this team"
 
 
 def _described(session: DetectionSession) -> str:
