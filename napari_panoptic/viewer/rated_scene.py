@@ -176,10 +176,9 @@ class RatedScene:
         self._viewer.dims.set_current_step(0, number)
 
     def close(self) -> None:
-        """Let go of the viewer and hide the layers."""
+        """Let go of the viewer; layers stay as they are."""
         self._viewer.dims.events.current_step.disconnect(self._on_step)
         self._viewer.scene.camera.events.zoom.disconnect(self._on_zoom)
-        hide_layers(self._viewer)
 
     # --- filling ---------------------------------------------------------------------------------
 
@@ -211,7 +210,8 @@ class RatedScene:
         probability.colormap = "inferno"
         probability.blending = "additive"
         for shown in _OUTLINES:
-            self._vectors(shown)
+            if self._vectors(shown) is None:
+                self._add_vectors(shown)
 
     def _image(
         self,
@@ -255,11 +255,15 @@ class RatedScene:
             layer.scale, layer.units = spacing, (self._unit,) * layer.ndim
             self._units[layer.name] = self._unit
 
-    def _vectors(self, shown: Shown) -> Vectors:
+    def _vectors(self, shown: Shown) -> Vectors | None:
+        """Give the layer of outlines; None where somebody, or the closing window, removed it."""
         for layer in self._own():
             if layer.metadata[OWNER] == str(shown) and isinstance(layer, Vectors):
                 return layer
-        added: Vectors = self._viewer.add_vectors(
+        return None
+
+    def _add_vectors(self, shown: Shown) -> None:
+        self._viewer.add_vectors(
             np.zeros((0, 2, 2), np.float32),
             ndim=2,
             units=(self._unit,) * 2,
@@ -267,7 +271,6 @@ class RatedScene:
             vector_style="line",
             metadata={OWNER: str(shown)},
         )
-        return added
 
     def _own(self) -> list[Layer]:
         return [layer for layer in self._viewer.layers if OWNER in layer.metadata]
@@ -277,10 +280,11 @@ class RatedScene:
     def _draw_outlines(self) -> None:
         """Draw what is wanted of the slice that is looked at; all else stays hidden."""
         for shown in _OUTLINES:
-            if shown in self.shown:
-                self._fill(shown, self._lines(shown))
-            else:
-                self._vectors(shown).visible = False
+            layer = self._vectors(shown)
+            if layer is not None and shown in self.shown:
+                self._fill(layer, self._lines(shown))
+            elif layer is not None:
+                layer.visible = False
 
     def _lines(self, shown: Shown) -> list[Line]:
         picture = self._picture
@@ -304,8 +308,7 @@ class RatedScene:
             if place == self.level or not self.only_level
         ]
 
-    def _fill(self, shown: Shown, lines: Sequence[Line]) -> None:
-        layer = self._vectors(shown)
+    def _fill(self, layer: Vectors, lines: Sequence[Line]) -> None:
         nothing = np.zeros((0, 2, 2), np.float32)
         segments = np.concatenate([nothing, *(own for own, _, _ in lines)])
         # Shown first: napari finds out only then which segments there are to be coloured.
@@ -329,7 +332,7 @@ class RatedScene:
         for shown, line_px in LINE_PX.items():
             layer = self._vectors(shown)
             width = line_px / (float(self._viewer.scene.camera.zoom) * picture.spacing[-1])
-            if abs(layer.edge_width - width) > 0.05 * width:
+            if layer is not None and abs(layer.edge_width - width) > 0.05 * width:
                 layer.edge_width = width
 
 

@@ -14,7 +14,7 @@ from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
 from napari_panoptic.viewer.keys import Shortcut
-from napari_panoptic.viewer.rated_scene import RatedScene, Shown
+from napari_panoptic.viewer.rated_scene import RatedScene, Shown, hide_layers
 from napari_panoptic.viewer.rated_work import CaseLoader, CaseView, CohortScores, Wanted
 from napari_panoptic.viewer.widgets.rated_panels import (
     CasesPanel,
@@ -112,6 +112,7 @@ class RatedDesk:
         if self._is_closed:
             return
         self._let_go()
+        hide_layers(self._viewer)
         for dock in self._docks.values():
             widget = dock.widget()
             self._viewer.window.remove_dock_widget(dock)
@@ -143,6 +144,7 @@ class RatedDesk:
             self._viewer.bind_key(shortcut.key, lambda _viewer, do=action: do(), overwrite=True)
 
     def _let_go(self) -> None:
+        """Stop; in a window that is going, layers must not be touched any more."""
         if self._is_closed:
             return
         self._is_closed = True
