@@ -62,6 +62,13 @@ def docs(session: nox.Session) -> None:
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "site")
 
 
+@nox.session(python=PYTHONS[0])
+def audit(session: nox.Session) -> None:
+    """Ask whether the newest dependencies have known weaknesses."""
+    session.install(".[pyqt6,dask]", "pip-audit>=2.7")
+    session.run("python", "scripts/audit.py")
+
+
 def _test(session: nox.Session, qt: str) -> None:
     """Run the tests of the checkout with the package that is installed."""
     versions = "import sys, qtpy, numpy, napari; print(sys.version.split()[0], qtpy.API_NAME, "

@@ -22,6 +22,7 @@ from napari_panoptic.evaluation.vocabulary import (
     Side,
     Status,
 )
+from napari_panoptic.spreadsheets import inert
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import OBJECT_MEANINGS, VERDICT_WORDS
 
@@ -402,7 +403,7 @@ class ObjectRows:
         values = self.values[column.name][rows].tolist()
         if column.kind is Kind.WORD:
             words = self.words[column.name]
-            return [words[code] for code in values]
+            return [inert(words[code]) for code in values]
         if column.kind is Kind.ID:
             return ["" if value == NO_ID else str(value) for value in values]
         return ["" if value != value else repr(value) for value in values]  # NaN is not itself

@@ -56,6 +56,9 @@ _OUTLINES = {
 LINE_PX = {Shown.REFERENCE: 2.8, Shown.PREDICTION: 2.8, Shown.RATERS: 1.5}
 """Width of outlines on the screen: raters are many, and step back."""
 
+Line = tuple[NDArray[np.float32], Rgb, float]
+"""Segments of an outline, their colour, and how opaque they are."""
+
 
 @dataclass(frozen=True, eq=False)
 class CasePicture:
@@ -125,6 +128,7 @@ class RatedScene:
         self.shown = {Shown.RATERS, Shown.REFERENCE, Shown.PREDICTION, Shown.DISAGREEMENT}
         self._by_votes: NDArray[np.uint8] = np.zeros(1, np.uint8)
         self._is_filling = False
+        self._units: dict[str, str] = {}
         viewer.dims.events.current_step.connect(self._on_step)
         viewer.scene.camera.events.zoom.connect(self._on_zoom)
 
@@ -146,8 +150,7 @@ class RatedScene:
             self._fill_overlays(picture)
         finally:
             self._is_filling = False
-        self._draw_outlines()
-        self._show_wanted()
+        self.set_shown(self.shown)
         self._viewer.layers.selection.active = self._vectors(Shown.RATERS)
         self._viewer.dims.axis_labels = ("slice", "y", "x")
         self._viewer.canvas.overlays.scale_bar.visible = picture.is_mm
@@ -163,7 +166,10 @@ class RatedScene:
     def set_shown(self, shown: set[Shown]) -> None:
         """Choose what is shown over the image."""
         self.shown = shown
-        self._show_wanted()
+        self._draw_outlines()
+        for layer in self._own():
+            if layer.name == DISAGREEMENT:
+                layer.visible = Shown.DISAGREEMENT in shown
 
     def go_to_slice(self, number: int) -> None:
         """Look at another slice."""
@@ -220,8 +226,7 @@ class RatedScene:
         for layer in self._own():
             if isinstance(layer, Image) and layer.name == name and layer.rgb == is_rgb:
                 layer.data = values
-                layer.scale = spacing
-                self._give_unit(layer)
+                self._give_place(layer)
                 return layer
         added: Image = self._viewer.add_image(
             values,
@@ -241,9 +246,14 @@ class RatedScene:
     def _unit(self) -> str:
         return "mm" if self._picture is not None and self._picture.is_mm else "pixel"
 
-    def _give_unit(self, layer: Layer) -> None:
-        wanted = (self._unit,) * layer.ndim
-        layer.units = wanted
+    def _give_place(self, layer: Layer) -> None:
+        """Set scale and unit where they differ: either has everything measured anew."""
+        if self._picture is None:
+            return
+        spacing = self._picture.spacing[-layer.ndim :]
+        if not np.array_equal(layer.scale, spacing) or self._units.get(layer.name) != self._unit:
+            layer.scale, layer.units = spacing, (self._unit,) * layer.ndim
+            self._units[layer.name] = self._unit
 
     def _vectors(self, shown: Shown) -> Vectors:
         for layer in self._own():
@@ -265,52 +275,47 @@ class RatedScene:
     # --- outlines --------------------------------------------------------------------------------
 
     def _draw_outlines(self) -> None:
+        """Draw what is wanted of the slice that is looked at; all else stays hidden."""
+        for shown in _OUTLINES:
+            if shown in self.shown:
+                self._fill(shown, self._lines(shown))
+            else:
+                self._vectors(shown).visible = False
+
+    def _lines(self, shown: Shown) -> list[Line]:
         picture = self._picture
         if picture is None:
-            return
+            return []
         z = self.slice_number
-        votes = picture.votes[z]
-        n = len(self._settings.levels)
-        reference = self._by_votes[votes]
-        prediction = levels_reached(picture.probabilities[z], self._settings)
-        raters = [
-            (outline_segments(mask[z]), rater_colour(number), 0.9)
-            for mask, number in zip(picture.masks, picture.raters, strict=True)
-        ]
-        self._fill(Shown.REFERENCE, self._level_lines(reference, REFERENCE_COLOURS, n))
-        self._fill(Shown.PREDICTION, self._level_lines(prediction, PREDICTION_COLOURS, n))
-        self._fill(Shown.RATERS, raters)
+        if shown is Shown.RATERS:
+            return [
+                (outline_segments(mask[z]), rater_colour(number), 0.9)
+                for mask, number in zip(picture.masks, picture.raters, strict=True)
+            ]
+        if shown is Shown.REFERENCE:
+            return self._level_lines(self._by_votes[picture.votes[z]], REFERENCE_COLOURS)
+        reached = levels_reached(picture.probabilities[z], self._settings)
+        return self._level_lines(reached, PREDICTION_COLOURS)
 
-    def _level_lines(
-        self, reached: NDArray[Any], ends: tuple[Rgb, Rgb], n_levels: int
-    ) -> list[tuple[NDArray[np.float32], Rgb, float]]:
+    def _level_lines(self, reached: NDArray[Any], ends: tuple[Rgb, Rgb]) -> list[Line]:
         return [
             (outline_segments(reached > place), colour, 1.0 if place == self.level else FAINT)
-            for place, colour in enumerate(level_colours(ends, n_levels))
+            for place, colour in enumerate(level_colours(ends, len(self._settings.levels)))
             if place == self.level or not self.only_level
         ]
 
-    def _fill(self, shown: Shown, lines: Sequence[tuple[NDArray[np.float32], Rgb, float]]) -> None:
+    def _fill(self, shown: Shown, lines: Sequence[Line]) -> None:
         layer = self._vectors(shown)
-        picture = self._picture
-        if picture is not None:
-            layer.scale = picture.spacing[1:]
-            self._give_unit(layer)
         nothing = np.zeros((0, 2, 2), np.float32)
         segments = np.concatenate([nothing, *(own for own, _, _ in lines)])
-        vectors = np.stack([segments[:, 0], segments[:, 1] - segments[:, 0]], axis=1)
-        layer.data = vectors
-        if len(vectors):
+        # Shown first: napari finds out only then which segments there are to be coloured.
+        layer.visible = True
+        self._give_place(layer)
+        layer.data = np.stack([segments[:, 0], segments[:, 1] - segments[:, 0]], axis=1)
+        if len(segments):
             counts = [len(own) for own, _, _ in lines]
             colours = [[*(c / 255 for c in colour), alpha] for _, colour, alpha in lines]
             layer.edge_color = np.repeat(np.array(colours), counts, axis=0)
-
-    def _show_wanted(self) -> None:
-        for shown in _OUTLINES:
-            self._vectors(shown).visible = shown in self.shown
-        for layer in self._own():
-            if layer.name == DISAGREEMENT:
-                layer.visible = Shown.DISAGREEMENT in self.shown
 
     def _on_step(self) -> None:
         if not self._is_filling:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
-from napari.utils.notifications import show_error
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QObject
@@ -36,6 +35,7 @@ from napari_panoptic.viewer.scene import (
     Pointed,
     Scene,
 )
+from napari_panoptic.viewer.shown import show_error, shown
 from napari_panoptic.viewer.slide_layers import (
     FEW_OBJECTS,
     LEVELS_FROM_PIXELS,
@@ -143,7 +143,7 @@ class SlideView:
         self._diameter_px = _usual_diameter_px(outcomes)
         active = self._viewer.layers.selection.active
         for side, labels in ((Side.REFERENCE, pair.reference), (Side.PREDICTION, pair.prediction)):
-            name = REFERENCE if side is Side.REFERENCE else team
+            name = REFERENCE if side is Side.REFERENCE else shown(team)
             known = self._sides.get(side)
             if known is not None and known.labels is labels and self._is_there(self._names[side]):
                 known.take_outcomes(outcomes.side(side))

@@ -36,7 +36,8 @@ import numpy as np
 from napari_panoptic.cli import main as command
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.saving import Objects, writable_forms, write_objects
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.io.saving import writable_forms, write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES
 from napari_panoptic.report import markup
 from napari_panoptic.review import Fingerprint, ReviewStore, Subject, Verdict

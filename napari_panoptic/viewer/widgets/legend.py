@@ -12,7 +12,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QPushButton,
     QSizePolicy,
@@ -29,8 +28,9 @@ from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.describe import ObjectFacts
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import DESK_KEYS, KEY_LIST
+from napari_panoptic.viewer.shown import RichLabel
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, outline_icon
+from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, heading, outline_icon
 from napari_panoptic.viewer.widgets.slide_bar import SlideBar
 
 PATIENCE_MS = 150
@@ -119,7 +119,7 @@ class LegendStrip(QWidget):
         grid.setContentsMargins(6, 2, 6, 2)
         grid.setVerticalSpacing(1)
         for line, side in enumerate(Side):
-            name = QLabel(f"<b>{side.value}</b>")
+            name = heading(side.value)
             name.setToolTip(_SIDE_MEANINGS[side])
             place = self._places[side] = QWidget()
             # Counts of slides are long: they give way, and never make a window wider.
@@ -252,7 +252,7 @@ class TitleStrip(QWidget):
         super().__init__(parent)
         self._title = ElidedLabel("No cohort is open", mode=Qt.TextElideMode.ElideLeft)
         self._selected = ElidedLabel(NOTHING_SELECTED)
-        self._figure = QLabel()
+        self._figure = RichLabel()
         self._figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
         self._notes = QPushButton()
         self._notes.setVisible(False)
@@ -311,7 +311,7 @@ class TitleStrip(QWidget):
         """Show what is looked at, most important first, and its PQ."""
         self._title.set_text(" · ".join(part for part in parts if part), tooltip=KEYS)
         figure = "" if pq is None else f"PQ {styles.ratio_text(pq)}"
-        self._figure.setText(f"<b style='font-size: large'>{figure}</b>")
+        self._figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
     def show_selected(self, facts: ObjectFacts | None) -> None:
         """Show one object in a line."""

@@ -1,0 +1,261 @@
+"""Cohorts of several raters from files to tables and report."""
+
+import json
+import math
+import re
+import shutil
+
+import nibabel
+import numpy as np
+import pandas as pd
+import pytest
+import tifffile
+from PIL import Image
+
+from napari_panoptic.cli import main
+from napari_panoptic.evaluation.evaluate import evaluate_pair
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.io.raters import open_raters
+from napari_panoptic.io.raters_sample import write_raters_sample
+from napari_panoptic.level_outlines import outline_segments
+from napari_panoptic.rated_pipeline import (
+    UNREADABLE,
+    evaluate_raters,
+    load_pictures,
+    load_reference,
+)
+from tests.evaluation import raters_oracle as oracle
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    return write_raters_sample(tmp_path_factory.mktemp("rated") / "sample")
+
+
+@pytest.fixture(scope="module")
+def tables(sample, tmp_path_factory):
+    """Write the tables of the sample by the command line, and read them back."""
+    folder = tmp_path_factory.mktemp("tables")
+    assert main(["evaluate", str(sample), "--output", str(folder)]) == 0
+    found = {path.stem: pd.read_csv(path, dtype={"rater": str}) for path in folder.glob("*.csv")}
+    found["record"] = json.loads((folder / "evaluation.json").read_text())
+    return found
+
+
+def _values(path):
+    return np.asarray(nibabel.load(path).dataobj).T.squeeze()
+
+
+def test_the_figures_of_a_case_equal_the_oracle_on_its_files(sample, tables):
+    folder = sample / "prostate" / "case04"
+    masks = [_values(path) > 0 for path in sorted(folder.glob("task02_seg*.nii.gz"))]
+    values = _values(sample / "Teams" / "shifted" / "prostate" / "case04" / "task02.nii.gz")
+    cohort = open_raters(sample)
+    expected = oracle.dice_at_levels(oracle.reference_of(masks), values, cohort.settings)
+    levels = tables["levels"]
+    place = (levels["team"] == "shifted") & (levels["case"] == "prostate/case04")
+    own = levels[place & (levels["structure"] == "prostate/task02")]
+    assert len(masks) == 5
+    np.testing.assert_allclose(own["dice"], expected, rtol=1e-12)
+    cases = tables["cases"]
+    row = cases[
+        (cases["team"] == "shifted")
+        & (cases["case"] == "prostate/case04")
+        & (cases["structure"] == "prostate/task02")
+    ].iloc[0]
+    assert row["dice"] == pytest.approx(oracle.average(expected))
+    assert row["brier"] == pytest.approx(oracle.brier(masks, values))
+
+
+def test_tables_hang_together(tables):
+    levels, cases = tables["levels"], tables["cases"]
+    by_case = levels.groupby(["team", "structure", "case"])["dice"].mean()
+    found = cases.set_index(["team", "structure", "case"])["dice"]
+    pd.testing.assert_series_equal(by_case.sort_index(), found.sort_index())
+    structures = cases.groupby(["team", "structure"])["dice"].mean()
+    scores = structures.groupby("team").mean()
+    ranking = tables["teams"].set_index("team")
+    for team, score in scores.items():
+        assert ranking.loc[team, "score"] == pytest.approx(score)
+        assert tables["record"]["score"][team] == pytest.approx(score)
+    assert ranking["rank"].tolist() == [1, 2, 3]
+    slices = tables["slices"]
+    assert set(slices["case"]) == {"kidney/case01"}
+    assert len(slices) == 3 * 20
+    raters = tables["raters"]
+    assert (raters["kind"] == "left-out").sum() == 3 + 3 * 12 + 2 * 5
+    assert tables["reliability"].groupby("team")["voxels"].sum().nunique() == 2  # one is missing
+
+
+def test_a_missing_prediction_is_background_and_said(tables):
+    cases = tables["cases"]
+    (missing,) = cases[cases["prediction"] != "there"].to_dict("records")
+    assert (missing["team"], missing["case"], missing["dice"]) == ("shifted", "prostate/case02", 0)
+    messages = [w["message"] for w in tables["record"]["warnings"]["missing"]]
+    assert any("prostate/case02, prostate/task02" in message for message in messages)
+    assert tables["record"]["settings"]["levels"] == [0.1, 0.3, 0.5, 0.7, 0.9]
+    assert all(v.startswith("sha256:") for v in tables["record"]["inputs"].values())
+
+
+def test_the_report_is_one_file_and_escapes_names(sample, tmp_path):
+    folder = shutil.copytree(sample, tmp_path / "copy")
+    (folder / "Teams" / "shifted").rename(folder / "Teams" / "<b>$x&y")
+    assert main(["report", str(folder), "-o", str(tmp_path / "r.html")]) == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;$x&amp;y" in page
+    assert "<b>$x" not in page
+    for word in ("Ranking", "Teams among the raters", "Dice over levels", "Worst cases", "Methods"):
+        assert word in page
+    assert page.count("data:image/png") == 9
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
+
+
+def test_commands_say_what_is_wrong(sample, tmp_path, capsys):
+    out = ["--output", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as stopped:
+        main(["evaluate", str(sample), *out, "--teams", "nobody"])
+    assert stopped.value.code == 2
+    assert "no team 'nobody'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(sample), *out, "--iou-threshold", "0.4"])
+    assert main(["sample", "--task", "raters", str(sample)]) == 0  # left as it is
+
+
+def _flat_cohort(root, masks, map_):
+    """Write one case by three raters, and a team's map under a name that fits its type."""
+    (root / "cohort.toml").write_text(
+        'task = "raters"\n[files]\nimage = "{case}.png"\n'
+        'raters = "{case}_{structure}_{rater}.tif"\n'
+        'predictions = "{team}/{case}_{structure}.tif"\n'
+    )
+    Image.fromarray(np.zeros((8, 9), np.uint8)).save(root / "c.png")
+    for number, mask in enumerate(masks):
+        tifffile.imwrite(root / f"c_s_r{number}.tif", mask)
+    (root / "T").mkdir()
+    tifffile.imwrite(root / "T" / "c_s.tif", map_)
+    return open_raters(root)
+
+
+@pytest.mark.parametrize(
+    ("map_", "message"),
+    [
+        (np.full((8, 9), np.nan, np.float32), "NaN"),
+        (np.full((8, 9), 2, np.float32), "values from 2 to 2|values from 0 to 2"),
+        (np.zeros((9, 8), np.float32), "9 x 8, found 8 x 9"),
+    ],
+)
+def test_an_unusable_prediction_is_background_and_said(tmp_path, map_, message):
+    mask = np.zeros((8, 9), np.uint8)
+    mask[2:5, 2:5] = 1
+    evaluation = evaluate_raters(_flat_cohort(tmp_path, [mask] * 3, map_))
+    (row,) = evaluation.cases.to_dict("records")
+    assert (row["prediction"], row["dice"]) == (UNREADABLE, 0.0)
+    (found,) = [f for f in evaluation.findings if f.kind == "unreadable"]
+    assert re.search(message, found.message)
+    assert "counts as background" in found.message
+
+
+def test_an_unusable_mask_is_left_out_and_said(tmp_path):
+    mask = np.zeros((8, 9), np.uint8)
+    mask[2:5, 2:5] = 1
+    odd = mask.astype(np.float32) / 2 + mask[::-1]
+    evaluation = evaluate_raters(
+        _flat_cohort(tmp_path, [mask, odd, mask[:, :-1]], mask.astype(np.float32))
+    )
+    (result,) = evaluation.results
+    assert result.raters.raters == ("r0",)
+    messages = " ".join(f.message for f in evaluation.findings)
+    assert "must be binary" in messages
+    assert "rater r2 is left out" in messages
+    assert evaluation.cases["dice"].tolist() == [1.0]
+    assert math.isnan(evaluation.cases["left_out_dice"][0])
+
+
+def test_nothing_usable_is_an_error(tmp_path, capsys):
+    _flat_cohort(tmp_path, [np.full((8, 9), np.nan)], np.zeros((8, 9), np.float32))
+    assert main(["evaluate", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
+    assert "nothing could be evaluated" in capsys.readouterr().err
+
+
+def test_objects_of_several_people_are_compared_by_union_and_by_object(tmp_path):
+    (tmp_path / "cohort.toml").write_text(
+        'task = "raters"\n[classes]\nRound = [255, 0, 0]\nLong = [0, 0, 255]\n'
+        '[files]\nraters.labels = "raters/{rater}/{case}.npy"\n'
+        'predictions.labels = "T/{case}.npy"\n'
+    )
+    first = np.zeros((20, 20), np.int32)
+    first[2:8, 2:8], first[12:16, 3:17] = 1, 2
+    second = first.copy()
+    second[2] = 0
+    table = "id,class\n1,Round\n2,Long\n"
+    for name, array in (("raters/anna", first), ("raters/ben", second), ("T", first)):
+        (tmp_path / name).mkdir(parents=True)
+        np.save(tmp_path / name / "c.npy", array)
+        (tmp_path / name / "c.csv").write_text(table)
+    cohort = open_raters(tmp_path)
+    round_, long = evaluate_raters(cohort).results
+    assert (round_.structure, long.structure) == ("Round", "Long")
+    assert round_.raters.pairwise[0, 1] == pytest.approx(2 * 30 / (36 + 30))
+    assert long.raters.pairwise[0, 1] == 1.0
+    classes = {1: "Round", 2: "Long"}
+    expected = evaluate_pair(
+        first,
+        second,
+        reference_classes=classes,
+        prediction_classes=classes,
+        class_names=("Round", "Long"),
+        settings=EvaluationSettings(ambiguous="keep"),
+    )
+    assert round_.objects.of_class("Round")[0][0, 1] == expected.by_class["pq"][0]
+    # Anna's own objects: the half that both marked, and the half that she alone did.
+    state, comparison = round_.teams["predictions"]
+    assert (state, comparison.counts.reference.tolist()) == ("there", [36, 36, 36, 30, 30])
+    assert comparison.counts.prediction.tolist() == [36] * 5
+
+
+def test_modalities_and_images_that_do_not_fit(tmp_path):
+    folder = tmp_path / "case01"
+    folder.mkdir()
+    mask = np.zeros((5, 6, 1), np.uint8)
+    mask[2:4, 2:4] = 1
+    for number in (1, 2):
+        nibabel.save(nibabel.Nifti1Image(mask, np.eye(4)), folder / f"task01_seg0{number}.nii.gz")
+    several = np.arange(60, dtype=np.float32).reshape(5, 6, 1, 2)
+    nibabel.save(nibabel.Nifti1Image(several, np.eye(4)), folder / "image.nii.gz")
+    nibabel.save(nibabel.Nifti1Image(several[:4], np.eye(4)), folder / "image_t2.nii.gz")
+    cohort = open_raters(tmp_path)
+    pictures, findings = load_pictures(load_reference(cohort, cohort.cases[0], "task01"))
+    assert list(pictures) == ["modality 1", "modality 2"]
+    np.testing.assert_array_equal(pictures["modality 2"], several[:, :, 0, 1].T)
+    assert "5 x 6, found 4 x 6 x 2" in findings[0].message
+
+
+def test_another_affine_is_said(sample, tmp_path):
+    folder = shutil.copytree(sample / "kidney", tmp_path / "kidney")
+    path = folder / "case01" / "task01_seg02.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(np.asarray(nibabel.load(path).dataobj), np.eye(4)), path)
+    (finding,) = evaluate_raters(open_raters(tmp_path)).findings
+    assert "the affine of 'task01_seg02.nii.gz' differs" in finding.message
+
+
+def test_outlines_go_around_every_pixel_of_a_mask_and_no_other():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        mask = rng.random((7, 9)) < 0.5
+        drawn = set()
+        for (y0, x0), (y1, x1) in outline_segments(mask).tolist():
+            steps = int(abs(y1 - y0) + abs(x1 - x0))
+            for i in range(steps):
+                dy, dx = (y1 - y0) / steps, (x1 - x0) / steps
+                drawn.add((y0 + dy * (i + 0.5), x0 + dx * (i + 0.5)))
+        padded = np.pad(mask, 1)
+        expected = set()
+        for y in range(-1, 7):
+            for x in range(-1, 9):
+                here = padded[y + 1, x + 1]
+                if x < 8 + 1 and here != (padded[y + 1, x + 2] if x + 2 < 11 else False):
+                    expected.add((float(y), x + 0.5))
+                if y < 6 + 1 and here != (padded[y + 2, x + 1] if y + 2 < 9 else False):
+                    expected.add((y + 0.5, float(x)))
+        assert drawn == expected
+    assert outline_segments(np.zeros((3, 3), bool)).shape == (0, 2, 2)

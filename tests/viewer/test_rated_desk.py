@@ -1,0 +1,213 @@
+"""The desk for several raters, in one window for all tests of this module."""
+
+from unittest.mock import patch
+
+import napari
+import numpy as np
+import pytest
+from napari.layers import Image, Vectors
+from qtpy.QtCore import QPointF, Qt
+from qtpy.QtGui import QMouseEvent
+
+from napari_panoptic.errors import CohortError
+from napari_panoptic.io.raters_sample import write_raters_sample
+from napari_panoptic.rated_pipeline import evaluate_raters
+from napari_panoptic.report.text import ratio
+from napari_panoptic.viewer import rated_scene
+from napari_panoptic.viewer.opening import open_in
+from napari_panoptic.viewer.rated_scene import Shown, disagreement_colormap
+from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in
+from napari_panoptic.viewer.widgets.rated_strips import SliceStrip
+
+DEEP, FLAT = "kidney/task01", "prostate/task02"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_raters_sample(tmp_path_factory.mktemp("rated-desk") / "sample")
+
+
+@pytest.fixture(scope="module")
+def desk(qapp, folder, wait_until, napari_application):  # noqa: ARG001
+    viewer = napari.Viewer()
+    viewer.window.resize(1280, 800)
+    desk = open_in(viewer, folder)
+    wait_until(lambda: desk.is_settled and desk.view is not None)
+    yield desk
+    desk.close()
+    assert rated_desk_in(viewer) is None
+    assert not any(layer.visible for layer in viewer.layers)
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    qapp.processEvents()
+
+
+@pytest.fixture(scope="module")
+def expected(desk):
+    return evaluate_raters(desk.cohort).cases.set_index(["team", "structure", "case"])
+
+
+@pytest.fixture
+def show(desk, wait_until):
+    def show(structure, team="calibrated"):
+        desk._on_structure(structure)
+        desk._on_team(team)
+        wait_until(lambda: desk.is_settled and desk.view.wanted == desk._wanted)
+
+    return show
+
+
+def _layer(desk, name):
+    return next(layer for layer in desk._viewer.layers if layer.name == name)
+
+
+def test_the_cases_are_listed_worst_first_with_the_figures_of_the_tables(desk, show, expected):
+    show(FLAT, "shifted")
+    rows = desk.cases.table.texts()
+    own = expected.loc["shifted", FLAT].sort_values("dice")
+    assert [row[0] for row in rows] == own.index.tolist()
+    assert [row[1] for row in rows] == [ratio(value) for value in own["dice"]]
+    assert [row[2] for row in rows] == own["standing"].tolist()
+
+
+def test_next_and_previous_case_go_round(desk, show, wait_until):
+    show(FLAT, "shifted")
+    order = [row[0] for row in desk.cases.table.texts()]
+    seen = []
+    for step in (1,) * len(order) + (-1,):
+        desk.step_case(step)
+        wait_until(lambda: desk.is_settled)
+        seen.append(desk.view.wanted.case)
+    assert sorted(seen[:-1]) == sorted(order)
+    assert seen[-1] == seen[-3]
+
+
+def test_a_missing_prediction_is_said(desk, show, wait_until):
+    show(FLAT, "shifted")
+    desk._on_case("prostate/case02")
+    wait_until(lambda: desk.is_settled)
+    assert "prediction missing: counted as background" in desk.title.text()
+    assert desk.levels.average.text() == ratio(0.0)
+
+
+def test_levels_show_the_figures_and_what_is_drawn(desk, show):
+    show(FLAT)
+    settings, found = desk.cohort.settings, desk.view.comparison
+    texts = desk.levels.table.texts()
+    assert [row[1] for row in texts] == [ratio(v) for v in found.dice(settings)]
+    desk.levels.table.chosen.emit(0)
+    lowest = _layer(desk, "levels of the prediction").data
+    desk.levels.table.chosen.emit(4)
+    highest = _layer(desk, "levels of the prediction").data
+    assert f"at 0.9: {ratio(float(found.dice(settings)[4]))}" in desk.title.text()
+    # The lowest level goes around the highest.
+    assert lowest[:, 0, 0].min() < highest[:, 0, 0].min()
+    assert lowest[:, 0, 0].max() > highest[:, 0, 0].max()
+    desk.levels.only.setChecked(False)
+    assert len(_layer(desk, "levels of the prediction").data) > len(highest)
+    desk.levels.only.setChecked(True)
+
+
+def test_outlines_drawn_enclose_the_pixels_counted(desk, show):
+    show(FLAT)
+    desk.levels.table.chosen.emit(2)
+    vectors = _layer(desk, "levels of the raters' mean").data
+    upright = vectors[vectors[:, 1, 1] == 0]
+    # Going along a row, every crossing goes in or out: the area between is what was counted.
+    area = 0.0
+    for row in range(desk.view.picture.votes.shape[1]):
+        start, end = upright[:, 0, 0], upright[:, 0, 0] + upright[:, 1, 0]
+        inside = (np.minimum(start, end) < row) & (np.maximum(start, end) > row)
+        places = np.sort(upright[inside, 0, 1])
+        area += (places[1::2] - places[::2]).sum()
+    assert area == desk.view.comparison.counts.reference[2]
+
+
+def test_what_is_shown_can_be_chosen(desk, show):
+    show(FLAT)
+    for what, layer in (
+        (Shown.RATERS, "outline of each rater"),
+        (Shown.PREDICTION, "levels of the prediction"),
+        (Shown.DISAGREEMENT, rated_scene.DISAGREEMENT),
+    ):
+        desk.levels.boxes[what].setChecked(False)
+        assert not _layer(desk, layer).visible
+        desk.levels.boxes[what].setChecked(True)
+        assert _layer(desk, layer).visible
+
+
+def test_slices_lead_to_the_worst_and_where_is_clicked(desk, show):
+    show(DEEP)
+    assert not desk._docks["Slices"].isHidden()
+    scores = desk.view.comparison.slice_scores(desk.cohort.settings)
+    marked = desk.view.picture.votes.any(axis=(1, 2))
+    desk.show_failure()
+    worst = int(np.argmin(np.where(marked, scores, 2)))
+    assert desk.scene.slice_number == worst
+    before = _layer(desk, "outline of each rater").data
+    strip = desk.slices.strip
+    place = strip.place_of(10)
+    press = QMouseEvent(
+        QMouseEvent.Type.MouseButtonPress,
+        QPointF(place.x(), 5),
+        Qt.MouseButton.LeftButton,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    strip.mousePressEvent(press)
+    assert desk.scene.slice_number == 10
+    assert not np.array_equal(before, _layer(desk, "outline of each rater").data)
+    show(FLAT)
+    assert desk._docks["Slices"].isHidden()
+
+
+def test_the_raters_panel_shows_pairs_and_where_the_team_stands(desk, show):
+    show(FLAT)
+    found = desk.view.raters
+    texts = desk.raters.pairs.texts()
+    assert texts[0][2] == ratio(float(found.pairwise[0, 1]))
+    assert [row[-1] for row in texts] == [ratio(float(v)) for v in found.left_out_mean]
+    assert "above every rater" in desk.raters.note.text()
+    assert desk.levels.stands.text() == "above"
+
+
+def test_layers_are_filled_again_and_never_removed(desk, show):
+    show(FLAT)
+    layers = list(desk._viewer.layers)
+    show(DEEP)
+    assert list(desk._viewer.layers) == layers
+    assert sum(isinstance(layer, Vectors) for layer in layers) == 3
+    image = _layer(desk, "image")
+    assert isinstance(image, Image)
+    assert tuple(image.scale) == pytest.approx((3.0, 0.8, 0.8))
+
+
+def test_only_the_newest_request_is_shown(desk, show, wait_until):
+    show(FLAT)
+    shown = []
+    with patch.object(desk._loader, "_on_view", side_effect=lambda view: shown.append(view)):
+        for name in ("prostate/case02", "prostate/case03", "prostate/case04"):
+            desk._on_case(name)
+        wait_until(lambda: desk.is_settled)
+    assert [view.wanted.case for view in shown] == ["prostate/case04"]
+
+
+def test_an_unknown_case_is_said(desk):
+    with pytest.raises(CohortError, match="no case 'x'"):
+        desk.cohort.region("x")
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6])
+def test_disagreement_is_clear_where_all_are_of_one_mind(n):
+    colours = disagreement_colormap(n).map(np.linspace(0, 1, n + 1))
+    assert colours[0, 3] == colours[n, 3] == 0
+    assert (colours[1:n, 3] > 0).all()
+    np.testing.assert_allclose(colours, colours[::-1], atol=1e-6)
+
+
+def test_an_undefined_slice_is_drawn(qtbot):
+    strip = SliceStrip()
+    qtbot.addWidget(strip)
+    strip.resize(300, 120)
+    strip.show_scores(np.array([np.nan, 0.5]), np.array([True, True]))
+    assert not strip.grab().isNull()
