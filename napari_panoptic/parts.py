@@ -30,6 +30,15 @@ RegionResults = list[list[RegionResult]]
 
 _FORMAT = "napari-panoptic region 1"
 _ENDING = ".part.json"
+# What is raised where a file is no JSON, or holds other values than this version writes.
+_NOT_AS_WRITTEN = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 
 
 class DamagedPartError(PanopticError):
@@ -110,7 +119,10 @@ class PartStore:
         found = self._read(region)
         if found is None:
             return None
-        results = [[_result(record) for record in records] for records in json.loads(found[1])]
+        try:
+            results = [[_result(record) for record in records] for records in json.loads(found[1])]
+        except _NOT_AS_WRITTEN as error:
+            raise self._damaged(region) from error
         return [[self._with_whole_rows(result) for result in found] for found in results]
 
     def rows_path(self, region: str, number: int) -> Path:
@@ -178,15 +190,18 @@ class PartStore:
             fingerprint = str(header["fingerprint"])
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, *_NOT_AS_WRITTEN):
             is_whole = False
         if not is_whole:
-            raise DamagedPartError(
-                "the stored results are damaged or half-written: the region is evaluated again",
-                path=path,
-                region=region,
-            )
+            raise self._damaged(region)
         return fingerprint, body
+
+    def _damaged(self, region: str) -> DamagedPartError:
+        return DamagedPartError(
+            "the stored results are damaged or half-written: the region is evaluated again",
+            path=self._path(region),
+            region=region,
+        )
 
 
 def _plain(value: np.generic) -> Any:

@@ -96,7 +96,9 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
     check_file(path, what)
     decode = {"tiff": _decode_tiff, "npy": _decode_npy, "other": _decode_other}[file_kind(path)]
     try:
-        return _at_least_flat(decode(path, colour))
+        array = decode(path, colour)
+        _checked_shape(array.shape)
+        return array
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
 
@@ -114,10 +116,11 @@ def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
         match file_kind(path):
             case "tiff":
                 with tifffile.TiffFile(path) as tiff:
-                    return channels_last_shape(tuple(tiff.series[0].shape), tiff.series[0].axes)
+                    shape, axes = tuple(tiff.series[0].shape), tiff.series[0].axes
+                return channels_last_shape(_checked_shape(shape), axes)
             case "npy":
-                mapped = _at_least_flat(np.load(path, mmap_mode="r", allow_pickle=False))
-                return channels_last_shape(tuple(mapped.shape), "")
+                mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+                return channels_last_shape(_checked_shape(mapped.shape), "")
             case _:
                 with Image.open(path) as image:
                     return (image.height, image.width)
@@ -234,10 +237,10 @@ def replaced_when_complete(path: Path) -> Iterator[BinaryIO]:
             raise
 
 
-def _at_least_flat(array: NDArray[Any]) -> NDArray[Any]:
-    if array.ndim < 2:
-        raise ValueError(f"an array of shape {array.shape} is no picture")
-    return array
+def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if len(shape) < 2 or 0 in shape:
+        raise ValueError(f"an array of shape {shape} is no picture")
+    return shape
 
 
 def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:

@@ -476,7 +476,7 @@ def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
         text = path.read_text(encoding="utf-8-sig")
         pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
         classes = {int(id_): str(name).strip() for id_, name in pairs}
-    except (ValueError, TypeError, KeyError, csv.Error) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, csv.Error) as error:
         raise UnreadableFileError(
             f"expected {what}: CSV with the header id,class, or JSON such as "
             f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
