@@ -81,6 +81,8 @@ class Judge:
         self._makes_files = makes_files
         self._lost: list[Any] = []
         logging.disable(logging.CRITICAL)
+        # What was imported stays: the collector need not look at it again and again.
+        gc.freeze()
         sys.unraisablehook = self._lost.append
 
     def close(self) -> None:

@@ -124,16 +124,21 @@ class Finding:
 
 
 def english_list(words: Sequence[object], *, limit: int = 8) -> str:
-    """Join words with commas and an "and"; a long list is cut and counted.
+    """Join words with commas and an "and"; a long list is cut and counted, a long word cut.
 
     Examples
     --------
     >>> english_list(["a", "b", "c"])
     'a, b and c'
     """
-    texts = [str(word) for word in words]
+    texts = [shortened(str(word)) for word in words]
     if len(texts) > limit:
         return f"{', '.join(texts[:limit])} and {len(texts) - limit} more"
     if len(texts) < 2:
         return "".join(texts)
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def shortened(text: str, length: int = 200) -> str:
+    """Cut what a message quotes from a file: nobody reads thousands of characters."""
+    return text if len(text) <= length else f"{text[:length]}…"

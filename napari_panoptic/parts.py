@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from napari_panoptic.evaluation.challenge import ClassScore
 from napari_panoptic.evaluation.metrics import Counts
 from napari_panoptic.pipeline import RegionResult, RowsFile
 
+Value = TypeVar("Value")
 RegionResults = list[list[RegionResult]]
 """Per condition, the teams of one region."""
 
@@ -233,9 +234,9 @@ def _result(record: Mapping[str, Any]) -> RegionResult:
     objects, counts, scores = record["objects"], record["counts"], record["scores"]
     rows = record.get("rows")
     return RegionResult(
-        team=record["team"],
-        patient=record["patient"],
-        region=record["region"],
+        team=_of_type(str, record["team"]),
+        patient=_of_type(str, record["patient"]),
+        region=_of_type(str, record["region"]),
         objects=None if objects is None else _frame(objects),
         counts=None if counts is None else _counts(counts),
         scores=None if scores is None else {name: _score(own) for name, own in scores.items()},
@@ -298,7 +299,15 @@ def _finding(record: Mapping[str, Any]) -> Finding:
     path = record["path"]
     changed = {
         "kind": FindingKind(record["kind"]),
+        "message": _of_type(str, record["message"]),
+        "count": _of_type(int, record["count"]),
         "path": None if path is None else Path(path),
-        "object_ids": tuple(record["object_ids"]),
+        "object_ids": tuple(_of_type(int, id_) for id_ in record["object_ids"]),
     }
     return Finding(**{**record, **changed})
+
+
+def _of_type(kind: type[Value], value: Any) -> Value:
+    if type(value) is not kind:
+        raise TypeError(f"expected a {kind.__name__}, found {value!r}")
+    return value

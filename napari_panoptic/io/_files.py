@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
+import threading
+import tokenize
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +29,15 @@ DECODING_ERRORS: tuple[type[Exception], ...] = (
     TypeError,
     LookupError,
     ArithmeticError,
+    AssertionError,
+    NameError,
     RuntimeError,
     EOFError,
     AttributeError,
+    MemoryError,
+    SyntaxError,
     struct.error,
+    tokenize.TokenError,
     zlib.error,
     Image.DecompressionBombError,
 )
@@ -36,6 +45,8 @@ DECODING_ERRORS: tuple[type[Exception], ...] = (
 
 TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
+MOST_PAGES = 10_000
+"""TIFF files with more pages than this are not read."""
 MOST_CHANNELS = 16
 """Where nothing names the dimensions, one longer than this is height or width."""
 
@@ -96,7 +107,8 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
     check_file(path, what)
     decode = {"tiff": _decode_tiff, "npy": _decode_npy, "other": _decode_other}[file_kind(path)]
     try:
-        array = decode(path, colour)
+        with without_warnings():
+            array = decode(path, colour)
         _checked_shape(array.shape)
         return array
     except DECODING_ERRORS as error:
@@ -113,19 +125,25 @@ def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
     """
     check_file(path, what)
     try:
-        match file_kind(path):
-            case "tiff":
-                with tifffile.TiffFile(path) as tiff:
-                    shape, axes = tuple(tiff.series[0].shape), tiff.series[0].axes
-                return channels_last_shape(_checked_shape(shape), axes)
-            case "npy":
-                mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-                return channels_last_shape(_checked_shape(mapped.shape), "")
-            case _:
-                with Image.open(path) as image:
-                    return (image.height, image.width)
+        with without_warnings():
+            return _shape_of(path)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
+
+
+def _shape_of(path: Path) -> tuple[int, ...]:
+    match file_kind(path):
+        case "tiff":
+            check_page_chain(path)
+            with tifffile.TiffFile(path) as tiff:
+                shape, axes = tuple(tiff.series[0].shape), tiff.series[0].axes
+            return channels_last_shape(_checked_shape(shape), axes)
+        case "npy":
+            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+            return channels_last_shape(_checked_shape(mapped.shape), "")
+        case _:
+            with Image.open(path) as image:
+                return (image.height, image.width)
 
 
 def file_kind(path: Path) -> str:
@@ -243,7 +261,68 @@ def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
+_quiet_lock = threading.Lock()
+_quiet: list[warnings.catch_warnings[None]] = []
+_quiet_users = 0
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Keep what decoders warn of to ourselves: what is wrong with a file is said by errors.
+
+    Several threads may decode at once. The filters are those of the whole
+    process: the first one to come sets them, the last one to go sets them back.
+    """
+    global _quiet_users
+    with _quiet_lock:
+        if _quiet_users == 0:
+            _quiet.append(warnings.catch_warnings(action="ignore"))
+            _quiet[0].__enter__()
+        _quiet_users += 1
+    try:
+        yield
+    finally:
+        with _quiet_lock:
+            _quiet_users -= 1
+            if _quiet_users == 0:
+                _quiet.pop().__exit__(None, None, None)
+
+
+def check_page_chain(path: Path) -> None:
+    """Make sure that the pages of a TIFF file, each of which names the next one, have an end.
+
+    The decoder follows a chain that leads back into itself for hours.
+
+    Raises
+    ------
+    ValueError
+        For a circle, and for more than `MOST_PAGES`.
+    """
+    with path.open("rb") as file:
+        start = file.read(8)
+        order = "<" if start[:2] == b"II" else ">"
+        is_big = b"+" in start[2:4]
+        # How many tags a page has, how long each is, and where the next page begins.
+        n_tags, tag_bytes, link = ("Q", 20, "Q") if is_big else ("H", 12, "I")
+        if not is_big:
+            file.seek(4)
+        seen = set[int]()
+        while place := _unpacked(file, order + link):
+            if place in seen or len(seen) == MOST_PAGES:
+                raise ValueError(f"its pages lead in a circle, or are more than {MOST_PAGES}")
+            seen.add(place)
+            file.seek(place)
+            file.seek(tag_bytes * _unpacked(file, order + n_tags), os.SEEK_CUR)
+
+
+def _unpacked(file: BinaryIO, form: str) -> int:
+    """Read a number; 0 where the file ends before it."""
+    data = file.read(struct.calcsize(form))
+    return int(struct.unpack(form, data)[0]) if len(data) == struct.calcsize(form) else 0
+
+
 def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
+    check_page_chain(path)
     with tifffile.TiffFile(path) as tiff:
         series = tiff.series[0]
         page = tiff.pages[0]

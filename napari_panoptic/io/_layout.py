@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -166,7 +167,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise CohortError(f"it cannot be read ({error.strerror})", path=path) from error
     except UnicodeDecodeError as error:
         raise CohortError("it is not UTF-8 text; save it as UTF-8", path=path) from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # Numbers of thousands of digits and very deep lists are none of the library's own errors.
         raise CohortError(f"it is no valid TOML: {error}", path=path) from error
 
 
@@ -247,9 +249,11 @@ def _pattern_list(value: Any, key: str, required: set[str], optional: set[str]) 
 def _patient(value: Any) -> re.Pattern[str] | None:
     if value is None:
         return None
+    text = _text(value, "files.patient")
     try:
-        expression = re.compile(_text(value, "files.patient"))
-    except re.error as error:
+        with warnings.catch_warnings(action="error", category=FutureWarning):
+            expression = re.compile(text)
+    except (re.error, FutureWarning, OverflowError, RecursionError) as error:
         raise CohortError(f"files.patient is no valid regular expression: {error}") from error
     if "patient" not in expression.groupindex:
         raise CohortError(

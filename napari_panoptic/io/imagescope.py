@@ -6,7 +6,7 @@ import math
 import re
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -100,7 +100,7 @@ class _Watch:
     progress: Callable[[int, int], None] | None = None
     is_wanted: Callable[[], bool] = lambda: True
 
-    def blocks(self) -> Iterator[bytes]:
+    def blocks(self) -> Generator[bytes, None, None]:
         """Give the file block by block."""
         total = self.path.stat().st_size
         with self.path.open("rb") as file:

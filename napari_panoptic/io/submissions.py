@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.io._files import DECODING_ERRORS, check_file, check_size, undecodable
+from napari_panoptic.io._files import (
+    DECODING_ERRORS,
+    check_file,
+    check_size,
+    undecodable,
+    without_warnings,
+)
 from napari_panoptic.io._masks import object_mask, vanished_findings
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
 from napari_panoptic.regions import ClassScheme, MaskFiles, Source
@@ -102,10 +108,18 @@ def _read_class(
     check_file(path, WHAT)
     variables = _variables(path)
     name, findings = _chosen(variables, class_name, shape, path, region)
-    array = _squeezed(_value(path, name))
     what = f"the {class_name} mask (variable '{name}')"
-    if array.ndim == 2:
-        check_size(array.shape, shape, path=path, region=region, what=what)
+    told = _squeezed_shape(variables[name])
+    # What is no mask is not read: of other shapes the library can crash.
+    if len(told) != 2:
+        raise UnreadableFileError(
+            f"{what} must be 2-D (rows, columns), found an array of shape {told}",
+            path=path,
+            region=region,
+        )
+    check_size(told, shape, path=path, region=region, what=what)
+    array = _squeezed(_value(path, name))
+    check_size(array.shape, told, path=path, region=region, what=what)
     mask, found = object_mask(array, path=path, what=what, region=region, class_name=class_name)
     return mask, [*findings, *found]
 
@@ -209,7 +223,8 @@ def _variables(path: Path) -> dict[str, Shape]:
     if _is_hdf5(path):
         return _hdf5_variables(path)
     try:
-        listed = scipy.io.whosmat(path, appendmat=False)
+        with without_warnings():
+            listed = scipy.io.whosmat(path, appendmat=False)
     except (*DECODING_ERRORS, MatReadError) as error:
         raise undecodable(path, WHAT, error) from error
     return {name: tuple(shape) for name, shape, kind in listed if kind in NUMERIC_CLASSES}
@@ -222,7 +237,8 @@ def _value(path: Path, name: str) -> NDArray[Any]:
     if _is_hdf5(path):
         return _hdf5_value(path, name)
     try:
-        value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
+        with without_warnings():
+            value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
     except (*DECODING_ERRORS, MatReadError) as error:
         raise undecodable(path, WHAT, error) from error
     dense: NDArray[Any] = np.asarray(value.toarray() if hasattr(value, "toarray") else value)

@@ -20,6 +20,7 @@ from napari_panoptic.evaluation.tiles import Box
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
+    check_page_chain,
     file_kind,
     read_pixels,
     undecodable,
@@ -209,6 +210,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _open_tiff(path: Path, what: str) -> TiledPixels:
+    check_page_chain(path)
     with tifffile.TiffFile(path) as tiff:
         level = tiff.series[0].levels[0]
         shape = _plane(_without_samples(level), path, what)
