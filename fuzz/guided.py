@@ -17,7 +17,7 @@ import atheris
 from fuzz.judge import Judge, Logbook, keep, limit_memory
 from fuzz.targets import TARGETS
 
-SECONDS_BEFORE_DEATH = 20
+SECONDS_BEFORE_DEATH = 12
 """A call that takes longer than this, by the clock, is stuck in a library: the process ends."""
 LIBRARIES = ("tifffile", "PIL", "tomllib", "csv", "json", "numpy.lib._format_impl")
 """Where the way through readers goes on, in Python that can be followed."""

@@ -93,8 +93,9 @@ class Judge:
         """Say what is wrong with what the reader does; None where nothing is."""
         # The clock on the wall is quickest to read; what others do on the machine counts not.
         failure = self._tried(data, time.perf_counter)
-        if failure is not None and failure.kind == "slow":
-            # Kernels are compiled when they are first needed, which is not the input's fault.
+        if failure is not None and failure.kind in ("slow", "open file"):
+            # What a library makes when it is first needed (kernels, event loops) is not the
+            # input's fault.
             failure = self._tried(data, time.process_time)
         return failure
 

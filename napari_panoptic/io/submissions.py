@@ -20,6 +20,7 @@ from napari_panoptic.io._files import (
     without_warnings,
 )
 from napari_panoptic.io._masks import object_mask, vanished_findings
+from napari_panoptic.io._matlab5 import read_variable
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
 from napari_panoptic.regions import ClassScheme, MaskFiles, Source
 
@@ -232,12 +233,14 @@ def _variables(path: Path) -> dict[str, Shape]:
 
 def _value(path: Path, name: str) -> NDArray[Any]:
     import scipy.io
-    from scipy.io.matlab import MatReadError
+    from scipy.io.matlab import MatReadError, matfile_version
 
     if _is_hdf5(path):
         return _hdf5_value(path, name)
     try:
         with without_warnings():
+            if matfile_version(path, appendmat=False)[0] == 1:
+                return read_variable(path, name)
             value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
     except (*DECODING_ERRORS, MatReadError) as error:
         raise undecodable(path, WHAT, error) from error
