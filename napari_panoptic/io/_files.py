@@ -159,6 +159,8 @@ def undecodable(path: Path, what: str, error: Exception) -> UnreadableFileError:
     """Make the error for a file that a decoder gave up on."""
     reason = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
     reason = reason.replace(str(path), path.name)
+    # Decoders quote what stands in the file, which may be no text at all.
+    reason = reason.encode("utf-8", "backslashreplace").decode("utf-8")
     return UnreadableFileError(
         f"expected {what}, but it cannot be decoded: it is damaged, cut off or of another "
         f"format ({reason[:160]}); copy or export it again",
@@ -338,15 +340,24 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
 
 
 def _check_complete(path: Path, tiff: Any) -> None:
-    """Refuse a file whose pixel data lie beyond its end.
+    for page in tiff.series[0].pages:
+        check_page_complete(path, page)
 
-    The decoder would fill what is missing with zeros, that is, background.
+
+def check_page_complete(path: Path, page: Any) -> None:
+    """Refuse a page whose pixel data lie beyond the end of its file, or nowhere.
+
+    The decoder would fill what is missing with zeros, that is, background, or
+    take the file's first bytes for pixels.
     """
     size = path.stat().st_size
-    for page in tiff.series[0].pages:
-        ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
-        if max(ends, default=0) > size:
-            raise ValueError(f"pixel data end at byte {max(ends)}, the file at byte {size}")
+    pieces = list(zip(page.dataoffsets, page.databytecounts, strict=True))
+    end = max((offset + length for offset, length in pieces), default=0)
+    if end > size:
+        raise ValueError(f"pixel data end at byte {end}, the file at byte {size}")
+    # Pieces without a byte were never written, which is background.
+    if any(length and not offset for offset, length in pieces):
+        raise ValueError("it does not say where its pixel data are")
 
 
 def _decode_npy(path: Path, colour: bool) -> NDArray[Any]:  # noqa: ARG001 - same call for all

@@ -110,6 +110,8 @@ def _from_csv(path: Path) -> ClassTable:
         first = file.readline()
         delimiter = max(",;\t", key=first.count)
         columns = {name.strip().casefold(): name for name in first.rstrip("\r\n").split(delimiter)}
+        if len(columns) < first.count(delimiter) + 1:
+            raise ValueError("columns of one name, or names with separators in them")
         id_column, class_column = columns["id"], columns["class"]
         file.seek(0)
         frame = pd.read_csv(

@@ -517,7 +517,9 @@ def object_id(text: str) -> int:
 
 
 def _name(value: object) -> str:
-    return "" if value is None else str(value).strip()
+    name = "" if value is None else str(value).strip()
+    name.encode()  # JSON can hold halves of characters, which nobody can show or write
+    return name
 
 
 def _json_pairs(text: str) -> list[tuple[Any, Any]]:

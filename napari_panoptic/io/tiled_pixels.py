@@ -21,9 +21,11 @@ from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
     check_page_chain,
+    check_page_complete,
     file_kind,
     read_pixels,
     undecodable,
+    without_warnings,
 )
 
 HELD_PX = 2**28
@@ -82,7 +84,8 @@ def open_pixels(path: Path, what: str) -> TiledPixels:
     """
     try:
         if is_zarr(path):
-            return _open_zarr(path, what)
+            with without_warnings():
+                return _open_zarr(path, what)
         check_file(path, what)
         match file_kind(path):
             case "tiff":
@@ -217,7 +220,7 @@ def _open_tiff(path: Path, what: str) -> TiledPixels:
         page = level.pages[0].aspage()
         if page.shape[:2] != shape:
             raise ValueError(f"planes of {page.shape} for an image of {shape}")
-        _check_complete(path, page)
+        check_page_complete(path, page)
         if page.is_memmappable and page.is_contiguous:
             array = np.broadcast_to(np.zeros((), tiff.byteorder + page.dtype.char), shape)
             return _mapped(path, what, array, page.dataoffsets[0])
@@ -232,14 +235,6 @@ def _without_samples(level: Any) -> tuple[int, ...]:
         for size, axis in zip(level.shape, level.axes, strict=True)
         if axis in "YX" or size != 1
     )
-
-
-def _check_complete(path: Path, page: Any) -> None:
-    """Refuse a file whose pixel data lie beyond its end: they would be taken for background."""
-    size = path.stat().st_size
-    ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
-    if max(ends, default=0) > size:
-        raise ValueError(f"pixel data end at byte {max(ends)}, the file at byte {size}")
 
 
 class _Segments:
