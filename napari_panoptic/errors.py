@@ -8,6 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+LONGEST_MESSAGE = 2000
+"""Characters; longer messages of errors lose their middle."""
+
 
 class PanopticError(Exception):
     """Base of every error that this package raises on purpose.
@@ -35,6 +38,10 @@ class PanopticError(Exception):
         region: str | None = None,
         object_id: int | None = None,
     ) -> None:
+        # Files are quoted, in which a name can have any length; the remedy stands at the end.
+        if len(message) > LONGEST_MESSAGE:
+            half = LONGEST_MESSAGE // 2
+            message = f"{message[:half]} … {message[-half:]}"
         self.message = message
         self.path = path
         self.region = region

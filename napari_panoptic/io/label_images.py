@@ -536,7 +536,11 @@ def _csv_pairs(text: str) -> list[tuple[str, str]]:
     columns = {name.strip().casefold(): name for name in rows.fieldnames or ()}
     if missing := [name for name in ("id", "class") if name not in columns]:
         raise KeyError(f"no column {english_list(missing)}")
-    return [(row[columns["id"]], row[columns["class"]]) for row in rows]
+    return [
+        (row[columns["id"]], row[columns["class"]])
+        for row in rows
+        if any(str(cell or "").strip() for cell in row.values())
+    ]
 
 
 def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:

@@ -226,6 +226,8 @@ def _variables(path: Path) -> dict[str, Shape]:
     try:
         with without_warnings():
             listed = scipy.io.whosmat(path, appendmat=False)
+        if any(size < 0 for _, shape, _ in listed for size in shape):
+            raise ValueError("a variable has a negative size")
     except (*DECODING_ERRORS, MatReadError) as error:
         raise undecodable(path, WHAT, error) from error
     return {name: tuple(shape) for name, shape, kind in listed if kind in NUMERIC_CLASSES}

@@ -26,7 +26,7 @@ from napari_panoptic.io._layout import read_description
 from napari_panoptic.io.class_tables import read_class_table
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.label_images import read_sidecar
-from napari_panoptic.io.loading import load_masks
+from napari_panoptic.io.loading import FORMS, load_masks
 from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.io.review_file import ReviewError, open_review_file
 from napari_panoptic.io.slides import read_image
@@ -189,11 +189,14 @@ def _element(kind: int, data: bytes) -> bytes:
 
 
 def _mat(
-    tmp_path: Path, class_number: int, *elements: tuple[int, NDArray[Any] | bytes]
+    tmp_path: Path,
+    class_number: int,
+    *elements: tuple[int, NDArray[Any] | bytes],
+    shape: tuple[int, int] = SHAPE,
 ) -> MaskFiles:
-    """Write one variable of 12 x 16; elements follow its name."""
+    """Write one variable; elements follow its name."""
     body = _element(6, struct.pack("<II", class_number, 0)) + _element(
-        5, struct.pack("<2i", *SHAPE)
+        5, struct.pack("<2i", *shape)
     )
     body += _element(1, b"n_ary_mask")
     for kind, data in elements:
@@ -224,6 +227,13 @@ def test_matlab_numbers_of_no_known_type(tmp_path: Path, kind: int) -> None:
 def test_matlab_numbers_that_do_not_fill_the_variable(tmp_path: Path, size: int) -> None:
     with pytest.raises(UnreadableFileError, match="cannot be decoded"):
         _ids(_mat(tmp_path, 12, (5, bytes(size))))
+
+
+def test_matlab_variables_of_negative_size(tmp_path: Path) -> None:
+    """That was the size of the region, where nothing else told it."""
+    files = _mat(tmp_path, 12, (5, bytes(8)), shape=(-1, -2))
+    with pytest.raises(UnreadableFileError, match="negative size"):
+        FORMS[Source.SUBMISSION].shape(files)
 
 
 def _sparse(tmp_path: Path, rows: list[int], starts: list[int]) -> MaskFiles:
@@ -274,6 +284,7 @@ def _both_ways(path: Path, content: str) -> tuple[dict[int, str], dict[int, str]
         ("id,class\n1,a\x0cb\n", {1: "a\x0cb"}),  # was taken for two lines
         ("id,class\n1,a\u2028b\n", {1: "a\u2028b"}),
         ("id,class\n1.0,a\n2,b\n", {1: "a", 2: "b"}),  # was read in windows only
+        ("id,class\n1,a\n \n2,b\n", {1: "a", 2: "b"}),  # was read in windows only
         ("id,class,class\n1,a,b\n", {1: "b"}),  # was a in windows
     ],
 )
@@ -313,6 +324,9 @@ def test_a_table_of_patients_keeps_lines_within_cells(tmp_path: Path) -> None:
 
 def test_what_messages_quote_is_cut() -> None:
     assert len(english_list(["a" * 5000, "b"])) < 300
+    message = str(PanopticError(f"expected a number, found {'a' * 5000}; write one"))
+    assert len(message) < 2100
+    assert message.endswith("; write one")
 
 
 @pytest.mark.parametrize(
