@@ -15,6 +15,7 @@ A peer is imported where it is called, so that one that is not installed stops n
 
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,13 @@ from napari_panoptic.evaluation.live import LiveEvaluation
 from napari_panoptic.evaluation.matching import Matches, match
 from napari_panoptic.evaluation.metrics import Counts, class_figures, count, unit_metrics
 from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
-from napari_panoptic.evaluation.overlap import OverlapTable, overlap_table
+from napari_panoptic.evaluation.overlap import OverlapTable, counted_pair, overlap_table
 from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Restoration
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io._kernels import classify
 from napari_panoptic.io.colour_coded import ColourCodedMask, restore
-from napari_panoptic.io.imagescope import Annotation, Polygon
-from napari_panoptic.io.rasterize import rasterize
+from napari_panoptic.io.polygons import Polygons
+from napari_panoptic.io.rasterize import rasterize_polygons
 from napari_panoptic.regions import MONUSAC_CLASSES
 
 Pairs = NDArray[np.int64]
@@ -93,9 +94,13 @@ def trusted_pair(reference: Labels, prediction: Labels) -> LabelPair:
     return LabelPair.from_arrays(reference, prediction, CLASSES[0], CLASSES[0], CLASSES)
 
 
-def match_pair(pair: LabelPair, *rules: EvaluationSettings) -> Pairs:
-    """Match what is already a label pair, by each rule; the pairs of the last."""
-    table = overlap_table(pair)
+def counted(reference: Labels, prediction: Labels) -> tuple[LabelPair, OverlapTable]:
+    """Make the same and count its overlap, as `evaluate_pair` does."""
+    return counted_pair(reference, prediction, CLASSES[0], CLASSES[0], CLASSES)
+
+
+def match_pair(pair: LabelPair, table: OverlapTable, *rules: EvaluationSettings) -> Pairs:
+    """Match a label pair by each rule; the pairs of the last."""
     judged = judge(table, SETTINGS.ambiguous)
     matched = [match(pair, table, judged, rule).pair for rule in rules or (SETTINGS,)][-1]
     return np.stack(
@@ -119,30 +124,32 @@ def _four_classes(labels: Labels) -> dict[int, str]:
 
 
 def match_here(reference: Labels, prediction: Labels) -> Pairs:
-    return _sorted(match_pair(trusted_pair(reference, prediction)))
+    return _sorted(match_pair(*counted(reference, prediction)))
 
 
 def match_checked(reference: Labels, prediction: Labels) -> Pairs:
-    return _sorted(match_pair(_once("pair", trusted_pair, reference, prediction)))
+    pair = _once("pair", trusted_pair, reference, prediction)
+    return _sorted(match_pair(pair, overlap_table(pair)))
 
 
 def match_centroid(reference: Labels, prediction: Labels) -> Pairs:
-    return _sorted(match_pair(trusted_pair(reference, prediction), CENTROID))
+    return _sorted(match_pair(*counted(reference, prediction), CENTROID))
 
 
 def match_both(reference: Labels, prediction: Labels) -> Pairs:
-    return _sorted(match_pair(trusted_pair(reference, prediction), CENTROID, SETTINGS))
+    return _sorted(match_pair(*counted(reference, prediction), CENTROID, SETTINGS))
 
 
 def evaluate_here(reference: Labels, prediction: Labels) -> Pairs:
     """Evaluate as a whole: statuses, causes and metrics besides the pairs; their number."""
-    evaluation = evaluate(trusted_pair(reference, prediction), SETTINGS)
+    evaluation = evaluated(*counted(reference, prediction), SETTINGS, KnownDistances.none())
     return np.array(_figures(evaluation.counts).sum(), np.int64)
 
 
 def evaluate_all(reference: Labels, prediction: Labels) -> Pairs:
     """Do the same with distances."""
-    evaluation = evaluate(trusted_pair(reference, prediction))
+    settings = EvaluationSettings()
+    evaluation = evaluated(*counted(reference, prediction), settings, KnownDistances.none())
     return np.array(_figures(evaluation.counts).sum(), np.int64)
 
 
@@ -389,9 +396,9 @@ def allocate(*given: NDArray[Any]) -> Labels:
 def rasterize_here(
     vertices: NDArray[np.float64], starts: NDArray[np.int64], shape: NDArray[np.int64]
 ) -> Labels:
-    annotation = _once("annotation", _annotation, vertices, starts)
+    polygons = _once("polygons", _polygons, vertices, starts)
     height, width = shape.tolist()
-    labels = rasterize(annotation, (height, width), MONUSAC_CLASSES).labels
+    labels = rasterize_polygons(polygons, (height, width), MONUSAC_CLASSES).labels
     # Numbered 1..n without those that later ones cover: only compared, so not worth a lookup.
     return labels.index
 
@@ -400,16 +407,22 @@ def rasterized_ids(
     vertices: NDArray[np.float64], starts: NDArray[np.int64], shape: NDArray[np.int64]
 ) -> Labels:
     """Give the numbers of the polygons, for the comparison."""
-    annotation = _annotation(vertices, starts)
     height, width = shape.tolist()
-    drawn = rasterize(annotation, (height, width), MONUSAC_CLASSES)
+    drawn = rasterize_polygons(_polygons(vertices, starts), (height, width), MONUSAC_CLASSES)
     return drawn.labels.id_image().astype(np.int32)
 
 
-def _annotation(vertices: NDArray[np.float64], starts: NDArray[np.int64]) -> Annotation:
-    outlines = np.split(vertices, starts[1:-1])
-    polygons = (Polygon(k, CLASSES[0], xy) for k, xy in enumerate(outlines, start=1))
-    return Annotation(tuple(polygons), None)
+def _polygons(vertices: NDArray[np.float64], starts: NDArray[np.int64]) -> Polygons:
+    """Make the value that readers hand over."""
+    n = len(starts) - 1
+    return Polygons(
+        vertices.astype(np.int32),
+        starts,
+        np.zeros(n, np.bool_),
+        np.arange(n + 1),
+        np.arange(1, n + 1),
+        np.ones(n, np.int16),
+    )
 
 
 def _drawer(draw: Callable[[Labels, NDArray[np.int64], int], None]) -> Contender:
@@ -499,16 +512,13 @@ class _Edited:
     def __init__(self, reference: Labels, prediction: Labels) -> None:
         self.live = LiveEvaluation(_classed_pair(reference, prediction))
         self.live.evaluate(SETTINGS)
-        self._labels = prediction.copy()
-        self._strokes = strokes(self._labels)
+        labels = prediction.copy()
+        # Drawn beforehand: finding out where to draw is no part of a stroke.
+        self._strokes = cycle([stroke for _ in range(3) for stroke in strokes(labels)])
 
     def stroke(self) -> None:
         """Paint the next one; after the last they begin anew."""
-        following = next(self._strokes, None)
-        if following is None:
-            self._strokes = strokes(self._labels)
-            following = next(self._strokes)
-        y, x, ids = following
+        y, x, ids = next(self._strokes)
         classes = {ids: CLASSES[0]} if isinstance(ids, int) else {}
         self.live.set_pixels(Side.PREDICTION, y, x, ids, classes=classes)
 

@@ -62,9 +62,11 @@ def watch():
     print("cpu", time.process_time())
 
 def is_coloured(viewer):
+    # Layers are drawn in between, too, while they are being filled.
     from napari_panoptic.viewer.widgets.desk import desk_of
-    session = desk_of(viewer).session
-    return session is not None and session.evaluation is not None
+    desk = desk_of(viewer)
+    is_evaluated = desk.session is not None and desk.session.evaluation is not None
+    return is_evaluated and not desk.link.scene.is_filling
 
 def main():
     from napari_panoptic import cli

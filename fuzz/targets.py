@@ -27,7 +27,7 @@ from napari_panoptic.io.dump import read_dump, read_organs
 from napari_panoptic.io.geojson_reader import read_geojson
 from napari_panoptic.io.imagescope import read_annotation, read_polygons
 from napari_panoptic.io.label_images import read_sidecar
-from napari_panoptic.io.loading import FORMS, load_masks
+from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.io.tasks import task_of
@@ -89,7 +89,7 @@ def _load(
     """Load masks, and in windows where that can be; now and then of a size that nobody knows."""
     files = MaskFiles(source, {class_name: (path,)})
     if _one_of(path, 4) == 0:
-        shape = FORMS[source].shape(files)
+        shape = reference_shape(None, [files])
         assert shape is None or (len(shape) == 2 and min(shape) >= 0)
         check_masks(load_masks(files, scheme, shape=shape))
         return
@@ -178,7 +178,7 @@ def read_colour_coded(path: Path) -> None:
     radius = _one_of(path, 6) - 2
     if radius <= 2:
         options = {"restoration": Restoration.BORDER_DILATED, "radius": radius}
-        shape = FORMS[Source.COLOUR_CODED].shape(files)
+        shape = reference_shape(None, [files])
         check_masks(load_masks(files, MONUSAC_CLASSES, shape=shape, **options))
     else:
         _load(path, Source.COLOUR_CODED)

@@ -1,11 +1,20 @@
 """One way to compile the numerical kernels."""
 
+import hashlib
+import os
+import pickle
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -15,6 +24,9 @@ Result = TypeVar("Result")
 
 THREADS_FROM_PX = 1 << 20
 """From so many pixels on a second thread is worth its start to a kernel that reads them once."""
+
+_DIGEST_MARK = b"napari-panoptic sha256"
+"""Stands in a kept kernel before the SHA-256 of all that precedes it."""
 
 
 def compiled(function: F) -> F:
@@ -28,9 +40,50 @@ def compiled(function: F) -> F:
         dispatcher = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # numba: "no locator available"
         return cast("F", numba.njit(nogil=True)(function))
-    file = _cache_file(dispatcher)
-    file._source_stamp = (file._source_stamp, *_stamps_of_imports(function))
+    known = _cache_file(dispatcher)
+    stamp = (known._source_stamp, *_stamps_of_imports(function))
+    base = known._index_name.removesuffix(".nbi")
+    dispatcher._cache._cache_file = _CheckedCacheFile(known._cache_path, base, stamp)
     return cast("F", dispatcher)
+
+
+class _CheckedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """What numba keeps of a kernel on disk; damaged files count as none.
+
+    Numba itself would give up where a file is cut off, run whatever code is in
+    one that was changed, and fail where the disk is full.
+    """
+
+    def load(self, key: Any) -> Any:
+        """Give a kernel as it was kept; None where it was not, or is damaged."""
+        try:
+            return super().load(key)
+        except Exception:  # noqa: BLE001 - damaged pickles raise anything
+            return None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a kernel; where there is no room it is compiled anew the next time."""
+        with suppress(OSError):
+            super().save(key, data)
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return dict(super()._load_index())
+        except Exception:  # noqa: BLE001 - damaged pickles raise anything
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        content = Path(self._data_path(name)).read_bytes()
+        # Files of before have no digest; pickle takes no notice of one.
+        body, mark, digest = content.rpartition(_DIGEST_MARK)
+        if mark and digest != hashlib.sha256(body).digest():
+            return None
+        return pickle.loads(body if mark else content)  # noqa: S301 - numba's own format
+
+    def _save_data(self, name: str, data: Any) -> None:
+        body = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(body + _DIGEST_MARK + hashlib.sha256(body).digest())
 
 
 def _cache_file(dispatcher: Any) -> Any:
@@ -66,6 +119,27 @@ def read_only(array: Array) -> Array:
     return view
 
 
+def bands_of(shape: tuple[int, ...], *, alone: bool = False) -> list[slice]:
+    """Share the lines of an image out to :func:`in_threads`, where that is worth it.
+
+    Parameters
+    ----------
+    shape
+        Height and width in px.
+    alone
+        Whether one thread is to have them all in any case.
+
+    Returns
+    -------
+    list
+        One slice of lines for each thread, ascending.
+    """
+    height, width = shape[:2]
+    if alone or height * width < THREADS_FROM_PX:
+        return [slice(0, height)]
+    return [slice(0, height // 2), slice(height // 2, height)]
+
+
 def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
     """Do kernels' work on several parts at once: one in this thread, each other in its own.
 
@@ -81,9 +155,77 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Re
     list
         The results, in the order of the parts.
     """
-    if len(parts) == 1:
-        return [work(parts[0])]
-    with ThreadPoolExecutor(max_workers=len(parts) - 1) as pool:
-        others = [pool.submit(work, part) for part in parts[1:]]
+    tasks = [_Task(partial(work, part)) for part in parts[1:]]
+    helpers = [_helper() for _ in tasks]
+    for helper, task in zip(helpers, tasks, strict=True):
+        helper.tasks.put(task)
+    try:
         first = work(parts[0])
-    return [first, *(other.result() for other in others)]
+    finally:
+        for helper, task in zip(helpers, tasks, strict=True):
+            task.wait()
+            _IDLE.append(helper)
+    return [first, *(task.outcome() for task in tasks)]
+
+
+class _Task(Generic[Result]):
+    """Work that a helper does."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._work = work
+        self._result: list[Result] = []
+        self._error: BaseException | None = None
+        self._is_done = False
+        self._pending = Lock()
+        self._pending.acquire()
+
+    def do(self) -> None:
+        try:
+            self._result.append(self._work())
+        except BaseException as error:  # noqa: BLE001 - raised where the outcome is asked for
+            self._error = error
+        self._is_done = True
+        self._pending.release()
+
+    def wait(self) -> None:
+        """Wait until it is done, at first without sleeping: parts end at about the same time.
+
+        To be woken takes half a millisecond on a virtual machine, as long as some parts take.
+        """
+        end = time.perf_counter() + _AWAKE_S
+        while not self._is_done and time.perf_counter() < end:
+            time.sleep(0)  # lets go of the interpreter, which the helper needs
+        self._pending.acquire()
+
+    def outcome(self) -> Result:
+        if self._error is not None:
+            raise self._error
+        return self._result[0]
+
+
+class _Helper:
+    """A thread that stays, since to start one takes as long as a small kernel runs."""
+
+    def __init__(self) -> None:
+        self.tasks: SimpleQueue[_Task[Any]] = SimpleQueue()
+        Thread(target=self._run, name="kernels", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            # In one expression, so that nothing is kept alive until the next task.
+            self.tasks.get().do()
+
+
+_IDLE: list[_Helper] = []
+_AWAKE_S = 0.001
+"""How long a thread looks whether its helper is done before it sleeps."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_IDLE.clear)  # a child has no threads but one
+
+
+def _helper() -> _Helper:
+    """Give a helper that has nothing to do, a new one where all are at work."""
+    try:
+        return _IDLE.pop()
+    except IndexError:
+        return _Helper()

@@ -1,24 +1,30 @@
-"""The command ``napari-panoptic``: view, evaluate, report, dump, sample, demo."""
+"""The command ``napari-panoptic``: view, evaluate, report, dump, convert, sample, demo."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import math
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from tqdm import tqdm
 
 from napari_panoptic import __version__
+from napari_panoptic.console import (
+    make_folder,
+    not_writable,
+    remove_if_empty,
+    report_findings,
+    words,
+)
+from napari_panoptic.conversion import Conversion, convert, form_to_write
 from napari_panoptic.errors import (
     CohortError,
-    Finding,
-    FindingKind,
     PanopticError,
     SettingsError,
     english_list,
@@ -40,16 +46,20 @@ from napari_panoptic.evaluation.statistics import MissingRule
 from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.io.forms import known_forms
+from napari_panoptic.io.locking import held_alone
 from napari_panoptic.io.metadata import (
     METADATA_FILE,
     Metadata,
     metadata_beside,
     read_metadata,
 )
+from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
-from napari_panoptic.pipeline import HELD_UP_TO_PX, SOURCE_ORDER, RegionResult
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionResult
+from napari_panoptic.rated_commands import evaluate_rated, report_rated, write_sample
+from napari_panoptic.regions import Cohort, Source, Task
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
     cohort_report,
@@ -58,12 +68,17 @@ from napari_panoptic.report.cohort_report import (
 )
 from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump_text import dump_text
-from napari_panoptic.report.tables import CohortEvaluation, ObjectsFile, write_tables
+from napari_panoptic.report.tables import (
+    CohortEvaluation,
+    InputWatch,
+    ObjectsFile,
+    remove_unfinished,
+    write_tables,
+)
 from napari_panoptic.report.writing import check_writable
 
-_SHOWN_FINDINGS = 20
-_STORE = ".parts"
-_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE)
+_STORE, _LOCK = ".parts", ".lock"
+Command = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,8 +127,10 @@ def _parser() -> argparse.ArgumentParser:
             help="write the figures of a whole cohort as CSV tables",
             description="Match every predicted nucleus with every annotated one, and write "
             "objects.csv, regions.csv, patients.csv, patients_by_class.csv, teams.csv, "
-            "confusion.csv and evaluation.json. What cannot be read is listed, and the rest is "
-            "evaluated. Exit status: 0 done, 1 nothing could be evaluated, 2 wrong arguments.",
+            "confusion.csv and evaluation.json; or, of a cohort of detections, detections.csv, "
+            "frames.csv, patients.csv, teams.csv, curve.csv, atypia.csv and evaluation.json. "
+            "What cannot be read is listed, and the rest is evaluated. Exit status: 0 done, "
+            "1 nothing could be evaluated, 2 wrong arguments.",
         )
     )
     _add_report(
@@ -136,8 +153,23 @@ def _parser() -> argparse.ArgumentParser:
             "by organ and class, and whether teams differ over patients.",
         )
     )
+    _add_convert(
+        commands.add_parser(
+            "convert",
+            help="write all regions of a team, or of the annotation, in another format",
+            description="Read every region of a team's predictions, or of the annotation, and "
+            "write them in another format: all of them or, after an error, none. Exit status: "
+            "0 done, 1 nothing was written, 2 wrong arguments.",
+        )
+    )
     sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
     sample.add_argument("folder", type=Path, metavar="FOLDER", help="made where it is not there")
+    sample.add_argument(
+        "--task",
+        choices=[str(task) for task in _SAMPLES],
+        default=str(Task.NUCLEI),
+        help="what it is about (default: %(default)s)",
+    )
     sample.set_defaults(run=_sample)
     demo = commands.add_parser("demo", help="open the built-in sample cohort in a window")
     demo.add_argument(
@@ -212,7 +244,31 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="regions of more pixels are read in windows, never as a whole; with the same figures, "
         "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
     )
-    parser.set_defaults(run=_evaluate)
+    _add_detections(parser)
+    _set_run(parser, _evaluate)
+
+
+def _add_detections(parser: argparse.ArgumentParser) -> None:
+    """Add how detections are judged."""
+    parser.add_argument(
+        "--distance-um",
+        type=float,
+        metavar="D",
+        help="detections: how far one may lie from an annotated point, this distance included "
+        "(default: 8)",
+    )
+    parser.add_argument(
+        "--confidence",
+        type=float,
+        metavar="T",
+        help="detections: leave out those below this confidence (default: all count)",
+    )
+
+
+def _set_run(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Say what is run, and what options are where they are not given."""
+    defaults = {name: parser.get_default(name) for name in _ONLY_FOR}
+    parser.set_defaults(run=command, defaults=defaults)
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
@@ -237,9 +293,13 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         help="with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
         f"correct, separated by commas: {english_list([c.value for c in Correction])}",
     )
+    _add_source(parser)
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
-        choices=[source.value for source in SOURCE_ORDER],
+        choices=[form.name for form in known_forms().values() if form.load is not None],
         help="which form of the predictions to read (default: the first of these that is there)",
     )
 
@@ -295,15 +355,13 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write today's date into the report; without it the same files give the same report",
     )
-    parser.set_defaults(run=_report)
+    _add_detections(parser)
+    _set_run(parser, _report)
 
 
-def _report(options: argparse.Namespace) -> int:
+def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     check_writable(options.output)  # before the work, not after it
-    # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.html import write_report
-
     cohort = open_cohort(options.cohort)
     names = tuple(_team_names(cohort, options.teams))
     if options.metadata is not None:
@@ -314,10 +372,21 @@ def _report(options: argparse.Namespace) -> int:
         cohort, settings, options.protocol, names, _source_from(options), metadata, options.group
     )
     store = options.output.with_name(f".{options.output.name}{_STORE}")
+    lock = options.output.with_name(f".{options.output.name}{_LOCK}")
+    with held_alone(lock, "a report", "choose another --output"):
+        return _report_alone(options, request, store)
+
+
+def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Path) -> int:
+    """Write a report that nobody else writes meanwhile."""
+    # matplotlib takes long to import: only the report needs it.
+    from napari_panoptic.report.html import write_report
+
     if not options.resume:
         remove_kept(store)
+    remove_unfinished(options.output.parent, [options.output.name])
     try:
-        with _Progress(cohort, n_passes()) as progress:
+        with _Progress(request.cohort, n_passes()) as progress:
             found = cohort_report(
                 request,
                 jobs=options.jobs,
@@ -328,7 +397,7 @@ def _report(options: argparse.Namespace) -> int:
         if found is None:
             return 1
         date = datetime.date.today().isoformat() if options.date else ""
-        _report_findings(found.findings, "the report")
+        report_findings(found.findings, "the report")
         write_report(found, options.output, date=date)
     except KeyboardInterrupt:
         return _stopped()
@@ -390,6 +459,44 @@ def _add_dump(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_dump)
 
 
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    _add_cohort(parser)
+    parser.add_argument("--team", metavar="T", help="whose predictions (default: the annotation)")
+    forms = [form.name for form in known_forms().values() if form.write or form.write_all]
+    parser.add_argument(
+        "--to", required=True, choices=forms, metavar="FORMAT", help=f"one of {english_list(forms)}"
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace files of the same names in DIR"
+    )
+    _add_source(parser)
+    _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
+    parser.add_argument("--radius", type=int, default=1, metavar="N", help="see evaluate --help")
+    parser.set_defaults(run=_convert)
+
+
+def _convert(options: argparse.Namespace) -> int:
+    cohort = open_cohort(options.cohort)
+    team = None if options.team is None else cohort.team(options.team).name
+    settings = EvaluationSettings(
+        restoration=options.restoration or Restoration.BORDER_REMOVED, radius=options.radius
+    )
+    work = Conversion(
+        cohort,
+        team,
+        form_to_write(options.to),
+        settings,
+        _source_from(options),
+    )
+    findings = convert(work, options.output, replace_files=options.force)
+    report_findings(findings, "")
+    print(f"{options.to} written to {options.output}")
+    return 0
+
+
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"must be a whole number from 0, found '{text}'")
@@ -403,11 +510,11 @@ def _dump(options: argparse.Namespace) -> int:
         organs = read_organs(options.metadata, dump)
     evaluation = DumpEvaluation(dump, organs, MissingRule(options.missing), seed=options.seed)
     if options.output is not None:
-        _make_folder(options.output)
+        make_folder(options.output)
         try:
             write_dump_tables(evaluation, options.output)
         except OSError as error:
-            raise _not_writable(options.output, error) from error
+            raise not_writable(options.output, error) from error
     print(dump_text(evaluation))
     if options.output is not None:
         print(f"tables written to {options.output}")
@@ -445,19 +552,36 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
             "give --protocol monusac-2020-as-run with it"
         )
     # Beside those that the protocol has already.
-    return settings.replaced(corrections=settings.corrections | frozenset(_words(options.correct)))
+    return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
 
 
 def _source_from(options: argparse.Namespace) -> Source | None:
     return None if options.source is None else Source(options.source)
 
 
-def _evaluate(options: argparse.Namespace) -> int:
+def _evaluate_nuclei(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = open_cohort(options.cohort)
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
-    _make_folder(options.output)  # before the work, not after it
+    make_folder(options.output)  # before the work, not after it
+    try:
+        with held_alone(options.output / _LOCK, "an evaluation", "choose another --output"):
+            return _evaluate_alone(options, settings, cohort, names)
+    except OSError as error:
+        raise not_writable(options.output, error) from error
+    finally:
+        if is_new:
+            remove_if_empty(options.output)
+
+
+def _evaluate_alone(
+    options: argparse.Namespace,
+    settings: EvaluationSettings,
+    cohort: Cohort,
+    names: Sequence[str],
+) -> int:
+    """Evaluate into a folder that nobody else writes to meanwhile."""
     work = Experiment(
         tuple(names),
         (Condition(options.protocol, settings, _source_from(options)),),
@@ -466,24 +590,19 @@ def _evaluate(options: argparse.Namespace) -> int:
     store = PartStore(options.output / _STORE)
     if not options.resume:
         store.remove()
+    watch = InputWatch(cohort, names)
+    remove_unfinished(options.output)
     try:
         with ObjectsFile(options.output) as objects:
             results = _results(cohort, work, store, objects, options)
-            evaluation = CohortEvaluation(cohort, settings, options.protocol, results)
-            _report_findings(evaluation.findings)
+            evaluation = watch.noted(CohortEvaluation(cohort, settings, options.protocol, results))
+            report_findings(evaluation.findings)
             if evaluation.evaluated:
                 write_tables(evaluation, options.output, objects)
-    except OSError as error:
-        raise _not_writable(options.output, error) from error
     except KeyboardInterrupt:
         return _stopped()
-    finally:
-        if is_new:
-            _remove_if_empty(options.output)
     store.remove()
     if not evaluation.evaluated:
-        if is_new:
-            _remove_if_empty(options.output)
         print(
             f"napari-panoptic: nothing could be evaluated in {cohort.root}: "
             f"{_why_nothing(cohort, names)}",
@@ -559,28 +678,10 @@ def _stopped() -> int:
     return 130
 
 
-def _remove_if_empty(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _not_writable(folder, error) from error
-
-
-def _not_writable(folder: Path, error: OSError) -> PanopticError:
-    return PanopticError(
-        f"the tables cannot be written: {error.strerror}; choose another --output", path=folder
-    )
-
-
 def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:
     if wanted is None:
         return [team.name for team in cohort.competing_teams]
-    names = _words(wanted)
+    names = words(wanted)
     if not names:
         raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
     try:
@@ -589,36 +690,12 @@ def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:
         raise SettingsError(f"--teams: {error}") from error
 
 
-def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-
-
 def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     if not cohort.regions:
         return "it has no regions"
     if not names:
         return "it has no predictions; put a folder per team into Teams/ or Submissions/"
     return "no region has both a readable annotation and a readable prediction"
-
-
-def _report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.json") -> None:
-    """Tell what stood in the way in full, and of all else how often it was met."""
-    in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
-    for finding in in_the_way[:_SHOWN_FINDINGS]:
-        print(f"napari-panoptic: {finding.kind}: {finding.message}", file=sys.stderr)
-    handled = Counter(f.kind for f in findings if f.kind not in _IN_THE_WAY)
-    rest = Counter(f.kind for f in in_the_way[_SHOWN_FINDINGS:])
-    for kind, count in (rest + handled).items():
-        example = next(f for f in reversed(findings) if f.kind is kind)
-        place = f" (region {example.region})" if example.region else ""
-        print(
-            f"napari-panoptic: {kind}: {count} more, such as: {example.message}{place}"
-            if kind in rest
-            else f"napari-panoptic: {kind}: {count} x, such as: {example.message}{place}",
-            file=sys.stderr,
-        )
-    if findings:
-        print(f"napari-panoptic: all of them are listed in {listed_in}", file=sys.stderr)
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
@@ -645,7 +722,7 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    folder = _written_sample(options.folder)
+    folder = _written_sample(options.folder, Task(options.task))
     print(f"sample cohort written to {folder}")
     print(f"look at it with: napari-panoptic view {folder}")
     return 0
@@ -658,11 +735,9 @@ def _demo(options: argparse.Namespace) -> int:
         return _open_window(_written_sample(Path(folder)), screenshot=options.screenshot)
 
 
-def _written_sample(folder: Path) -> Path:
-    from napari_panoptic.io.sample import write_sample_cohort
-
+def _written_sample(folder: Path, task: Task = Task.NUCLEI) -> Path:
     try:
-        return write_sample_cohort(folder)
+        return _SAMPLES[task](folder)
     except OSError as error:
         raise PanopticError(
             f"the sample cohort cannot be written: {error.strerror}; choose another folder",
@@ -670,11 +745,104 @@ def _written_sample(folder: Path) -> Path:
         ) from error
 
 
-def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | None) -> int:
-    # napari and Qt take seconds to import: only a window needs them.
-    from napari_panoptic.viewer.launch import run_view
+def _write_nuclei(folder: Path) -> Path:
+    from napari_panoptic.io.sample import write_sample_cohort
 
-    return run_view(cohort, region=region, screenshot=screenshot)
+    return write_sample_cohort(folder)
+
+
+def _write_detections(folder: Path) -> Path:
+    from napari_panoptic.io.detection_sample import write_detection_sample
+
+    return write_detection_sample(folder)
+
+
+_SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
+    Task.NUCLEI: _write_nuclei,
+    Task.DETECTIONS: _write_detections,
+    Task.RATERS: write_sample,
+}
+"""What ``sample`` writes for each task."""
+
+
+def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | None) -> int:
+    gc.disable()  # each look goes through all that is imported: half a second in all
+    try:
+        # napari and Qt take seconds to import: only a window needs them.
+        from napari_panoptic.viewer.launch import run_view
+
+        return run_view(cohort, region=region, screenshot=screenshot)
+    finally:
+        gc.enable()
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    return _command(options, _EVALUATE)
+
+
+def _report(options: argparse.Namespace) -> int:
+    return _command(options, _REPORT)
+
+
+def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> int:
+    """Do with a cohort what suits its task.
+
+    Raises
+    ------
+    CohortError
+        Where nothing can be done with cohorts about this.
+    SettingsError
+        For an option that does not suit it.
+    """
+    task = task_of(options.cohort)
+    if task not in commands:
+        raise CohortError(f"there is no '{options.command}' for {task}", path=options.cohort)
+    for name, tasks in _ONLY_FOR.items():
+        is_given = getattr(options, name, None) != options.defaults.get(name)
+        if is_given and task not in tasks:
+            raise SettingsError(
+                f"--{name.replace('_', '-')} is for cohorts about {english_list(tasks)}; "
+                f"this one is about {task}"
+            )
+    return commands[task](options)
+
+
+def _evaluate_detections(options: argparse.Namespace) -> int:
+    from napari_panoptic.detection_commands import evaluate
+
+    return evaluate(options)
+
+
+def _report_detections(options: argparse.Namespace) -> int:
+    from napari_panoptic.detection_commands import report
+
+    return report(options)
+
+
+_EVALUATE: Mapping[Task, Command] = {
+    Task.NUCLEI: _evaluate_nuclei,
+    Task.DETECTIONS: _evaluate_detections,
+    Task.RATERS: evaluate_rated,
+}
+"""What ``evaluate`` does for each task; what takes long to import is so only there."""
+_REPORT: Mapping[Task, Command] = {
+    Task.NUCLEI: _report_nuclei,
+    Task.DETECTIONS: _report_detections,
+    Task.RATERS: report_rated,
+}
+"""What ``report`` does for each task."""
+_ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
+    **dict.fromkeys(
+        (
+            *("protocol", "correct", "source", "restoration", "radius", "matching"),
+            *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
+            *("metadata", "group"),
+        ),
+        (Task.NUCLEI,),
+    ),
+    **dict.fromkeys(("distance_um", "confidence"), (Task.DETECTIONS,)),
+}
+"""Options that change what comes out, and the tasks that they are for."""
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def cut(
         beside = ~np.isin(own[rim], concerned[which])
         colours[beside, 3] = (colours[beside, 3] * BESIDE_ALPHA).astype(np.uint8)
         outlines[rim] = colours
-    return Crop(_tissue(source.image, corner, field_px, size_px), outlines)
+    return Crop(tissue_at(source.image, corner, field_px, size_px), outlines)
 
 
 def _label_colours(labels: LabelImage, own: SideOutcomes) -> NDArray[np.uint8]:
@@ -218,10 +218,24 @@ def _grown(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.boo
     return np.where(grown, beside, labels), grown
 
 
-def _tissue(
+def tissue_at(
     image: SlideImage | None, corner: tuple[int, int], field_px: int, size_px: int
 ) -> NDArray[np.uint8]:
-    """Read the pixels behind a crop, from the smallest level that is fine enough."""
+    """Read the pixels behind a crop, from the smallest level that is fine enough.
+
+    Parameters
+    ----------
+    image
+        Where from; grey comes back where None.
+    corner
+        y, x of the crop's first pixel in the image, which may lie outside it.
+    field_px, size_px
+        Its width in pixels of the image, and how wide it is shown.
+
+    Returns
+    -------
+    uint8 (width, width, 3)
+    """
     if image is None:
         return np.full((1, 1, 3), BEYOND, np.uint8)
     level, factor = image.levels[0], 1.0

@@ -62,6 +62,10 @@ class UnreadableFileError(PanopticError):
     """A file cannot be read, or what is in it is not what it should be."""
 
 
+class UnwritableFileError(PanopticError):
+    """A file cannot be written where, or in the form in which, it was asked for."""
+
+
 class CohortError(PanopticError):
     """A folder is not a cohort, or its description cannot be understood."""
 
@@ -81,6 +85,7 @@ class FindingKind(StrEnum):
     OVERLAPPING = "overlapping"  # pixels claimed by more than one object
     MISSING = "missing"  # a file that should be there and is not
     UNREADABLE = "unreadable"  # a file that is there and cannot be used
+    CHANGED = "changed"  # a file that became another one while it was being evaluated
     EXTRA = "extra"  # a file that belongs to no known region or class
     UNKNOWN_CLASS = "unknown-class"  # a class name that the scheme does not know
     UNKNOWN_COLOURS = "unknown-colours"  # mask pixels of a colour that no class has
@@ -89,6 +94,8 @@ class FindingKind(StrEnum):
     DEGENERATE = "degenerate"  # a polygon with fewer than three different vertices
     NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
     FALLBACK = "fallback"  # read in another way than asked or usual
+    MALFORMED = "malformed"  # a line of a table that is not what it should be
+    BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
 
 
@@ -149,3 +156,13 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
 def shortened(text: str, length: int = 200) -> str:
     """Cut what a message quotes from a file: nobody reads thousands of characters."""
     return text if len(text) <= length else f"{text[:length]}…"
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> str:
+    """Say that there is nothing of a name, and what has a similar one."""
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or list(known[:5])
+    if not close:
+        return f"there is no {what} '{name}': this cohort has no {what}s"
+    return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"

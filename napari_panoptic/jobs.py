@@ -38,7 +38,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.experiment import Experiment
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.parts import DamagedPartError, PartStore, RegionResults
-from napari_panoptic.pipeline import SOURCE_ORDER, TooLargeError
+from napari_panoptic.pipeline import TooLargeError, preferred_form
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
 from napari_panoptic.whole_slides import SlideRun, evaluate_slide
 
@@ -54,7 +54,7 @@ _WITHOUT_WORKERS_S = 60.0
 
 @dataclass(frozen=True)
 class RegionDone:
-    """News of a region that is done; they come in any order.
+    """News of a region that is done; they come in any order, and once for each.
 
     Parameters
     ----------
@@ -157,7 +157,10 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
         "version": __version__,
         "work": work.as_record(),
         "scheme": asdict(cohort.scheme),
-        "region": [region.name, region.patient, str(region.image), _named(region.reference)],
+        "region": [
+            *(region.name, region.patient, str(region.image), region.image_item),
+            _named(region.reference),
+        ],
         "predictions": {t: [_named(files) for files in forms.values()] for t, forms in own.items()},
         "usual": {t: None if found is None else found[1] for t, found in usual.items()},
         "inputs": file_fingerprints(paths, cohort.root),
@@ -168,16 +171,17 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
 def _named(files: MaskFiles | None) -> Any:
     if files is None:
         return None
-    return [files.source, {name: [str(p) for p in paths] for name, paths in files.paths.items()}]
+    paths = {name: [str(p) for p in paths] for name, paths in files.paths.items()}
+    return [files.source, paths, files.item]
 
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:
     """Find the form that a team's predictions usually have, and where one is there."""
-    for form in SOURCE_ORDER:
-        for key, forms in cohort.predictions.items():
-            if key[0] == team and form in forms:
-                return key, form
-    return None
+    own = {key: forms for key, forms in cohort.predictions.items() if key[0] == team}
+    form = preferred_form({form for forms in own.values() for form in forms})
+    if form is None:
+        return None
+    return next(key for key, forms in own.items() if form in forms), form
 
 
 # --- one region, wherever it is done ----------------------------------------------------------
@@ -250,7 +254,8 @@ class _Run:
         self._ready: dict[int, RegionResults | None] = {}
         self._again: list[int] = []
         self._remarks: dict[int, str] = {}
-        self._next = self._handed = self._n_done = 0
+        self._told: set[int] = set()
+        self._next = self._handed = 0
 
     def in_order(self, is_wanted: Callable[[], bool]) -> Iterator[RegionResults]:
         for place in range(len(self._regions)):
@@ -316,10 +321,12 @@ class _Run:
         self._ready[place] = done.results if self._store is None or is_near else None
         if self._store is not None and done.results is not None:
             self._store.write(name, done.fingerprint, done.results)
-        self._n_done += 1
-        self._pool.consider(self._n_done, len(self._regions) - self._n_done)
+        remark = self._remarks.pop(place, "")
+        if place in self._told:
+            return  # done again: what was stored of it vanished or was damaged before its turn
+        self._told.add(place)
+        self._pool.consider(len(self._told), len(self._regions) - len(self._told))
         if self._on_result is not None:
-            remark = self._remarks.pop(place, "")
             self._on_result(RegionDone(name, done.results is None, remark))
 
 

@@ -7,7 +7,7 @@ at a time, the command line and the navigator want all of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -26,6 +26,7 @@ from napari_panoptic.evaluation.labels import LabelPair, size_text
 from napari_panoptic.evaluation.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.evaluation.settings import EvaluationSettings, Restoration, Scoring
 from napari_panoptic.evaluation.windows import Progress, StoppedError
+from napari_panoptic.io.forms import known_forms
 from napari_panoptic.io.loading import LoadedMasks, load_masks, reference_shape
 from napari_panoptic.io.slides import ImageInfo, probe_image
 from napari_panoptic.io.tiled_loading import open_masks
@@ -65,21 +66,17 @@ def way_of(settings: EvaluationSettings) -> Way:
     return settings.restoration, settings.dilation_radius
 
 
-SOURCE_ORDER = (
-    Source.COLOUR_CODED,
-    Source.LABELS,
-    Source.SUBMISSION,
-    Source.IMAGESCOPE,
-    Source.GEOJSON,
-)
-"""Which form of a prediction is read where several are there and none is asked for."""
-
-
 def choose_files(forms: Mapping[Source, MaskFiles], source: Source | None) -> MaskFiles | None:
     """Pick the form of a prediction to read: the one asked for, or the first there is."""
     if source is not None:
         return forms.get(source)
-    return next((forms[form] for form in SOURCE_ORDER if form in forms), None)
+    usual = preferred_form(forms)
+    return None if usual is None else forms[usual]
+
+
+def preferred_form(there: Container[Source]) -> Source | None:
+    """Tell which form of a prediction is read where several are there and none is asked for."""
+    return next((f.source for f in known_forms().values() if f.source in there), None)
 
 
 HELD_UP_TO_PX = 2**28
@@ -259,8 +256,8 @@ def unusual_form(
 ) -> tuple[Finding, ...]:
     """Say so where a team's figures would mix two forms of its predictions."""
     everywhere = [forms for (name, _), forms in cohort.predictions.items() if name == team]
-    usual = next((form for form in SOURCE_ORDER if any(form in f for f in everywhere)), None)
-    if source is not None or files.source is usual:
+    usual = preferred_form({form for forms in everywhere for form in forms})
+    if source is not None or files.source == usual:
         return ()
     message = (
         f"team '{team}' has no {usual} prediction for region {region.name}: "
@@ -289,7 +286,7 @@ def _probe(region: Region) -> tuple[ImageInfo | None, tuple[Finding, ...]]:
     if region.image is None:
         return None, ()
     try:
-        info = probe_image(region.image)
+        info = probe_image(region.image, region.image_item)
     except (UnreadableFileError, OSError) as error:
         return None, (unreadable(error, region=region.name),)
     return info, tuple(replace(finding, region=region.name) for finding in info.findings)

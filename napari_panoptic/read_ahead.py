@@ -39,11 +39,14 @@ class Wanted:
         As the shown region was.
     team
         The team that is looked at, which is read first.
+    no_others
+        Whether the other teams are left for later.
     """
 
     settings: EvaluationSettings
     source: Source | None
     team: str | None
+    no_others: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +175,8 @@ class ReadAhead:
                 is_wanted=may_go_on.is_set,
             ):
                 self.keep(snapshot, stamps)
+                if wanted.no_others:
+                    return
         except (PanopticError, OSError):
             return  # whoever asks for the region hears of it then
 
@@ -198,7 +203,7 @@ def _files(cohort: Cohort, region: Region) -> Iterator[Path]:
     for files in _masks(cohort, region):
         for path in (path for paths in files.paths.values() for path in paths):
             yield path
-            if files.source is Source.LABELS:
+            if files.source == Source.LABELS:
                 yield from (path.with_suffix(suffix) for suffix in SIDECAR_SUFFIXES)
 
 
@@ -212,5 +217,5 @@ def _masks(cohort: Cohort, region: Region) -> Iterator[MaskFiles]:
 
 def _is_small(cohort: Cohort, region: Region) -> bool:
     """Tell whether a region may be read ahead; one whose size nobody knows may not."""
-    shape = reference_shape(region.image, _masks(cohort, region))
+    shape = reference_shape(region.image, _masks(cohort, region), image_item=region.image_item)
     return shape is not None and shape[0] * shape[1] <= LARGEST_PX

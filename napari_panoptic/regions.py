@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import ClassVar
 
-from napari_panoptic.errors import CohortError, Finding
+from napari_panoptic.errors import CohortError, Finding, no_such
 
 Rgb = tuple[int, int, int]
 
@@ -78,14 +79,32 @@ class Task(StrEnum):
     RATERS = "raters"  # the same structures by several people, as in QUBIQ
 
 
-class Source(StrEnum):
-    """In which form the objects of one region are on disk."""
+class Source(str):
+    """In which form objects are on disk: the name of a form, equal to that text.
 
-    COLOUR_CODED = "colour-coded"  # one RGB image, a colour per class
-    SUBMISSION = "submission"  # one n-ary .mat mask per class
-    LABELS = "labels"  # label images (TIFF, PNG, NPY)
-    IMAGESCOPE = "imagescope"  # ImageScope XML polygons
-    GEOJSON = "geojson"  # GeoJSON polygons, as QuPath writes them
+    Those below are built in; `napari_panoptic.io.forms` knows every one there is.
+    """
+
+    __slots__ = ()
+
+    COLOUR_CODED: ClassVar[Source]  # one RGB image, a colour per class
+    SUBMISSION: ClassVar[Source]  # one n-ary .mat mask per class
+    LABELS: ClassVar[Source]  # label images (TIFF, PNG, NPY, OME-Zarr)
+    IMAGESCOPE: ClassVar[Source]  # ImageScope XML polygons
+    GEOJSON: ClassVar[Source]  # GeoJSON polygons, as QuPath writes them
+    PANNUKE: ClassVar[Source]  # one array of many regions, ids in a channel per class
+    CONIC: ClassVar[Source]  # one array of many regions, ids and class numbers
+    COCO_PANOPTIC: ClassVar[Source]  # one JSON of many regions, a PNG of ids for each
+
+
+Source.COLOUR_CODED = Source("colour-coded")
+Source.SUBMISSION = Source("submission")
+Source.LABELS = Source("labels")
+Source.IMAGESCOPE = Source("imagescope")
+Source.GEOJSON = Source("geojson")
+Source.PANNUKE = Source("pannuke")
+Source.CONIC = Source("conic")
+Source.COCO_PANOPTIC = Source("coco-panoptic")
 
 
 @dataclass(frozen=True)
@@ -100,10 +119,14 @@ class MaskFiles:
         The files: under the key ``""`` a single file for all classes, or under
         each class name the files of that class (several are kept, so that the
         reader can say which it took).
+    item
+        Which region of a file that holds many, as its format counts them; None
+        where a file holds one.
     """
 
     source: Source
     paths: Mapping[str, tuple[Path, ...]]
+    item: str | None = None
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
@@ -126,12 +149,15 @@ class Region:
     reference
         The annotation, or None where there is none: such a region can be
         looked at, not evaluated.
+    image_item
+        Which image of a file that holds many; None where it holds one.
     """
 
     name: str
     patient: str
     image: Path | None
     reference: MaskFiles | None
+    image_item: str | None = None
 
 
 @dataclass(frozen=True)
@@ -204,7 +230,7 @@ class Cohort:
         for region in self.regions:
             if region.name == name:
                 return region
-        raise CohortError(_no_such("region", name, [region.name for region in self.regions]))
+        raise CohortError(no_such("region", name, [region.name for region in self.regions]))
 
     def team(self, name: str) -> Team:
         """Find a team by its name.
@@ -217,13 +243,4 @@ class Cohort:
         for team in self.teams:
             if team.name == name:
                 return team
-        raise CohortError(_no_such("team", name, [team.name for team in self.teams]))
-
-
-def _no_such(what: str, name: str, known: list[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or known[:5]
-    if not close:
-        return f"there is no {what} '{name}': this cohort has no {what}s"
-    return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"
+        raise CohortError(no_such("team", name, [team.name for team in self.teams]))

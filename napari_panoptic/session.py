@@ -424,18 +424,25 @@ class Session:
         evaluation = self._copies.evaluate(originals, team, self.settings)
         if evaluation is None or self.snapshot is None:
             raise PanopticError("an edit without a working copy", region=originals.region)
+        is_as_on_disk = not self._copies.has_edits(originals.region)
+        loaded = self._state.loaded
+        is_current = loaded is not None and loaded.settings == self.settings
+        known = self._unaffected(loaded) if loaded is not None and is_current else {}
+        if is_as_on_disk:  # every edit was undone: workers may read what is shown again
+            evaluation = known.get(team) or replace(evaluation, pair=originals.pair(team))
+        predictions = self.snapshot.predictions if not is_as_on_disk else originals.predictions
         self._state.snapshot = replace(
             self.snapshot,
             reference=evaluation.pair.reference,
             ambiguous=evaluation.pair.ambiguous,
-            predictions={**self.snapshot.predictions, team: evaluation.pair.prediction},
-            evaluations={**self._unaffected(self.snapshot), team: evaluation},
+            predictions={**predictions, team: evaluation.pair.prediction},
+            evaluations={**known, **self._unaffected(self.snapshot), team: evaluation},
         )
         selection = self._state.selection
         if selection is not None:
             self._state.selection = self._refound(selection)
         result = EditedEvaluation(team, side, edit, evaluation)
-        if is_new:
+        if is_new or is_as_on_disk:
             self.copies_changed.emit()
         self.edited.emit(result)
         if selection is not None and self._state.selection is None:

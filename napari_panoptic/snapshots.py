@@ -398,7 +398,7 @@ def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]
     if region.image is None:
         return None, ()
     try:
-        image = read_image(region.image)
+        image = read_image(region.image, region.image_item)
     except (UnreadableFileError, OSError) as error:
         return None, (unreadable(error, region=region.name),)
     return image, tuple(replace(finding, region=region.name) for finding in image.findings)

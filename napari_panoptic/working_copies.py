@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 
 T = TypeVar("T")
+Area = tuple[Any, Any]
+"""Pixels of an image as two indices: arrays of rows and columns, or two slices."""
+ROWS_AT_A_TIME = 256
+"""So many rows of two images are compared before it is asked whether they differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +74,13 @@ class _RegionCopies:
     reference_at_rest: LabelImage | None = None
     ambiguous: NDArray[np.bool_] | None = None
     is_ambiguous_edited: bool = False
+    differs_at: dict[str | None, tuple[int, int]] = field(default_factory=dict)
+    """A pixel (y, x) of each team's copy, and of the reference's (None), that is not as on disk."""
+
+    @property
+    def is_any_edited(self) -> bool:
+        """Whether anything is not as on disk."""
+        return bool(self.edited_teams) or self.is_reference_edited or self.is_ambiguous_edited
 
 
 class WorkingCopies:
@@ -79,7 +90,10 @@ class WorkingCopies:
         self._regions: dict[str, _RegionCopies] = {}
 
     def is_edited(self, region: str, side: Side, team: str | None = None) -> bool:
-        """Tell whether the reference of a region, or a team's prediction there, has a copy."""
+        """Tell whether the reference of a region, or a team's prediction there, is not as on disk.
+
+        A copy whose every edit was undone is as on disk again.
+        """
         copies = self._regions.get(region)
         if copies is None:
             return False
@@ -93,8 +107,9 @@ class WorkingCopies:
         return copies is not None and copies.is_ambiguous_edited
 
     def has_edits(self, region: str) -> bool:
-        """Tell whether anything in a region was edited."""
-        return region in self._regions
+        """Tell whether anything in a region is not as on disk."""
+        copies = self._regions.get(region)
+        return copies is not None and copies.is_any_edited
 
     def edit(
         self,
@@ -129,6 +144,7 @@ class WorkingCopies:
             team,
             side,
             lambda live: live.set_pixels(side, y, x, ids, classes=classes),
+            (y, x),
         )
 
     def edit_window(
@@ -140,12 +156,22 @@ class WorkingCopies:
         classes: Mapping[int, str] | None = None,
     ) -> Edit:
         """Set all pixels of a window of a copy, otherwise as :meth:`edit`."""
+        (y, x), (height, width) = window.corner_yx, window.numbers.shape
         return self._edit(
-            originals, team, side, lambda live: live.set_window(side, window, classes=classes)
+            originals,
+            team,
+            side,
+            lambda live: live.set_window(side, window, classes=classes),
+            (slice(y, y + height), slice(x, x + width)),
         )
 
     def _edit(
-        self, originals: Originals, team: str, side: Side, do: Callable[[LiveEvaluation], T]
+        self,
+        originals: Originals,
+        team: str,
+        side: Side,
+        do: Callable[[LiveEvaluation], T],
+        area: Area = (slice(0), slice(0)),
     ) -> T:
         known = originals.region in self._regions
         copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
@@ -155,10 +181,11 @@ class WorkingCopies:
             if not known:
                 del self._regions[originals.region]
             raise
+        is_edited = _is_edited(copies, team, side, area)
         if side is Side.PREDICTION:
-            copies.edited_teams.add(team)
+            (copies.edited_teams.add if is_edited else copies.edited_teams.discard)(team)
             return edit
-        copies.is_reference_edited = True
+        copies.is_reference_edited = is_edited
         for name, live in copies.live.items():
             if name != team:
                 do(live)
@@ -175,7 +202,7 @@ class WorkingCopies:
         copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
         # One copy for all, which stays as it is whatever the caller does with theirs.
         copies.ambiguous = None if ambiguous is None else ambiguous.copy()
-        copies.is_ambiguous_edited = True
+        copies.is_ambiguous_edited = not _is_same_area(copies.ambiguous, originals.ambiguous)
         for live in copies.live.values():
             live.set_ambiguous(copies.ambiguous)
 
@@ -284,3 +311,59 @@ class WorkingCopies:
                 prediction = live.labels(Side.PREDICTION)
                 pair = LabelPair(originals.reference, prediction, ambiguous, originals.mpp)
                 copies.live[team] = LiveEvaluation(pair)
+
+
+def _is_edited(copies: _RegionCopies, team: str, side: Side, area: Area) -> bool:
+    """Tell whether a side differs from the file after an edit of some of its pixels.
+
+    All pixels are looked at only where neither those just edited nor the one that was
+    known to differ do: as a rule after the last stroke was undone.
+    """
+    now, pair = copies.live[team].pair(), copies.originals.pair(team)
+    is_reference = side is Side.REFERENCE
+    own, original = (
+        (now.reference, pair.reference) if is_reference else (now.prediction, pair.prediction)
+    )
+    n = len(original)
+    # Objects keep their rows in a copy; new ones come after them.
+    if not (
+        np.array_equal(own.ids[:n], original.ids)
+        and np.array_equal(own.class_index[:n], original.class_index)
+    ):
+        return True
+    key = None if is_reference else team
+    known = copies.differs_at.get(key)
+    if known is not None and own.index[known] != original.index[known]:
+        return True
+    found = _first_difference(own.index, original.index, area)
+    if found is None:
+        copies.differs_at.pop(key, None)
+        return False
+    copies.differs_at[key] = found
+    return True
+
+
+def _first_difference(
+    one: NDArray[np.int32], other: NDArray[np.int32], area: Area
+) -> tuple[int, int] | None:
+    """Find a pixel (y, x) in which two images differ, first in an area; None where none does."""
+    places = np.flatnonzero(one[area] != other[area])
+    if len(places):
+        rows, columns = area
+        if isinstance(rows, slice):
+            width = columns.stop - columns.start
+            return rows.start + int(places[0]) // width, columns.start + int(places[0]) % width
+        return int(rows[places[0]]), int(columns[places[0]])
+    for top in range(0, len(one), ROWS_AT_A_TIME):
+        band = slice(top, top + ROWS_AT_A_TIME)
+        if not np.array_equal(one[band], other[band]):
+            y, x = np.argwhere(one[band] != other[band])[0]
+            return top + int(y), int(x)
+    return None
+
+
+def _is_same_area(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> bool:
+    """Tell whether two ambiguous areas are the same; none is an empty one."""
+    if one is None or other is None:
+        return not any(mask is not None and mask.any() for mask in (one, other))
+    return np.array_equal(one, other)

@@ -4,6 +4,7 @@
 #   setup.sh         for `make demo`: .venv with the package and its test tools, and the
 #                    system libraries that Qt and OpenGL need
 #   setup.sh test    for `make test`: the same, and a browser to open reports in
+#   setup.sh tools   for `make docs` and `make test-all`: .venv-tools with nox, which makes the rest
 #   setup.sh bench   for `make bench`: .venv-bench with the package and its peers, and two
 #                    more environments for peers that cannot be installed beside them
 #
@@ -15,10 +16,11 @@ cd "$(dirname "$0")/.."
 purpose=${1:-work}
 case $purpose in
     work | test) venv=.venv made_from=pyproject.toml ;;
+    tools) venv=.venv-tools made_from=noxfile.py ;;
     bench) venv=.venv-bench made_from="pyproject.toml benchmarks/requirements.txt" ;;
     bench-panoptica | bench-torch)
         venv=.venv-$purpose made_from=benchmarks/requirements-${purpose#bench-}.txt ;;
-    *) echo "unknown environment '$1': give none, test or bench" >&2; exit 2 ;;
+    *) echo "unknown environment '$1': give none, test, tools or bench" >&2; exit 2 ;;
 esac
 # The environment remembers what it was made from. Scripts in it hold its
 # absolute path, so that one that was moved or copied is of no use.
@@ -203,6 +205,9 @@ install_package() {
         bench)
             say "Installing napari-panoptic and its peers (a few minutes the first time) ..."
             pip_install --editable . ;;
+        tools)
+            say "Installing nox ..."
+            pip_install nox uv ;;
         bench-torch)
             say "Installing peers that need PyTorch (a few minutes the first time) ..."
             install_torch ;;

@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
+import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from napari_panoptic._compiled import in_threads
 
 KERNELS = {
     "constants": "FACTOR = {factor}\n",
@@ -91,3 +97,55 @@ def test_processes_that_start_at_once_on_an_empty_cache(tmp_path: Path, count: i
     processes = [started(folder, NUMBA_CACHE_DIR=kept) for _ in range(count)]
     assert {printed(process)[0] for process in processes} == {22}
     assert printed(started(folder, NUMBA_CACHE_DIR=kept)) == (22, 1)
+
+
+class TestInThreads:
+    def test_results_come_in_the_order_of_the_parts(self) -> None:
+        assert in_threads(lambda n: n * n, [3, 1, 2, 5]) == [9, 1, 4, 25]
+
+    @pytest.mark.parametrize("bad", range(3))
+    def test_an_error_of_any_part_is_raised_when_all_have_ended(self, bad: int) -> None:
+        ended = []
+
+        def work(part: int) -> int:
+            time.sleep(0.01 * part)
+            ended.append(part)
+            return 1 // (part != bad)
+
+        with pytest.raises(ZeroDivisionError):
+            in_threads(work, [0, 1, 2])
+        assert sorted(ended) == [0, 1, 2]
+
+    def test_parts_may_be_shared_out_again(self) -> None:
+        sums = in_threads(lambda n: sum(in_threads(abs, [n, -n])), [1, 2, 3])
+        assert sums == [2, 4, 6]
+
+    def test_threads_are_used_again(self) -> None:
+        in_threads(abs, [1, 2])
+        before = threading.active_count()
+        for _ in range(20):
+            in_threads(abs, [1, 2])
+        assert threading.active_count() == before
+
+    def test_nothing_is_kept_alive(self) -> None:
+        parts = [np.zeros(3), np.zeros(3)]
+        kept = [weakref.ref(part) for part in parts]
+        in_threads(np.sum, parts)
+        del parts
+        assert [ref() for ref in kept] == [None, None]
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks on this system")
+    def test_a_fork_has_threads_of_its_own(self) -> None:
+        program = (
+            "import os\n"
+            "from napari_panoptic._compiled import in_threads\n"
+            "in_threads(abs, [1, 2])\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    os._exit(sum(in_threads(abs, [3, -4])))\n"
+            "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        )
+        result = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        )
+        assert result.stdout.strip() == "7"

@@ -168,7 +168,7 @@ predictions.submission = "Submissions/{team}/{patient}/{region}/{class}/*.mat"
     (folder / "cohort.toml").write_text(description, encoding="utf-8")
     cohort = open_cohort(folder)
     assert cohort.regions[0].reference is not None
-    assert cohort.regions[0].reference.source is Source.COLOUR_CODED
+    assert cohort.regions[0].reference.source == Source.COLOUR_CODED
     assert_all_same(cohort, UNSHIFTED)
 
 

@@ -62,6 +62,66 @@ def from_scratch(session: Session) -> Evaluation:
     return evaluate(pair, session.settings)
 
 
+@pytest.mark.parametrize("side", list(Side))
+def test_a_copy_whose_edits_were_undone_is_none_any_more(session: Session, side: Side) -> None:
+    before, snapshot = evaluation_of(session), session.snapshot
+    assert snapshot is not None
+    heard: list[None] = []
+    session.copies_changed.connect(lambda: heard.append(None))
+    ids = session.edited_labels(side).id_image()
+    first, second = rectangle(5, 5), rectangle(20, 8)
+    kept = [ids[y, x] for y, x in (first, second)]
+    session.edit(side, *first, 9999, classes={9999: "Lymphocyte"})
+    session.edit(side, *second, 0)
+    assert len(evaluation_of(session).objects) != len(before.objects) or side is Side.PREDICTION
+    session.edit(side, *second, kept[1])
+    assert session.is_edited(side)
+    assert len(heard) == 1
+    session.edit(side, *first, kept[0])
+    assert not session.is_edited(side)
+    assert not session.copies.has_edits(snapshot.region.name)
+    assert len(heard) == 2
+    assert evaluation_of(session) is before
+    assert session.snapshot is not None
+    assert session.snapshot.evaluations == snapshot.evaluations  # those of the other teams, too
+    assert session.snapshot.reference is snapshot.reference
+    # Redone, it is a copy again; done by hand in other pieces, it is none again.
+    session.edit(side, *first, 9999)
+    assert session.is_edited(side)
+    for part in (slice(0, 10), slice(10, None)):
+        assert session.is_edited(side)
+        session.edit(side, first[0][part], first[1][part], kept[0][part])
+    assert not session.is_edited(side)
+
+
+def test_what_was_not_undone_keeps_a_copy(session: Session) -> None:
+    ids = session.edited_labels(Side.REFERENCE).id_image()
+    id_ = int(ids.max())
+    name = session.edited_labels(Side.REFERENCE).class_names_of_objects()[-1]
+    other = next(n for n in session.cohort.scheme.names if n != name)
+    y, x = rectangle(5, 5)
+    session.edit(Side.PREDICTION, y, x, 9999, classes={9999: "Lymphocyte"})
+    session.set_class(Side.REFERENCE, id_, other)
+    session.edit(Side.REFERENCE, y, x, 9999, classes={9999: "Lymphocyte"})
+    session.edit(Side.REFERENCE, y, x, ids[y, x])
+    assert session.is_edited(Side.REFERENCE)  # by its class
+    session.set_class(Side.REFERENCE, id_, name)
+    assert not session.is_edited(Side.REFERENCE)
+    assert session.is_edited(Side.PREDICTION)
+    assert evaluation_of(session).objects.equals(from_scratch(session).objects)
+
+
+def test_an_ambiguous_area_drawn_back_is_none_of_its_own(session: Session) -> None:
+    assert session.snapshot is not None
+    name, before = session.snapshot.region.name, session.snapshot.ambiguous
+    area = np.zeros(session.snapshot.shape, bool)
+    area[:3] = True
+    session.set_ambiguous(area)
+    assert session.copies.is_ambiguous_edited(name)
+    session.set_ambiguous(before)
+    assert not session.copies.has_edits(name)
+
+
 def test_figures_follow_an_edit_and_its_undo(session: Session) -> None:
     before = evaluation_of(session)
     assert session.loaded is not None
@@ -81,7 +141,7 @@ def test_figures_follow_an_edit_and_its_undo(session: Session) -> None:
 
     session.edit(Side.PREDICTION, y, x, old)
     assert evaluation_of(session).objects.equals(before.objects)
-    assert session.original_evaluation() is not None
+    assert session.original_evaluation() is None  # there is nothing to compare any more
 
 
 def test_an_edited_reference_counts_for_every_team(session: Session) -> None:

@@ -17,7 +17,7 @@ from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.matching import match
 from napari_panoptic.evaluation.metrics import Counts, count
 from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
-from napari_panoptic.evaluation.overlap import OverlapTable, overlap_table
+from napari_panoptic.evaluation.overlap import OverlapTable, counted_pair, overlap_table
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.regions import MONUSAC_CLASSES
 
@@ -165,7 +165,7 @@ def evaluate_pair(
     """
     if class_names is None:
         class_names = _usual_order([*reference_classes.values(), *prediction_classes.values()])
-    pair = LabelPair.from_arrays(
+    pair, table = counted_pair(
         reference,
         prediction,
         reference_classes,
@@ -174,7 +174,7 @@ def evaluate_pair(
         ambiguous=None if ambiguous is None else _mask(ambiguous),
         mpp=mpp,
     )
-    return evaluate(pair, settings)
+    return evaluated(pair, table, settings or EvaluationSettings(), KnownDistances.none())
 
 
 def _usual_order(mentioned: Sequence[str]) -> tuple[str, ...]:

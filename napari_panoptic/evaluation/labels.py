@@ -8,8 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic._compiled import THREADS_FROM_PX, compiled, in_threads, read_only
+from napari_panoptic._compiled import (
+    THREADS_FROM_PX,
+    bands_of,
+    compiled,
+    in_threads,
+    read_only,
+)
 from napari_panoptic.errors import LabelError, english_list
+from napari_panoptic.evaluation.changes import blank_notes, list_changes
 from napari_panoptic.evaluation.counting import (
     KEY,
     TOTAL,
@@ -18,7 +25,6 @@ from napari_panoptic.evaluation.counting import (
     place_of,
     with_room,
 )
-from napari_panoptic.evaluation.runs import blank_notes, list_changes
 
 # Ids up to this many, or times the pixels, are looked up in a list; others in a hash table.
 _LISTED_IDS = 1 << 16
@@ -105,13 +111,26 @@ class LabelImage:
 
         Label images from files are so already; those under edit are not.
         """
-        present = np.flatnonzero(_used(self.index, len(self.ids))) - 1
-        rows = present[np.argsort(self.ids[present], kind="stable")]
+        return self.of_rows(_used(self.index, len(self.ids))[1:], np.empty_like(self.index))
+
+    def of_rows(self, present: NDArray[np.bool_], index: NDArray[np.int32]) -> LabelImage:
+        """Give the objects of some rows, ids ascending.
+
+        Parameters
+        ----------
+        present
+            bool (n,): which rows; all others must have no pixel.
+        index
+            int32 (y, x): receives the new numbers; may be that of this label image, which
+            nobody can use then.
+        """
+        rows = np.flatnonzero(present)
+        rows = rows[np.argsort(self.ids[rows], kind="stable")]
         lookup = np.zeros(len(self.ids) + 1, np.int32)
         lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
         return replace(
             self,
-            index=_look_up(lookup, read_only(self.index), np.empty_like(self.index)),
+            index=_look_up(lookup, read_only(self.index), index),
             ids=self.ids[rows],
             class_index=self.class_index[rows],
             original_ids=self.original_ids[rows],
@@ -166,6 +185,39 @@ class LabelImage:
             original_ids=ids,
             class_names=tuple(class_names),
         )
+
+    @classmethod
+    def from_ids(
+        cls,
+        labels: NDArray[np.integer],
+        ids: NDArray[np.int64],
+        classes: Mapping[int, str] | str,
+        class_names: Sequence[str],
+        *,
+        side: str = "labels",
+    ) -> LabelImage:
+        """Take a 2-D array of ids that somebody has listed already.
+
+        Parameters
+        ----------
+        labels
+            Integer array (y, x) of a type that fits into int32. Kept, not copied, where
+            it is int32 and numbered 1..n; not changed.
+        ids
+            int64 (n,): exactly the ids in it, without 0, ascending.
+        classes, class_names, side
+            As for :meth:`from_array`, which gives the same.
+
+        Raises
+        ------
+        LabelError
+            For an id without a class, or a class that is not known.
+        """
+        class_index = _class_numbers(ids, classes, class_names, side)
+        index = np.ascontiguousarray(labels, dtype=np.int32)
+        if len(ids) and ids[-1] != len(ids):
+            index = _renumbered(index, ids, np.empty_like(index))
+        return cls(index, ids, class_index, ids, tuple(class_names))
 
     @classmethod
     def from_class_masks(
@@ -484,11 +536,18 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
     ids = np.flatnonzero(used)
     if len(ids) == len(used) - 1:  # numbered 1..n already
         return narrow, ids
-    lookup = np.zeros(len(used), np.int32)
-    lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
     # What was converted is nobody else's, and may be written over.
     result = np.empty_like(narrow) if np.shares_memory(narrow, values) else narrow
-    return _look_up(lookup, read_only(narrow), result), ids
+    return _renumbered(narrow, ids, result), ids
+
+
+def _renumbered(
+    values: NDArray[np.int32], ids: NDArray[np.int64], result: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Give the ids of an image the numbers 1..n, in their order."""
+    lookup = np.zeros(ids[-1] + 1, np.int32)
+    lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
+    return _look_up(lookup, read_only(values), result)
 
 
 def _compact_sparse(
@@ -590,16 +649,24 @@ def _lay_over(flat: NDArray[np.int32], index: NDArray[np.int32], offset: int) ->
     return taken
 
 
-@compiled
 def _look_up(
     lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Write the entry of every value in a table, perhaps over the values; give the result."""
+    in_threads(
+        lambda band: _look_up_lines(lookup, values[band], result[band]), bands_of(values.shape)
+    )
+    return result
+
+
+@compiled
+def _look_up_lines(
+    lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32]
+) -> None:
     height, width = values.shape
     for y in range(height):
         for x in range(width):
             result[y, x] = lookup[values[y, x]]
-    return result
 
 
 def size_text(shape: tuple[int, ...]) -> str:

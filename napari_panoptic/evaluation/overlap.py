@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic._compiled import THREADS_FROM_PX, compiled, in_threads, read_only
+from napari_panoptic._compiled import bands_of, compiled, in_threads, read_only
+from napari_panoptic.evaluation.changes import blank_notes, list_changes
 from napari_panoptic.evaluation.counting import (
     AREA,
     FIRST,
@@ -24,18 +25,7 @@ from napari_panoptic.evaluation.counting import (
     PairCounts,
     blank_rows,
 )
-from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.runs import (
-    END,
-    FIRST_PLACE,
-    LABEL,
-    SECOND_PLACE,
-    START,
-    blank_notes,
-    blank_runs,
-    runs_of,
-    shared_runs,
-)
+from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 
 # Each thread counts in rows of its own: not worth it where objects are smaller than this.
 _THREADS_FROM_PX_PER_OBJECT = 32
@@ -43,6 +33,10 @@ _THREADS_FROM_PX_PER_OBJECT = 32
 _REFERENCE, _PREDICTION, _LENGTH, _VOID_LENGTH = 0, 1, 2, 3
 # So many wait at least.
 _WAITING = 1 << 15
+# Ids up to this many are counted by a list of all up to the highest one.
+_LISTED_IDS = 1 << 16
+# So many places the list has at first.
+_FIRST_IDS = 1 << 10
 # A table with a place for every two objects may have so many places for each that waits.
 _DENSE = 2
 _Waiting = tuple[NDArray[np.int32], NDArray[np.int32]]
@@ -128,24 +122,103 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
     """
     height, width = pair.reference.shape
     n_objects = len(pair.reference) + len(pair.prediction)
-    px = height * width
-    alone = px < max(THREADS_FROM_PX, _THREADS_FROM_PX_PER_OBJECT * n_objects)
-    borders = [0, height] if alone else [0, height // 2, height]
+    alone = height * width < _THREADS_FROM_PX_PER_OBJECT * n_objects
 
-    def counted(strip: slice) -> TileCounter:
+    def counted(band: slice) -> TileCounter:
         counter = TileCounter(len(pair.reference), len(pair.prediction), (height, width))
         counter.add(
-            (strip.start, 0),
-            pair.reference.index[strip],
-            pair.prediction.index[strip],
-            None if pair.ambiguous is None else pair.ambiguous[strip],
+            (band.start, 0),
+            pair.reference.index[band],
+            pair.prediction.index[band],
+            None if pair.ambiguous is None else pair.ambiguous[band],
         )
         return counter
 
-    counter, *others = in_threads(counted, [slice(*ends) for ends in pairwise(borders)])
+    counter, *others = in_threads(counted, bands_of(pair.reference.shape, alone=alone))
     for other in others:
         counter.merge(other)
     return counter.table()
+
+
+def counted_pair(
+    reference: ArrayLike,
+    prediction: ArrayLike,
+    reference_classes: Mapping[int, str] | str,
+    prediction_classes: Mapping[int, str] | str,
+    class_names: Sequence[str],
+    *,
+    ambiguous: NDArray[np.bool_] | None = None,
+    mpp: float | None = None,
+) -> tuple[LabelPair, OverlapTable]:
+    """Make a label pair of two arrays of ids and count its overlap, in one pass over both.
+
+    Parameters
+    ----------
+    reference, prediction, reference_classes, prediction_classes, class_names, ambiguous, mpp
+        As for `LabelPair.from_arrays`.
+
+    Returns
+    -------
+    tuple
+        What `LabelPair.from_arrays` gives and :func:`overlap_table` counts of it; these
+        are asked one after the other only where ids are too far apart to be listed.
+
+    Raises
+    ------
+    LabelError
+        As `LabelPair.from_arrays`.
+    """
+    arrays = np.asarray(reference), np.asarray(prediction)
+    counter = None
+    if all(np.can_cast(array.dtype, np.int32) for array in arrays):
+        counter = _counted_ids(arrays, ambiguous)
+    if counter is None:
+        pair = LabelPair.from_arrays(
+            *arrays,
+            reference_classes,
+            prediction_classes,
+            class_names,
+            ambiguous=ambiguous,
+            mpp=mpp,
+        )
+        return pair, overlap_table(pair)
+    reference_ids, prediction_ids = counter.numbered()
+    pair = LabelPair(
+        LabelImage.from_ids(
+            arrays[0], reference_ids, reference_classes, class_names, side="reference"
+        ),
+        LabelImage.from_ids(
+            arrays[1], prediction_ids, prediction_classes, class_names, side="prediction"
+        ),
+        ambiguous,
+        mpp,
+    )
+    return pair, counter.table()
+
+
+def _counted_ids(
+    arrays: tuple[NDArray[np.integer], NDArray[np.integer]],
+    ambiguous: NDArray[np.bool_] | None,
+) -> TileCounter | None:
+    """Count two arrays of ids as they are; None where that cannot be done."""
+    shape = arrays[0].shape
+    others = [arrays[1].shape, shape if ambiguous is None else ambiguous.shape]
+    if len(shape) != 2 or any(other != shape for other in others):
+        return None
+    images = [np.ascontiguousarray(array, dtype=np.int32) for array in arrays]
+
+    def counted(band: slice) -> TileCounter | None:
+        counter = TileCounter(_FIRST_IDS, _FIRST_IDS, (shape[0], shape[1]))
+        void = None if ambiguous is None else ambiguous[band]
+        reference, prediction = (image[band] for image in images)
+        return counter if counter.add_ids(band.start, reference, prediction, void) else None
+
+    counter, *rest = in_threads(counted, bands_of(shape))
+    for other in rest:
+        if counter is None or other is None:
+            return None
+        counter.merge(other)
+    return counter
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +281,81 @@ class TileCounter:
             object, plus one.
         void
             bool image (y, x): the ambiguous area, or None where there is none.
+
+        Raises
+        ------
+        ValueError
+            For a number that no object has.
         """
+        if self._count(corner_yx, reference, prediction, void) < len(reference):
+            raise ValueError("the images hold numbers that no object has")
+
+    def add_ids(
+        self,
+        top: int,
+        reference: NDArray[np.int32],
+        prediction: NDArray[np.int32],
+        void: NDArray[np.bool_] | None = None,
+    ) -> bool:
+        """Count whole lines of images whose highest number nobody knows yet.
+
+        Parameters
+        ----------
+        top
+            The first of the lines in the whole image.
+        reference, prediction, void
+            As in :meth:`add`.
+
+        Returns
+        -------
+        bool
+            False, with nothing to be had from this counter, where a number is below 0
+            or so high that a list of all up to it would be too long.
+        """
+        done = 0
+        while done < len(reference):
+            area = None if void is None else void[done:]
+            done += self._count((top + done, 0), reference[done:], prediction[done:], area)
+            for side, image in enumerate((reference[done : done + 1], prediction[done : done + 1])):
+                highest = int(image.max(initial=0))
+                if highest > _LISTED_IDS or int(image.min(initial=0)) < 0:
+                    return False
+                if highest >= len(self._rows[side]):
+                    self._make_room(side, 2 * highest)
+        return True
+
+    def numbered(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Give the objects met the numbers 1..n, in the order of the numbers they had.
+
+        Returns
+        -------
+        tuple
+            Of reference and prediction, int64 (n,): the numbers that they had.
+        """
+        keys, total, in_void = self._settled()
+        ids = [np.flatnonzero(rows[1:, AREA]) + 1 for rows in self._rows]
+        if any(len(side) and side[-1] != len(side) for side in ids):
+            numbers = [
+                np.searchsorted(side, old) + 1
+                for side, old in zip(ids, (keys >> 32, keys & 0xFFFFFFFF), strict=True)
+            ]
+            self._pairs = (numbers[0] << 32) | numbers[1], total, in_void
+        self._rows = (
+            self._rows[0][np.append(0, ids[0])],
+            self._rows[1][np.append(0, ids[1])],
+        )
+        return ids[0], ids[1]
+
+    def _count(
+        self,
+        corner_yx: tuple[int, int],
+        reference: NDArray[np.int32],
+        prediction: NDArray[np.int32],
+        void: NDArray[np.bool_] | None,
+    ) -> int:
+        """Count a window up to the first line with a number without a row; give the lines."""
         no_void = np.zeros((0, 0), np.uint8)
-        self._pairs, self._waiting, self._n_waiting = _count_window(
+        self._pairs, self._waiting, self._n_waiting, n_lines = _count_window(
             (
                 read_only(np.ascontiguousarray(reference)),
                 read_only(np.ascontiguousarray(prediction)),
@@ -223,11 +368,22 @@ class TileCounter:
             self._waiting,
             self._n_waiting,
         )
+        return int(n_lines)
+
+    def _make_room(self, side: int, n: int) -> None:
+        """Make rows for n objects of a side."""
+        longer = blank_rows(n + 1)
+        longer[: len(self._rows[side])] = self._rows[side]
+        both = list(self._rows)
+        both[side] = longer
+        self._rows = both[0], both[1]
 
     def merge(self, other: TileCounter) -> None:
         """Add what another counter of the same image counted; its figures stay as they are."""
-        for own, theirs in zip(self._rows, other._rows, strict=True):
-            _add_rows(own, theirs)
+        for side, theirs in enumerate(other._rows):
+            if len(theirs) > len(self._rows[side]):
+                self._make_room(side, len(theirs) - 1)
+            _add_rows(self._rows[side][: len(theirs)], theirs)
         self._pairs = _merged(self._settled(), other._settled())
 
     def part(self) -> CountedPart:
@@ -331,28 +487,6 @@ def _add_void_run(rows: NDArray[np.int64], label: np.int32, y: int, x0: int, x1:
 
 
 @compiled
-def _count_side(
-    line: tuple[NDArray[np.int32], int, int, int],
-    void_runs: NDArray[np.int32],
-    n_void: int,
-    in_void: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    image_width: int,
-) -> None:
-    """Count the runs of one side in one line: runs, their number, y and left end of the line."""
-    runs, n, y, left = line
-    for k in range(n):
-        run = runs[k]
-        _add_run(rows, run[LABEL], y, left + run[START], left + run[END], image_width)
-    if n_void == 0:
-        return
-    for k in range(shared_runs(runs, n, void_runs, n_void, in_void)):
-        run = in_void[k]
-        label = runs[run[FIRST_PLACE], LABEL]
-        _add_void_run(rows, label, y, left + run[START], left + run[END])
-
-
-@compiled
 def _count_window(
     sides: tuple[NDArray[np.int32], NDArray[np.int32]],
     void: NDArray[np.uint8],
@@ -362,58 +496,86 @@ def _count_window(
     pairs: PairCounts,
     waiting: _Waiting,
     n_waiting: int,
-) -> tuple[PairCounts, _Waiting, int]:
-    """Count a window into rows and pairs, line by line.
+) -> tuple[PairCounts, _Waiting, int, int]:
+    """Count a window into rows and pairs, line by line; tell how many lines were counted.
 
-    The objects of each side are counted by their own runs, pairs by what these
-    share: most of an image is background and asks for nothing. Shared runs wait
-    in a list and are sorted many at a time, which costs less than looking each
-    one up, and as little where every pixel is another pair.
+    These are all lines, or those before the first one with a label that has no row.
+
+    A line is cut wherever either side or the ambiguous area changes. What both sides
+    share waits in a list and is sorted many at a time, which costs less than looking
+    each run up, and as little where every pixel is another pair.
     """
     reference, prediction = sides
     reference_rows, prediction_rows = rows_of_sides
     top, left = corner_yx
     height, width = reference.shape
     if height == 0 or width == 0:
-        return pairs, waiting, n_waiting
+        return pairs, waiting, n_waiting, height
     notes = blank_notes(width)
-    reference_runs, prediction_runs = blank_runs(width), blank_runs(width)
-    shared, in_void, void_runs = blank_runs(width), blank_runs(width), blank_runs(width)
-    void_line = np.zeros(width, np.int32)
-    n_void = 0
+    changed, _, ends = notes
     for line in range(height):
         y = top + line
-        n_reference = runs_of(reference[line], notes, reference_runs)
-        n_prediction = runs_of(prediction[line], notes, prediction_runs)
+        of_reference, of_prediction = reference[line], prediction[line]
+        for x in range(1, width):
+            # Without a branch, so that it compiles to vector instructions.
+            changed[x] = (of_reference[x] != of_reference[x - 1]) | (
+                of_prediction[x] != of_prediction[x - 1]
+            )
         if len(void):
-            void_line[:] = void[line]
-            n_void = runs_of(void_line, notes, void_runs)
-        of_reference = (reference_runs, n_reference, y, left)
-        _count_side(of_reference, void_runs, n_void, in_void, reference_rows, image_width)
-        of_prediction = (prediction_runs, n_prediction, y, left)
-        _count_side(of_prediction, void_runs, n_void, in_void, prediction_rows, image_width)
+            of_void = void[line]
+            for x in range(1, width):
+                changed[x] |= of_void[x] != of_void[x - 1]
+        n_changes = list_changes(notes)
+        ends[n_changes] = width
+        if not (
+            _have_rows(of_reference, ends, n_changes, len(reference_rows))
+            and _have_rows(of_prediction, ends, n_changes, len(prediction_rows))
+        ):
+            return pairs, waiting, n_waiting, line
 
-        n_shared = shared_runs(reference_runs, n_reference, prediction_runs, n_prediction, shared)
-        if n_waiting + n_shared > len(waiting[0]):
+        if n_waiting + n_changes + 1 > len(waiting[0]):
             pairs = _settled(pairs, waiting, n_waiting, len(reference_rows), len(prediction_rows))
             n_waiting = 0
             # As many may wait as there are pairs: each pair is then moved a few times only.
-            if max(len(pairs[0]), n_shared) > len(waiting[0]):
-                waiting = _room_to_wait(max(2 * len(pairs[0]), n_shared))
+            if max(len(pairs[0]), n_changes + 1) > len(waiting[0]):
+                waiting = _room_to_wait(max(2 * len(pairs[0]), n_changes + 1))
         entries = waiting[0]
-        for k in range(n_shared):
-            run, entry = shared[k], entries[n_waiting + k]
-            entry[_REFERENCE] = reference_runs[run[FIRST_PLACE], LABEL]
-            entry[_PREDICTION] = prediction_runs[run[SECOND_PLACE], LABEL]
-            entry[_LENGTH] = run[END] - run[START]
-            entry[_VOID_LENGTH] = 0
-        if n_void:
-            for k in range(shared_runs(shared, n_shared, void_runs, n_void, in_void)):
-                run = in_void[k]
-                entry = entries[n_waiting + run[FIRST_PLACE]]
-                entry[_VOID_LENGTH] += run[END] - run[START]
-        n_waiting += n_shared
-    return pairs, waiting, n_waiting
+        start, reference_start, prediction_start = 0, 0, 0
+        for k in range(n_changes + 1):
+            end = ends[k]
+            i, j = of_reference[start], of_prediction[start]
+            is_void = len(void) and void[line, start] != 0
+            if i and is_void:
+                _add_void_run(reference_rows, i, y, left + start, left + end)
+            if j and is_void:
+                _add_void_run(prediction_rows, j, y, left + start, left + end)
+            entry = entries[n_waiting]
+            entry[_REFERENCE], entry[_PREDICTION] = i, j
+            entry[_LENGTH] = end - start
+            entry[_VOID_LENGTH] = (end - start) * is_void
+            n_waiting += i != 0 and j != 0
+            if end == width or of_reference[end] != i:
+                if i:
+                    _add_run(reference_rows, i, y, left + reference_start, left + end, image_width)
+                reference_start = end
+            if end == width or of_prediction[end] != j:
+                if j:
+                    _add_run(
+                        prediction_rows, j, y, left + prediction_start, left + end, image_width
+                    )
+                prediction_start = end
+            start = end
+    return pairs, waiting, n_waiting, height
+
+
+@compiled
+def _have_rows(line: NDArray[np.int32], ends: NDArray[np.int32], n: int, n_rows: int) -> bool:
+    """Tell whether the label at the begin of a line and those at its changes have rows."""
+    lowest = highest = line[0]
+    for k in range(n):
+        lowest = min(lowest, line[ends[k]])
+        highest = max(highest, line[ends[k]])
+    return bool(lowest >= 0 and highest < n_rows)
 
 
 @compiled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import struct
@@ -9,10 +10,11 @@ import threading
 import tokenize
 import warnings
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from secrets import token_hex
+from shutil import rmtree
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -42,6 +44,9 @@ DECODING_ERRORS: tuple[type[Exception], ...] = (
     Image.DecompressionBombError,
 )
 """What decoders raise on damaged files: they share no common base."""
+
+_NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+"""What file systems answer that cannot be asked to bring a file to the disk."""
 
 TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
@@ -105,10 +110,15 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
         Where it cannot be decoded.
     """
     check_file(path, what)
-    decode = {"tiff": _decode_tiff, "npy": _decode_npy, "other": _decode_other}[file_kind(path)]
     try:
         with without_warnings():
-            array = decode(path, colour)
+            match file_kind(path):
+                case "tiff":
+                    array = _decode_tiff(path, colour)
+                case "npy":
+                    array = _decode_npy(path, what)
+                case _:
+                    array = _decode_other(path, colour)
         _checked_shape(array.shape)
         return array
     except DECODING_ERRORS as error:
@@ -126,12 +136,12 @@ def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
     check_file(path, what)
     try:
         with without_warnings():
-            return _shape_of(path)
+            return _shape_of(path, what)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
 
 
-def _shape_of(path: Path) -> tuple[int, ...]:
+def _shape_of(path: Path, what: str) -> tuple[int, ...]:
     match file_kind(path):
         case "tiff":
             check_page_chain(path)
@@ -139,7 +149,7 @@ def _shape_of(path: Path) -> tuple[int, ...]:
                 shape, axes = tuple(tiff.series[0].shape), tiff.series[0].axes
             return channels_last_shape(_checked_shape(shape), axes)
         case "npy":
-            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+            mapped = map_npy(path, what)
             return channels_last_shape(_checked_shape(mapped.shape), "")
         case _:
             with Image.open(path) as image:
@@ -241,19 +251,56 @@ def replaced_when_complete(path: Path) -> Iterator[BinaryIO]:
     """Write a file beside its place and move it there only when it is complete.
 
     Whoever reads meanwhile sees the old file or the new one, never half of it;
-    after an error the old one stays.
+    after an error the old one stays. When this ends without an error the file
+    is on the disk, and not only on its way there.
     """
-    with NamedTemporaryFile(
-        "wb", dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part", delete=False
-    ) as file:
-        part = Path(file.name)
-        try:
-            yield file  # type: ignore[misc]
-            file.close()
-            part.replace(path)
-        except BaseException:
-            file.close()
+    with replaced_together([path]) as (file,):
+        yield file
+
+
+@contextmanager
+def replaced_together(paths: Sequence[Path]) -> Iterator[tuple[BinaryIO, ...]]:
+    """Write files that belong together, and move them to their places when all are complete.
+
+    Each appears whole or not at all, and after an error all are as they were.
+    Several files cannot be exchanged at once: while they are, those that were
+    there lie in a folder named after the first, with ``.before`` added. It goes
+    when all are in place. Only where the program is killed in between does it
+    stay: then it holds, together, what was saved before.
+
+    Parameters
+    ----------
+    paths
+        Where to write, in one folder; existing files are replaced.
+    """
+    parts = [_part_of(path) for path in paths]
+    try:
+        with ExitStack() as stack:
+            files = tuple(stack.enter_context(part.open("xb")) for part in parts)
+            yield files
+            for file in files:
+                _bring_to_disk(file)
+        if len(paths) > 1:
+            _exchange(parts, paths)
+        else:
+            parts[0].replace(paths[0])
+    finally:
+        for part in parts:
             part.unlink(missing_ok=True)
+
+
+def _part_of(path: Path) -> Path:
+    """Name a file beside another that nobody else writes; what a killed program left is hidden."""
+    return path.with_name(f".{path.name[:40]}.{token_hex(4)}.part")
+
+
+def _bring_to_disk(file: BinaryIO) -> None:
+    """Have a file on the disk before it takes the name of another one."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
             raise
 
 
@@ -323,12 +370,34 @@ def _unpacked(file: BinaryIO, form: str) -> int:
     return int(struct.unpack(form, data)[0]) if len(data) == struct.calcsize(form) else 0
 
 
+def _exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
+    """Move new files to their places; the old ones lie together in a folder meanwhile."""
+    before = paths[0].with_name(f"{paths[0].name}.before")
+    try:
+        for path in (path for path in paths if path.exists()):
+            before.mkdir(exist_ok=True)
+            # What somebody else was killed over is older than what lies here, and whole.
+            if not (before / path.name).exists():
+                path.replace(before / path.name)
+        for part, path in zip(parts, paths, strict=True):
+            part.replace(path)
+    except BaseException:
+        for path in (path for path in paths if (before / path.name).exists()):
+            (before / path.name).replace(path)
+        raise
+    finally:
+        if before.is_dir():
+            # By one step: a folder half of which is gone would be taken for what was there.
+            gone = before.rename(_part_of(before))
+            rmtree(gone, ignore_errors=True)
+
+
 def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
     check_page_chain(path)
     with tifffile.TiffFile(path) as tiff:
         series = tiff.series[0]
         page = tiff.pages[0]
-        _check_complete(path, tiff)
+        check_complete(path, tiff)
         array: NDArray[Any] = series.asarray()
         if (
             colour
@@ -339,7 +408,8 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
         return channels_last(array, series.axes)
 
 
-def _check_complete(path: Path, tiff: Any) -> None:
+def check_complete(path: Path, tiff: Any) -> None:
+    """Refuse a file any page of which is not all there; see `check_page_complete`."""
     for page in tiff.series[0].pages:
         check_page_complete(path, page)
 
@@ -360,9 +430,32 @@ def check_page_complete(path: Path, page: Any) -> None:
         raise ValueError("it does not say where its pixel data are")
 
 
-def _decode_npy(path: Path, colour: bool) -> NDArray[Any]:  # noqa: ARG001 - same call for all
-    # Pickled objects could run code: they are refused.
-    return channels_last(np.load(path, allow_pickle=False))
+def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
+    """Map an NPY array, without reading it.
+
+    Pickled objects could run code: they are refused.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none.
+    """
+    try:
+        array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except DECODING_ERRORS as error:
+        if "pickled" not in str(error) and "Python objects" not in str(error):
+            raise undecodable(path, what, error) from error
+        raise UnreadableFileError(
+            f"expected {what}, found pickled Python objects, which can run programs and are not "
+            f"opened; save the array in it by itself with numpy.save (of a _seg.npy of Cellpose: "
+            f"export the masks as PNG or TIFF, there 'Save masks as PNG/tif' or --save_tif)",
+            path=path,
+        ) from error
+    return array
+
+
+def _decode_npy(path: Path, what: str) -> NDArray[Any]:
+    return channels_last(np.array(map_npy(path, what)))
 
 
 def _decode_other(path: Path, colour: bool) -> NDArray[Any]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
+from napari_panoptic._compiled import bands_of, compiled, in_threads
 
 UNKNOWN = 255
 """What `classify` gives a pixel whose colour is not in its table."""
@@ -19,7 +19,6 @@ _WORD = 8
 _CLASSES_AT_ONCE = 8
 
 
-@compiled
 def classify(
     pixels: NDArray[np.uint8], codes: NDArray[np.int32], values: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
@@ -38,16 +37,28 @@ def classify(
     -------
     uint8 (y, x), `UNKNOWN` where the colour is not known.
     """
-    height, width = pixels.shape[:2]
-    result = np.empty((height, width), np.uint8)
-    line = np.empty(width, np.int32)
-    for y in range(height):
+    result = np.empty(pixels.shape[:2], np.uint8)
+    in_threads(
+        lambda band: _classify(pixels[band], codes, values, result[band]), bands_of(result.shape)
+    )
+    return result
+
+
+@compiled
+def _classify(
+    pixels: NDArray[np.uint8],
+    codes: NDArray[np.int32],
+    values: NDArray[np.uint8],
+    result: NDArray[np.uint8],
+) -> None:
+    """Do so with some lines."""
+    line = np.empty(pixels.shape[1], np.int32)
+    for y in range(len(pixels)):
         _pack(pixels[y].ravel(), line)
         here = result[y]
         here[:] = UNKNOWN
         for i in range(len(codes)):
             _write_where(line, codes[i], values[i], here)
-    return result
 
 
 @compiled
@@ -271,14 +282,18 @@ def grow(
         each class that takes one.
     """
     result = np.empty_like(labels)
-    covered = _write_grown(labels, class_image, last, widths, result)
-    # Each class covers what it reaches: what exceeds the area of all together is taken.
     highest_class = int(np.searchsorted(last, last[-1]))
-    reached = sum(
-        _count_reached(class_image, before, widths)
-        for before in range(0, highest_class, _CLASSES_AT_ONCE)
-    )
-    return result, reached - covered
+
+    def grown(band: slice) -> int:
+        covered = _write_grown(labels, class_image, last, widths, result[band], band.start)
+        # Each class covers what it reaches: what exceeds the area of all together is taken.
+        reached = sum(
+            _count_reached(class_image, before, widths, band.start, band.stop)
+            for before in range(0, highest_class, _CLASSES_AT_ONCE)
+        )
+        return reached - covered
+
+    return result, sum(in_threads(grown, bands_of(result.shape)))
 
 
 @compiled
@@ -288,23 +303,24 @@ def _write_grown(
     last: NDArray[np.int32],
     widths: NDArray[np.int64],
     result: NDArray[np.int32],
+    top: int,
 ) -> int:
-    """Write the grown objects; return how many pixels they cover."""
+    """Write the grown objects in some lines, from one on; return how many pixels they cover."""
     height, width = labels.shape
-    radius = len(widths) - 1
-    result[:radius] = labels[:radius]
+    radius, band = len(widths) - 1, len(result)
     spread = np.empty(width, np.int32)
     covered = 0
     # Line by line, so that each is in the cache from its first touch to its last.
-    for y in range(height + radius):
-        if y + radius < height:
-            result[y + radius] = labels[y + radius]
-        if y < height:
-            _dilate_line(labels, y, widths, result, spread, False)
-        if y >= radius:
-            here = result[y - radius]
+    for at in range(-radius, band + radius):
+        if at + radius < band:
+            result[at + radius] = labels[top + at + radius]
+        if 0 <= top + at < height:
+            _dilate_line(labels[top + at], at, widths, result, spread, False)
+        if at >= radius:
+            here = result[at - radius]
             if radius > 1:
-                _keep_own(here, labels[y - radius], class_image[y - radius], last)
+                y = top + at - radius
+                _keep_own(here, labels[y], class_image[y], last)
             for x in range(width):
                 covered += here[x] != 0
     return covered
@@ -329,13 +345,17 @@ def _keep_own(
 
 
 @compiled
-def _count_reached(class_image: NDArray[np.uint8], before: int, widths: NDArray[np.int64]) -> int:
-    """Add up the areas that some classes reach, those that follow a number."""
-    bits = _class_bits(class_image, before)
-    reached = bits.copy()
+def _count_reached(
+    class_image: NDArray[np.uint8], before: int, widths: NDArray[np.int64], top: int, bottom: int
+) -> int:
+    """Add up the areas that some classes reach, those that follow a number, in some lines."""
+    radius = len(widths) - 1
+    first = max(top - radius, 0)
+    bits = _class_bits(class_image[first : bottom + radius], before)
+    reached = bits[top - first : bottom - first].copy()
     spread = np.empty(bits.shape[1], np.uint8)
-    for y in range(len(bits)):
-        _dilate_line(bits, y, widths, reached, spread, True)
+    for k in range(len(bits)):
+        _dilate_line(bits[k], first + k - top, widths, reached, spread, True)
     # Beyond the image lie only the rests of words.
     reached[:, class_image.shape[1] :] = 0
     return _count_bits(reached)
@@ -372,20 +392,19 @@ def _count_bits(image: NDArray[np.uint8]) -> int:
 
 @compiled
 def _dilate_line(
-    image: NDArray[np.integer],
-    y: int,
+    line: NDArray[np.integer],
+    at: int,
     widths: NDArray[np.int64],
     result: NDArray[np.integer],
     spread: NDArray[np.integer],
     of_sets: bool,
 ) -> None:
-    """Lay a line of an image over all lines that a disk on it reaches.
+    """Lay a line, which has its place in a result or beside it, over all that a disk on it reaches.
 
     It is spread to the sides as far as the disk goes at some distance, and
     laid over the lines at that distance; ``spread`` is room for that.
     """
-    height, width = image.shape
-    line = image[y]
+    width, height = len(line), len(result)
     spread[:] = line
     reach = 0
     for distance in range(len(widths) - 1, -1, -1):
@@ -393,10 +412,10 @@ def _dilate_line(
             reach += 1
             _lay_over(spread[reach:], line, of_sets)
             _lay_over(spread, line[reach:], of_sets)
-        if y >= distance:
-            _lay_over(result[y - distance], spread, of_sets)
-        if 0 < distance < height - y:
-            _lay_over(result[y + distance], spread, of_sets)
+        if 0 <= at - distance < height:
+            _lay_over(result[at - distance], spread, of_sets)
+        if distance > 0 and 0 <= at + distance < height:
+            _lay_over(result[at + distance], spread, of_sets)
 
 
 @compiled

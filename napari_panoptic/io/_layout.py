@@ -7,12 +7,14 @@ import re
 import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from napari_panoptic.errors import CohortError, english_list
 from napari_panoptic.io._patterns import Pattern
+from napari_panoptic.io.forms import BUILT_IN, known_forms
+from napari_panoptic.io.registry import Form, PerClass
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Rgb, Source
 
 DESCRIPTION = "cohort.toml"
@@ -22,6 +24,8 @@ TEAMS = "Teams"
 SUBMISSIONS = "Submissions"
 COLOUR_CODED = "MoNuSAC_Testing_Color_Coded_Masks"
 ZARR_NAMES = ("{region}.ome.zarr", "{region}.zarr")
+ARRAY_ENDING = ".npy"
+"""Ending of an array that holds the images of many regions."""
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
 
@@ -90,13 +94,14 @@ class Layout:
         return region.rpartition("_")[0] or region
 
 
-def _patterns(*texts: str) -> Patterns:
+def patterns_of(*texts: str) -> Patterns:
+    """Make patterns of texts."""
     return tuple(Pattern(text) for text in texts)
 
 
 def _with_and_without_patient(folder: str, *names: str) -> Patterns:
     nested = [f"{folder}/{{patient}}/{name}" for name in names]
-    return _patterns(*nested, *(f"{folder}/{name}" for name in names))
+    return patterns_of(*nested, *(f"{folder}/{name}" for name in names))
 
 
 MONUSAC_LAYOUT = Layout(
@@ -137,6 +142,59 @@ MONUSAC_LAYOUT = Layout(
 """The folders of the MoNuSAC 2020 challenge, in the spellings met so far."""
 
 
+def monusac_layout() -> Layout:
+    """Give the layout of MoNuSAC, with the forms that plugins bring."""
+    brought = {
+        form.source: [f"{{region}}{ending}" for ending in form.endings]
+        for form in known_forms().values()
+        if form not in BUILT_IN and form.load is not None and form.per_class is PerClass.NEVER
+    }
+
+    def among(masks: MaskPatterns, folder: str) -> MaskPatterns:
+        more = {form: _with_and_without_patient(folder, *names) for form, names in brought.items()}
+        return MaskPatterns({**masks.forms, **more})
+
+    return replace(
+        MONUSAC_LAYOUT,
+        reference=among(MONUSAC_LAYOUT.reference, ANNOTATIONS),
+        predictions=among(MONUSAC_LAYOUT.predictions, f"{TEAMS}/{{team}}"),
+    )
+
+
+PANNUKE_LAYOUT = Layout(
+    scheme=ClassScheme(
+        names=("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial"),
+        colours=((255, 0, 0), (34, 221, 77), (35, 92, 236), (254, 255, 0), (255, 159, 68)),
+        ambiguous=None,
+    ),
+    image=patterns_of("images.npy", "images/images.npy", "images/*/images.npy"),
+    reference=MaskPatterns(
+        {Source.PANNUKE: patterns_of("masks.npy", "masks/masks.npy", "masks/*/masks.npy")}
+    ),
+    predictions=MaskPatterns(
+        {Source.PANNUKE: patterns_of(f"{TEAMS}/{{team}}.npy", f"{TEAMS}/{{team}}/masks.npy")}
+    ),
+)
+"""A fold of PanNuke as it is distributed; the order of classes is that of its channels."""
+
+CONIC_LAYOUT = Layout(
+    scheme=ClassScheme(
+        names=("Neutrophil", "Epithelial", "Lymphocyte", "Plasma", "Eosinophil", "Connective"),
+        colours=(
+            *((255, 165, 0), (0, 255, 0), (255, 0, 0)),
+            *((0, 255, 255), (0, 0, 255), (255, 255, 0)),
+        ),
+        ambiguous=None,
+    ),
+    image=patterns_of("images.npy"),
+    reference=MaskPatterns({Source.CONIC: patterns_of("labels.npy")}),
+    predictions=MaskPatterns(
+        {Source.CONIC: patterns_of(f"{TEAMS}/{{team}}.npy", f"{TEAMS}/{{team}}/labels.npy")}
+    ),
+)
+"""The arrays of the CoNIC challenge as they are distributed; classes have the numbers 1 to 6."""
+
+
 def read_description(path: Path) -> Layout:
     """Read a ``cohort.toml``.
 
@@ -173,11 +231,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _layout(table: dict[str, Any]) -> Layout:
-    _check_keys(table, "", (TASK_KEY, "name", "classes", "ambiguous", "masks", "aliases", "files"))
-    files = _table(table, "files", required=True)
+    check_keys(table, "", (TASK_KEY, "name", "classes", "ambiguous", "masks", "aliases", "files"))
+    files = table_at(table, "files", required=True)
     allowed = ("image", "reference", "predictions", "annotation", "patient")
-    _check_keys(files, "files", allowed)
-    image = _pattern_list(files.get("image", []), "files.image", {"region"}, {"patient"})
+    check_keys(files, "files", allowed)
+    image = _image_patterns(files.get("image", []))
     reference = _mask_patterns(files, "reference")
     if not image and not reference.all:
         raise CohortError(
@@ -189,53 +247,74 @@ def _layout(table: dict[str, Any]) -> Layout:
         reference=reference,
         predictions=_mask_patterns(files, "predictions", team=True),
         annotation=_mask_patterns(files, "annotation"),
-        patient=_patient(files.get("patient")),
-        name=_text(table["name"], "name") if "name" in table else None,
+        patient=patient_expression(files.get("patient")),
+        name=text_at(table["name"], "name") if "name" in table else None,
     )
 
 
 def _scheme(table: dict[str, Any]) -> ClassScheme:
-    classes = _table(table, "classes", required=True)
-    ambiguous = _table(table, "ambiguous")
-    masks = _table(table, "masks")
-    aliases = _table(table, "aliases")
-    _check_keys(ambiguous, "ambiguous", ("name",))
-    _check_keys(masks, "masks", ("border", "background"))
+    classes = table_at(table, "classes", required=True)
+    ambiguous = table_at(table, "ambiguous")
+    masks = table_at(table, "masks")
+    aliases = table_at(table, "aliases")
+    check_keys(ambiguous, "ambiguous", ("name",))
+    check_keys(masks, "masks", ("border", "background"))
     defaults = MONUSAC_CLASSES
     return ClassScheme(
         names=tuple(classes),
         colours=tuple(_colour(value, f"classes.{name}") for name, value in classes.items()),
-        ambiguous=_text(ambiguous["name"], "ambiguous.name") if "name" in ambiguous else None,
+        ambiguous=text_at(ambiguous["name"], "ambiguous.name") if "name" in ambiguous else None,
         border=_colours(masks, "border", defaults.border),
         background=_colours(masks, "background", defaults.background),
-        aliases={name: _text(target, f"aliases.{name}") for name, target in aliases.items()},
+        aliases={name: text_at(target, f"aliases.{name}") for name, target in aliases.items()},
     )
 
 
 def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> MaskPatterns:
     where = f"files.{key}"
-    table = _table(files, key, prefix="files.")
-    _check_keys(table, where, [*(str(source) for source in Source), CLASSES_KEY])
+    table = table_at(files, key, prefix="files.")
+    readable = [form.name for form in known_forms().values() if form.load is not None]
+    check_keys(table, where, [*readable, CLASSES_KEY])
     optional = {"patient"} | ({"team"} if team else set())
     forms = {}
     for name, value in table.items():
         if name == CLASSES_KEY:
             continue
-        source = Source(name)
-        required = {"region"} | ({"class"} if source is Source.SUBMISSION else set())
-        per_class = {"class"} if source is Source.LABELS else set()
-        forms[source] = _pattern_list(value, f"{where}.{name}", required, optional | per_class)
+        form = known_forms()[name]
+        required, allowed = _placeholders(form)
+        forms[form.source] = pattern_list(value, f"{where}.{name}", required, optional | allowed)
     sidecars = table.get(CLASSES_KEY, [])
     return MaskPatterns(
-        forms, _pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional)
+        forms, pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional)
     )
 
 
-def _pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -> Patterns:
+def _placeholders(form: Form) -> tuple[set[str], set[str]]:
+    """Tell which placeholders the patterns of a form need, and which others they may have."""
+    required: set[str] = set()
+    allowed: set[str] = set()
+    # The regions of a file that holds many have names of their own.
+    (required if form.items is None else allowed).add("region")
+    if form.per_class is not PerClass.NEVER:
+        (required if form.per_class is PerClass.ALWAYS else allowed).add("class")
+    return required, allowed
+
+
+def _image_patterns(value: Any) -> Patterns:
+    patterns = pattern_list(value, "files.image", set(), {"region", "patient"})
+    # Without {region} a file holds the images of many, which only arrays do.
+    for pattern in patterns:
+        if not pattern.text.casefold().endswith(ARRAY_ENDING):
+            pattern_list(pattern.text, "files.image", {"region"}, {"patient"})
+    return patterns
+
+
+def pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -> Patterns:
+    """Read a path pattern or a list of them, with the placeholders that they need."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise CohortError(f"{key} must be a path pattern or a list of them, found {value!r}")
-    patterns = _patterns(*texts)
+    patterns = patterns_of(*texts)
     for pattern in patterns:
         missing = sorted(required - pattern.fields)
         surplus = sorted(pattern.fields - required - optional)
@@ -246,10 +325,11 @@ def _pattern_list(value: Any, key: str, required: set[str], optional: set[str]) 
     return patterns
 
 
-def _patient(value: Any) -> re.Pattern[str] | None:
+def patient_expression(value: Any) -> re.Pattern[str] | None:
+    """Read how a patient is told from a region's name; None where nothing is said."""
     if value is None:
         return None
-    text = _text(value, "files.patient")
+    text = text_at(value, "files.patient")
     try:
         with warnings.catch_warnings(action="error", category=FutureWarning):
             expression = re.compile(text)
@@ -263,9 +343,10 @@ def _patient(value: Any) -> re.Pattern[str] | None:
     return expression
 
 
-def _table(
+def table_at(
     parent: dict[str, Any], key: str, *, prefix: str = "", required: bool = False
 ) -> dict[str, Any]:
+    """Read a table; an empty one where it is left out."""
     value = parent.get(key, {})
     if not isinstance(value, dict):
         raise CohortError(f"{prefix}{key} must be a table, found {value!r}")
@@ -274,7 +355,8 @@ def _table(
     return value
 
 
-def _check_keys(table: Mapping[str, Any], where: str, known: Sequence[str]) -> None:
+def check_keys(table: Mapping[str, Any], where: str, known: Sequence[str]) -> None:
+    """Refuse keys that mean nothing; the message names similar ones."""
     for key in table:
         if key not in known:
             close = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
@@ -285,7 +367,8 @@ def _check_keys(table: Mapping[str, Any], where: str, known: Sequence[str]) -> N
             )
 
 
-def _text(value: Any, key: str) -> str:
+def text_at(value: Any, key: str) -> str:
+    """Read a text that is not empty."""
     if not isinstance(value, str) or not value.strip():
         raise CohortError(f"{key} must be text, found {value!r}")
     return value

@@ -60,11 +60,13 @@ def object_mask(
     what: str,
     region: str | None = None,
     class_name: str | None = None,
+    may_be_binary: bool = True,
 ) -> tuple[NDArray[np.int32], tuple[Finding, ...]]:
     """Turn an array (y, x) as saved into an int32 mask with one id per object.
 
     A mask with the single value 1 or 255 in several pieces is binary: its
-    8-connected components become objects, in raster order. Ids too large for
+    8-connected components become objects, in raster order, unless the form
+    rules that out. Ids too large for
     int32 are replaced by 1..n in the same order.
 
     Raises
@@ -80,7 +82,7 @@ def object_mask(
         )
     numbers = whole_numbers(array, path=path, what=what, region=region)
     highest = int(numbers.max(initial=0))
-    if highest in BINARY_VALUES:
+    if may_be_binary and highest in BINARY_VALUES:
         filled = numbers == highest
         if np.array_equal(filled, numbers > 0):
             mask, found = _binary(filled)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from napari_panoptic.errors import CohortError, Finding, FindingKind
 
@@ -42,6 +43,8 @@ class Match:
 class Pattern:
     """A path below a cohort's folder, with placeholders and ``*``.
 
+    Subclasses may know other placeholders.
+
     Fixed parts are compared without regard to case. A placeholder or ``*``
     never reaches over a ``/``; the same placeholder stands for the same text
     everywhere in a path.
@@ -58,6 +61,7 @@ class Pattern:
     """
 
     text: str
+    known: ClassVar[tuple[str, ...]] = FIELDS
 
     def __post_init__(self) -> None:
         """Check that the pattern can be used."""
@@ -67,9 +71,9 @@ class Pattern:
             raise CohortError(
                 f"a pattern cannot leave the cohort's folder or skip levels, found '{self.text}'"
             )
-        unknown = set(re.findall(r"\{([^}]*)\}", self.text)) - set(FIELDS)
+        unknown = set(re.findall(r"\{([^}]*)\}", self.text)) - set(self.known)
         if unknown or self.text.count("{") != self.text.count("}"):
-            known = ", ".join(f"{{{name}}}" for name in FIELDS)
+            known = ", ".join(f"{{{name}}}" for name in self.known)
             raise CohortError(f"placeholders are {known}; found '{self.text}'")
 
     @property
@@ -80,7 +84,7 @@ class Pattern:
     @property
     def fields(self) -> frozenset[str]:
         """The placeholders in use."""
-        return frozenset(name for name in FIELDS if f"{{{name}}}" in self.text)
+        return frozenset(name for name in self.known if f"{{{name}}}" in self.text)
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -92,7 +96,7 @@ class Pattern:
     def folder_of(self, name: str) -> Pattern | None:
         """Give the pattern of the folder named by a placeholder, None where a file is."""
         holders = [i for i, part in enumerate(self.parts[:-1]) if f"{{{name}}}" in part]
-        return Pattern("/".join(self.parts[: holders[0] + 1])) if holders else None
+        return type(self)("/".join(self.parts[: holders[0] + 1])) if holders else None
 
     def files(self, listing: Listing) -> Iterator[Match]:
         """Find the files that fit, in natural order."""
@@ -185,6 +189,35 @@ class Listing:
             self.findings.append(Finding(FindingKind.UNREADABLE, message, path=folder))
             return ()
         return tuple(sorted(entries, key=lambda entry: natural_key(entry.path.name)))
+
+
+def checked_listing(root: Path, expected: str) -> Listing:
+    """Look into a cohort's folder.
+
+    Raises
+    ------
+    CohortError
+        Where it is missing, a file, closed or empty; then it says what was
+        expected.
+    """
+    listing = Listing(root)
+    try:
+        entries = listing.entries(root)
+    except FileNotFoundError:
+        raise CohortError("there is no such folder", path=root) from None
+    except NotADirectoryError:
+        raise CohortError(
+            "this is a file; open the folder that holds the whole cohort", path=root
+        ) from None
+    except PermissionError:
+        raise CohortError(
+            "there is no permission to read this folder; ask its owner for access", path=root
+        ) from None
+    except OSError as error:
+        raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
+    if not entries:
+        raise CohortError(f"the folder is empty; {expected}", path=root)
+    return listing
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

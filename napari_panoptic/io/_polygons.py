@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
+from napari_panoptic._compiled import bands_of, compiled, in_threads
 
 Flat = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]
 """Vertices (x, y), where each ring starts among them, whether it is a hole, and where each object
@@ -49,7 +49,6 @@ _SPLIT = 2.0**27 + 1
 """Times this, a float64 comes apart into two halves of its digits."""
 
 
-@compiled
 def draw_counted(
     flat: Flat,
     chosen: NDArray[np.int64],
@@ -82,15 +81,42 @@ def draw_counted(
     -------
     How many pixels of ``claimed_twice`` were set.
     """
+
+    def drawn(lines: slice) -> tuple[int, NDArray[np.int64]]:
+        counted = np.zeros_like(visible)
+        newly = _draw_lines(
+            flat, chosen, labels, lines.start, image[lines], counted, claimed_twice[lines]
+        )
+        return newly, counted
+
+    newly = 0
+    for claimed, counted in in_threads(drawn, bands_of(image.shape)):
+        newly += claimed
+        visible += counted
+    return newly
+
+
+@compiled
+def _draw_lines(
+    flat: Flat,
+    chosen: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    top: int,
+    image: NDArray[np.int32],
+    visible: NDArray[np.int64],
+    claimed_twice: NDArray[np.bool_],
+) -> int:
+    """Do so with some lines of the image, from one on."""
     height, width = image.shape
-    starts, rows = _by_band(flat, chosen, height)
-    room = _room(flat, chosen, (0, 0, height, width))
+    starts, rows = _by_band(flat, chosen, top, height)
+    room = _room(flat, chosen, (top, 0, top + height, width))
     newly = 0
     for band in range(len(starts) - 1):
-        window = (band * _BAND, 0, min((band + 1) * _BAND, height), width)
+        begin = top + band * _BAND
+        window = (begin, 0, min(begin + _BAND, top + height), width)
         for row in rows[starts[band] : starts[band + 1]]:
             spans, count = _object_spans(flat, row, window, room)
-            newly += _write(spans[:count], labels[row], image, visible, claimed_twice)
+            newly += _write(spans[:count], labels[row], top, image, visible, claimed_twice)
     return newly
 
 
@@ -98,6 +124,7 @@ def draw_counted(
 def _write(
     spans: NDArray[np.int64],
     label: int,
+    top: int,
     image: NDArray[np.int32],
     visible: NDArray[np.int64],
     claimed_twice: NDArray[np.bool_],
@@ -105,7 +132,7 @@ def _write(
     """Write an object's spans for `draw_counted`; give how many pixels are newly claimed twice."""
     newly = 0
     for k in range(len(spans)):
-        y, begin, end = spans[k, 0], spans[k, 1], spans[k, 2]
+        y, begin, end = spans[k, 0] - top, spans[k, 1], spans[k, 2]
         pixels = image[y, begin:end]
         below = np.int32(0)
         for x in range(len(pixels)):
@@ -159,9 +186,9 @@ def draw_window(
 
 @compiled
 def _by_band(
-    flat: Flat, chosen: NDArray[np.int64], height: int
+    flat: Flat, chosen: NDArray[np.int64], top: int, height: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sort objects into bands of rows, in each in the given order.
+    """Sort objects into bands of so many rows from one on, in each in the given order.
 
     Drawn band by band, an image stays in the cache wherever its objects lie.
 
@@ -172,18 +199,19 @@ def _by_band(
     rows
         int64: rows of objects; an object is in every band that it touches.
     """
-    boxes = bounds(flat)
-    first = np.maximum(boxes[:, 0], 0) // _BAND
-    end = (np.minimum(boxes[:, 2], height) + _BAND - 1) // _BAND  # none where it is above first
+    bands = np.zeros((len(chosen), 2), np.int64)
     starts = np.zeros((height + _BAND - 1) // _BAND + 2, np.int64)
-    for row in chosen:
-        for band in range(first[row], end[row]):
+    for k in range(len(chosen)):
+        y0, _, y1, _ = _object_box(flat, chosen[k])
+        bands[k, 0] = max(y0 - top, 0) // _BAND
+        bands[k, 1] = (min(y1 - top, height) + _BAND - 1) // _BAND  # none where it is above first
+        for band in range(bands[k, 0], bands[k, 1]):
             starts[band + 2] += 1
     starts = np.cumsum(starts)
     rows = np.empty(starts[-1], np.int64)
-    for row in chosen:
-        for band in range(first[row], end[row]):
-            rows[starts[band + 1]] = row
+    for k in range(len(chosen)):
+        for band in range(bands[k, 0], bands[k, 1]):
+            rows[starts[band + 1]] = chosen[k]
             starts[band + 1] += 1
     return starts[:-1], rows
 
@@ -242,14 +270,19 @@ def have_pixels(flat: Flat, chosen: NDArray[np.int64], shape: tuple[int, int]) -
 @compiled
 def bounds(flat: Flat) -> NDArray[np.int64]:
     """Give int64 (n, 4): the box y0, x0, y1, x1 of each object, half open, empty without vertex."""
-    xy, ring_starts, _, object_starts = flat
-    result = np.zeros((len(object_starts) - 1, 4), np.int64)
+    result = np.empty((len(flat[3]) - 1, 4), np.int64)
     for row in range(len(result)):
-        first = ring_starts[object_starts[row]]
-        last = ring_starts[object_starts[row + 1]]
-        if first < last:
-            result[row] = _box(xy[first:last])
+        result[row] = _object_box(flat, row)
     return result
+
+
+@compiled
+def _object_box(flat: Flat, row: int) -> Window:
+    """Give the box of an object, empty without vertex."""
+    xy, ring_starts, _, object_starts = flat
+    first = ring_starts[object_starts[row]]
+    last = ring_starts[object_starts[row + 1]]
+    return _box(xy[first:last]) if first < last else (0, 0, 0, 0)
 
 
 @compiled

@@ -82,6 +82,15 @@ def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
     except (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         # Whatever is unusual is left to the careful way, which also says what is wrong.
         table = _from_mapping(read_sidecar(path, scheme))
+    return _with_numbers_named(table, scheme)
+
+
+def class_table(classes: Mapping[int, str], scheme: ClassScheme) -> ClassTable:
+    """Take id -> name of a class, or its number, for a table."""
+    return _with_numbers_named(_from_mapping(classes), scheme)
+
+
+def _with_numbers_named(table: ClassTable, scheme: ClassScheme) -> ClassTable:
     numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
     return replace(table, names=tuple(numbers.get(name, name) for name in table.names))
 

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind, english_list
+from napari_panoptic.errors import CohortError, Finding, FindingKind, PanopticError, english_list
 from napari_panoptic.io._layout import (
     ANNOTATIONS,
     COLOUR_CODED,
+    CONIC_LAYOUT,
     DESCRIPTION,
-    MONUSAC_LAYOUT,
+    PANNUKE_LAYOUT,
     SUBMISSIONS,
     TEAMS,
     Layout,
     MaskPatterns,
     Patterns,
+    monusac_layout,
     read_description,
 )
-from napari_panoptic.io._patterns import Listing, Match, Pattern, natural_key
-from napari_panoptic.io.label_images import SIDECAR_SUFFIXES, sidecars_beside
+from napari_panoptic.io._patterns import Listing, Match, Pattern, checked_listing, natural_key
+from napari_panoptic.io.array_sets import array_items, holds_many_images
+from napari_panoptic.io.forms import known_forms, plugin_findings
+from napari_panoptic.io.label_images import (
+    SIDECAR_SUFFIXES,
+    area_beside,
+    labels_beside,
+    sidecars_beside,
+)
+from napari_panoptic.io.registry import Item, ListItems
 from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Region, Source, Team
 
 ANNOTATION_TEAM = "colour-coded GT"
@@ -32,7 +42,8 @@ ONLY_TEAM = "predictions"
 _EXPECTED = (
     f"expected either the MoNuSAC folders, '{ANNOTATIONS}/PATIENT/REGION.svs' and '.xml' with "
     f"'{TEAMS}/TEAM/PATIENT/REGION_mask.png.tif' or '{SUBMISSIONS}/TEAM/PATIENT/REGION/CLASS/"
-    f"*.mat', or a file {DESCRIPTION} that describes the folder (see docs/cohorts.md)"
+    f"*.mat', or the arrays of PanNuke (masks.npy) or CoNIC (labels.npy), or a file {DESCRIPTION} "
+    f"that describes the folder (see docs/cohorts.md)"
 )
 
 
@@ -62,30 +73,9 @@ def open_cohort(folder: str | Path) -> Cohort:
     root = Path(folder)
     if root.name == DESCRIPTION and root.is_file():
         root = root.parent
-    listing = _checked_listing(root)
+    listing = checked_listing(root, _EXPECTED)
     layout = _layout_of(listing)
     return _Discovery(layout, listing).cohort()
-
-
-def _checked_listing(root: Path) -> Listing:
-    listing = Listing(root)
-    try:
-        entries = listing.entries(root)
-    except FileNotFoundError:
-        raise CohortError("there is no such folder", path=root) from None
-    except NotADirectoryError:
-        raise CohortError(
-            "this is a file; open the folder that holds the whole cohort", path=root
-        ) from None
-    except PermissionError:
-        raise CohortError(
-            "there is no permission to read this folder; ask its owner for access", path=root
-        ) from None
-    except OSError as error:
-        raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
-    if not entries:
-        raise CohortError(f"the folder is empty; {_EXPECTED}", path=root)
-    return listing
 
 
 def _layout_of(listing: Listing) -> Layout:
@@ -93,7 +83,10 @@ def _layout_of(listing: Listing) -> Layout:
     if any(entry.path == description for entry in listing.entries(listing.root)):
         return read_description(description)
     if any(listing.below((ANNOTATIONS,))):
-        return MONUSAC_LAYOUT
+        return monusac_layout()
+    for layout in (PANNUKE_LAYOUT, CONIC_LAYOUT):
+        if any(any(pattern.files(listing)) for pattern in layout.reference.all):
+            return layout
     hint = ""
     known = {name.casefold() for name in (ANNOTATIONS, TEAMS, SUBMISSIONS, COLOUR_CODED)}
     if listing.root.resolve().name.casefold() in known:
@@ -111,11 +104,12 @@ class _Found:
     region: str
     patient: str | None
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    item: str | None = None
 
     def files(self, source: Source, scheme: ClassScheme) -> MaskFiles:
         order = ["", *scheme.names, scheme.ambiguous]
         names = sorted((name for name in self.paths if self.paths[name]), key=order.index)
-        return MaskFiles(source, {name: tuple(self.paths[name]) for name in names})
+        return MaskFiles(source, {name: tuple(self.paths[name]) for name in names}, self.item)
 
 
 class _Shelf:
@@ -208,13 +202,16 @@ class _Discovery:
                 *([Team(ANNOTATION_TEAM, is_annotation=True)] if annotation else []),
             ),
             predictions={**predictions, **annotation},
-            findings=(*self._listing.findings, *self._findings),
+            findings=(*plugin_findings(), *self._listing.findings, *self._findings),
         )
 
     def _nothing_found(self) -> str:
         patterns = [f"'{pattern.text}'" for pattern in self._layout.all_patterns]
         unreadable = [f"'{f.path}'" for f in self._listing.findings]
         reason = f"; {english_list(unreadable)} cannot be read" if unreadable else ""
+        for finding in self._findings:
+            if finding.kind is FindingKind.UNREADABLE:
+                reason += f"; {finding.path}: {finding.message}"
         return (
             f"no image and no annotation was found in this folder{reason}; looked for "
             f"{english_list(patterns, limit=4)}"
@@ -226,14 +223,18 @@ class _Discovery:
         for pattern in self._layout.image:
             for match in self._marked(pattern.files(self._listing), known):
                 known.add(match.path)
-                found = shelf.need(match.fields["region"], match.fields.get("patient"))
-                # An earlier pattern is preferred: later ones add nothing to it.
-                if not found.paths[""]:
-                    found.paths[""].append(match.path)
+                holds_one = "region" in pattern.fields and not holds_many_images(match.path)
+                for place in self._places(match, None if holds_one else array_items):
+                    found = shelf.need(place.name, place.patient)
+                    # An earlier pattern is preferred: later ones add nothing to it.
+                    if not found.paths[""]:
+                        found.paths[""].append(match.path)
+                        found.item = place.key or None
+                        self._used.update(place.paths)
         return shelf
 
     def _collect(self, masks: MaskPatterns) -> dict[Source, _Form]:
-        forms = {source: self._collect_form(p) for source, p in masks.forms.items()}
+        forms = {source: self._collect_form(source, p) for source, p in masks.forms.items()}
         for pattern in masks.sidecars:
             for match in self._marked(pattern.files(self._listing)):
                 shelf = forms.get(Source.LABELS, _Form()).filled[self._team(match)]
@@ -252,16 +253,35 @@ class _Discovery:
                 beside = list(sidecars_beside(path))
                 self._used.update(beside)
                 has_table = any(p.suffix.lower() in SIDECAR_SUFFIXES for p in paths)
-                if not name and path == paths[0] and not has_table:
-                    paths += beside[:1]
+                if not name and path == paths[0]:
+                    paths += () if has_table else beside[:1]
+                    paths += () if (area := area_beside(path)) is None else (area,)
 
-    def _collect_form(self, patterns: Patterns) -> _Form:
-        form = _Form()
+    def _places(self, match: Match, items: ListItems | None) -> Iterator[Item]:
+        """List the regions of a file; that of a file that holds one has no key."""
+        region, patient = match.fields.get("region"), match.fields.get("patient")
+        if items is None:
+            yield Item(str(region), "", patient)
+            return
+        try:
+            for item in items(match.path):
+                name = item.name if region is None else f"{region}_{item.name}"
+                yield replace(item, name=name, patient=patient or item.patient)
+        except PanopticError as error:
+            team = self._team_names[self._team(match)] if "team" in match.fields else None
+            self._findings.append(
+                Finding(FindingKind.UNREADABLE, error.message, path=error.path, team=team)
+            )
+
+    def _collect_form(self, source: Source, patterns: Patterns) -> _Form:
+        form, items = _Form(), known_forms()[source].items
         unknown: dict[tuple[str, str], list[Path]] = defaultdict(list)
         known: set[Path] = set()
         for pattern in patterns:
             begun: set[tuple[int, str]] = set()
             for match in self._marked(pattern.files(self._listing), known):
+                if source == Source.LABELS and (of := labels_beside(match.path)) and of.is_file():
+                    continue  # the ambiguous area of another file, which has it noted
                 class_name = match.fields.get("class")
                 name = "" if class_name is None else self._scheme.canonical(class_name)
                 if name is None:
@@ -269,11 +289,14 @@ class _Discovery:
                     continue
                 known.add(match.path)
                 shelf = form.filled[self._team(match)]
-                found = shelf.need(match.fields["region"], match.fields.get("patient"))
-                # Several files of one pattern are kept, those of later patterns are not needed.
-                if (id(found), name) in begun or not found.paths[name]:
-                    begun.add((id(found), name))
-                    found.paths[name].append(match.path)
+                for place in self._places(match, items):
+                    found = shelf.need(place.name, place.patient)
+                    # Several files of one pattern are kept, those of later ones are not needed.
+                    if (id(found), name) in begun or not found.paths[name]:
+                        begun.add((id(found), name))
+                        found.paths[name] += (match.path, *place.paths)
+                        found.item = found.item or place.key or None
+                        self._used.update(place.paths)
             self._collect_empty(pattern, form)
         self._findings.extend(self._unknown_classes(unknown))
         return form
@@ -316,6 +339,7 @@ class _Discovery:
                 patient,
                 image.paths[""][0] if image else None,
                 next(iter(self._forms(references, "", key).values()), None),
+                image.item if image else None,
             )
             regions.append((region, key))
         return sorted(regions, key=lambda r: (natural_key(r[0].patient), natural_key(r[0].name)))
@@ -425,7 +449,7 @@ def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]
 def _prediction_findings(predictions: _Predictions, regions: list[Region]) -> Iterator[Finding]:
     for team in sorted({team for team, _ in predictions}, key=natural_key):
         of_team = {region.name: predictions.get((team, region.name), {}) for region in regions}
-        for source in Source:
+        for source in known_forms():
             there = [name for name, forms in of_team.items() if source in forms]
             lacking = [name for name, forms in of_team.items() if source not in forms]
             if there and lacking:

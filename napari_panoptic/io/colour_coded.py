@@ -24,8 +24,8 @@ from napari_panoptic.io._kernels import (
     shrink,
 )
 from napari_panoptic.io._masks import vanished_findings
-from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
-from napari_panoptic.regions import ClassScheme, MaskFiles, Rgb, Source
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
+from napari_panoptic.regions import ClassScheme, MaskFiles, Rgb
 
 WHAT = "a colour-coded mask (an RGB image with one colour per class)"
 KEPT_UP_TO_PX = 1 << 24
@@ -305,7 +305,8 @@ def _code(colour: Rgb) -> int:
     return red << 16 | green << 8 | blue
 
 
-def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read the objects of one side of a region; see `napari_panoptic.io.registry.Form`."""
     path = files.all_paths[0]
     where = {"region": request.region, "team": request.team}
     mask = read_colour_coded(path, scheme, shape=request.shape, **where)
@@ -318,9 +319,7 @@ def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> Loaded
     return restored(request.restoration, request.radius)
 
 
-def _shape(files: MaskFiles) -> tuple[int, int] | None:
+def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+    """Give height and width in px without reading all, or None where nothing tells them."""
     height, width = pixel_shape(files.all_paths[0], WHAT)[:2]
     return height, width
-
-
-register(Source.COLOUR_CODED, _load, _shape)

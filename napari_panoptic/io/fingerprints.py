@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -31,21 +32,45 @@ def file_fingerprints(paths: Iterable[Path], root: Path) -> dict[str, str]:
     return {_relative(path, root): _fingerprint(path) for path in sorted(set(paths))}
 
 
+def file_stamps(paths: Iterable[Path]) -> dict[Path, tuple[int, int] | None]:
+    """Note of each file when it was changed last, in ns, and its size in bytes; None for no file.
+
+    Two files of the same stamps are taken for the same.
+    """
+    return {path: _stamp(path) for path in sorted(set(paths))}
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 def _fingerprint(path: Path) -> str:
     try:
         if path.is_dir():
             return _folder_fingerprint(path)
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            if size <= _WHOLE_FILE_BYTES:
-                return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-            digest = hashlib.sha256(str(size).encode())
-            digest.update(file.read(_END_BYTES))
-            file.seek(-_END_BYTES, os.SEEK_END)
-            digest.update(file.read())
-            return f"sha256-of-size-and-ends:{digest.hexdigest()}"
+        status = path.stat()
+        # Clocks of file systems are coarse: small files, quickly written anew, are read each time.
+        read = _file_fingerprint if status.st_size > _END_BYTES else _file_fingerprint.__wrapped__
+        return read(path, status.st_size, status.st_mtime_ns)
     except OSError as error:
         return f"unreadable: {error.strerror}"
+
+
+@lru_cache(maxsize=64)
+def _file_fingerprint(path: Path, size: int, mtime_ns: int) -> str:  # noqa: ARG001 - as it was then
+    """Read a file, once for all regions that lie in it."""
+    with path.open("rb") as file:
+        if size <= _WHOLE_FILE_BYTES:
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        digest = hashlib.sha256(str(size).encode())
+        digest.update(file.read(_END_BYTES))
+        file.seek(-_END_BYTES, os.SEEK_END)
+        digest.update(file.read())
+        return f"sha256-of-size-and-ends:{digest.hexdigest()}"
 
 
 def _folder_fingerprint(folder: Path) -> str:

@@ -15,7 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import LabelError, PanopticError
+from napari_panoptic.errors import LabelError, UnwritableFileError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io._files import replaced_when_complete
@@ -24,10 +24,6 @@ from napari_panoptic.regions import ClassScheme, Rgb
 
 OTHER_COLOUR: Rgb = (153, 153, 153)
 """Colour of classes that the scheme gives none, such as the ambiguous one."""
-
-
-class UnwritableFileError(PanopticError):
-    """A file cannot be written where it was asked for."""
 
 
 class ObjectType(StrEnum):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import tifffile
@@ -23,9 +23,10 @@ from napari_panoptic.io._files import (
     replaced_when_complete,
 )
 from napari_panoptic.io._masks import object_mask, vanished_findings, whole_numbers
-from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
-from napari_panoptic.io.tiled_pixels import is_zarr, open_pixels
-from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+from napari_panoptic.io.ome_zarr import AMBIGUOUS_LABEL, label_classes
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
+from napari_panoptic.io.tiled_pixels import TiledPixels, is_zarr, open_pixels, zarr_areas
+from napari_panoptic.regions import ClassScheme, MaskFiles
 
 WHAT = "a label image (one positive number per object)"
 SIDECAR_SUFFIXES = (".csv", ".json")
@@ -33,6 +34,8 @@ SIDECAR_SUFFIXES = (".csv", ".json")
 
 MOST_CLASS_NUMBERS = 100
 """A channel with more different numbers than this holds no class numbers."""
+AMBIGUOUS_SUFFIX = "_ambiguous.tif"
+"""Ending of the mask of the ambiguous area beside a label image of the same stem."""
 
 ClassMasks = dict[str, NDArray[np.int32]]
 
@@ -54,7 +57,10 @@ def read_labels(
     - one file (under the key ``""``), 2-D, with a sidecar that gives the class of
       each id: ``<stem>.csv`` with the columns id and class, or ``<stem>.json``
       with ``{id: class}``, or a file with such an ending among the paths. With
-      a single class no sidecar is needed;
+      a single class no sidecar is needed, nor where the properties of an
+      OME-Zarr label image have the key ``class``. A TIFF may have a mask of the
+      ambiguous area beside it, ``<stem>_ambiguous.tif``; an OME-Zarr image with
+      labels, one that is called ambiguous;
     - one file (y, x, 2): object ids and class numbers (1 for the first class).
       The class of an object is that of most of its pixels;
     - one file (y, x, C) with C the number of classes, or one more: ids per
@@ -109,20 +115,25 @@ def write_labels(path: Path, labels: ArrayLike) -> None:
     LabelError
         Where they are not 2-D or not whole non-negative numbers.
     """
+    with replaced_when_complete(path) as file:
+        write_label_pixels(file, labels)
+
+
+def write_label_pixels(file: BinaryIO, labels: ArrayLike) -> None:
+    """Write a label image into an open file, otherwise as `write_labels`."""
     array = checked_array(labels, "label image")
     highest = int(array.max(initial=0))
     if highest > np.iinfo(np.uint32).max:
         array = compact(array)[0].astype(np.int64)
         highest = int(array.max(initial=0))
     smallest = np.uint16 if highest <= np.iinfo(np.uint16).max else np.uint32
-    with replaced_when_complete(path) as file:
-        tifffile.imwrite(
-            file,
-            array.astype(smallest),
-            photometric="minisblack",
-            compression="adobe_deflate",
-            metadata=None,
-        )
+    tifffile.imwrite(
+        file,
+        array.astype(smallest),
+        photometric="minisblack",
+        compression="adobe_deflate",
+        metadata=None,
+    )
 
 
 _Split = tuple[LabelImage, NDArray[np.bool_] | None]
@@ -195,7 +206,7 @@ def extra_files(name: str, paths: tuple[Path, ...]) -> list[Finding]:
 
 
 def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequest) -> _Parts:
-    images = [path for path in paths if path.suffix.lower() not in SIDECAR_SUFFIXES]
+    images = images_of(paths)
     sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
     if not images:
         raise UnreadableFileError(
@@ -209,14 +220,18 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
     check_size(pixels.shape, request.shape, path=path, region=request.region, what=what)
     if pixels.ndim == 2:
         labels, ambiguous = _from_sidecar(pixels, path, sidecars, scheme, request, findings)
+        if (area := excluded_area(path, scheme)) is not None:
+            check_size(area.shape, pixels.shape, path=area.path, region=request.region)
+            excluded = area.read((0, 0, *area.shape)) > 0
+            ambiguous = excluded if ambiguous is None else ambiguous | excluded
         return labels, ambiguous, findings
     if pixels.ndim == 3:
         channels = pixels.shape[2]
         numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
         if channels == 2 and _second_is_class(numbers, len(scheme.names)):
-            return _from_class_numbers(numbers, path, scheme, findings), None, findings
+            return labels_from_class_numbers(numbers, path, scheme, findings), None, findings
         if channels in (len(scheme.names), len(scheme.names) + 1):
-            return _from_channels(numbers, path, scheme, findings), None, findings
+            return labels_from_channels(numbers, path, scheme, findings), None, findings
     n = len(scheme.names)
     raise UnreadableFileError(
         f"expected a label image that is 2-D, or has two channels (ids and class numbers), or "
@@ -244,24 +259,48 @@ def _second_is_class(numbers: NDArray[np.integer], classes: int) -> bool:
     return int(second.max(initial=0)) <= classes and bool(((first > 0) == (second > 0)).all())
 
 
-def _from_channels(
-    numbers: NDArray[np.integer], path: Path, scheme: ClassScheme, findings: list[Finding]
+def labels_from_channels(
+    numbers: NDArray[np.integer],
+    path: Path,
+    scheme: ClassScheme,
+    findings: list[Finding],
+    *,
+    may_be_binary: bool = True,
 ) -> LabelImage:
+    """Take an array (y, x, C) with the ids of each class in a channel of its own.
+
+    Channels beyond the classes are not read. What was odd is added to the findings.
+    """
     masks: ClassMasks = {}
     for channel, name in enumerate(scheme.names):
         what = f"the {name} channel"
         masks[name], found = object_mask(
-            numbers[..., channel], path=path, what=what, class_name=name
+            numbers[..., channel],
+            path=path,
+            what=what,
+            class_name=name,
+            may_be_binary=may_be_binary,
         )
         findings.extend(found)
     height, width, _ = numbers.shape
     return LabelImage.from_class_masks(masks, scheme.names, (height, width))
 
 
-def _from_class_numbers(
-    numbers: NDArray[np.integer], path: Path, scheme: ClassScheme, findings: list[Finding]
+def labels_from_class_numbers(
+    numbers: NDArray[np.integer],
+    path: Path,
+    scheme: ClassScheme,
+    findings: list[Finding],
+    *,
+    may_be_binary: bool = True,
 ) -> LabelImage:
-    mask, found = object_mask(numbers[..., 0], path=path, what="the channel of ids")
+    """Take an array (y, x, 2) of ids and class numbers, 1 for the first class.
+
+    The class of an object is that of most of its pixels. What was odd is added to the findings.
+    """
+    mask, found = object_mask(
+        numbers[..., 0], path=path, what="the channel of ids", may_be_binary=may_be_binary
+    )
     findings.extend(found)
     index, unique_ids = compact(mask)
     what = "the channel of class numbers"
@@ -300,7 +339,7 @@ def _from_class_numbers(
         id_: number_name.get(number) or str(number)
         for id_, number in zip(unique_ids.tolist(), winner.tolist(), strict=True)
     }
-    labels, _ = _labelled(index, unique_ids, classes, path, scheme, findings)
+    labels, _ = labels_with_classes(index, unique_ids, classes, path, scheme, findings)
     return labels
 
 
@@ -313,8 +352,8 @@ def _from_sidecar(
     findings: list[Finding],
 ) -> _Split:
     what = "the label image"
-    sidecar = next(iter(sidecars), None) or next(sidecars_beside(path), None)
-    if sidecar is None:
+    classes = _classes_of(path, sidecars, scheme)
+    if classes is None:
         if len(scheme.names) > 1:
             raise UnreadableFileError(
                 f"the label image tells no classes: expected a table of them beside it, "
@@ -328,17 +367,62 @@ def _from_sidecar(
         one_class = {scheme.names[0]: mask}
         return LabelImage.from_class_masks(one_class, scheme.names, mask.shape), None
     numbers = _plane(pixels, path, what, request.region)
-    classes = read_sidecar(sidecar, scheme)
     index, ids = compact(checked_array(numbers, what))
     if (highest := int(ids.max(initial=0))) > np.iinfo(np.int32).max:
         classes = {n: classes[i] for n, i in enumerate(ids.tolist(), start=1) if i in classes}
         message = f"the label image has ids up to {highest}: objects were numbered anew"
         findings.append(Finding(FindingKind.FALLBACK, message, path=path, count=len(ids)))
         ids = np.arange(1, len(ids) + 1, dtype=np.int64)
-    return _labelled(index, ids, classes, path, scheme, findings)
+    return labels_with_classes(index, ids, classes, path, scheme, findings)
 
 
-def _labelled(
+def _classes_of(path: Path, sidecars: list[Path], scheme: ClassScheme) -> dict[int, str] | None:
+    """Read the table of classes: given, beside the image, or inside it."""
+    if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
+        return read_sidecar(sidecar, scheme)
+    if not is_zarr(path) or (inside := label_classes(path)) is None:
+        return None
+    return _numbers_named(inside, scheme)
+
+
+def images_of(paths: Collection[Path]) -> list[Path]:
+    """Leave out tables of classes and masks of the ambiguous area."""
+    return [
+        path
+        for path in paths
+        if path.suffix.lower() not in SIDECAR_SUFFIXES and labels_beside(path) not in paths
+    ]
+
+
+def labels_beside(path: Path) -> Path | None:
+    """Give the label image of which this is the mask of the ambiguous area; None for others."""
+    if not path.name.endswith(AMBIGUOUS_SUFFIX):
+        return None
+    return path.with_name(path.name.removesuffix(AMBIGUOUS_SUFFIX) + ".tif")
+
+
+def area_beside(path: Path) -> Path | None:
+    """Give the mask of the ambiguous area that lies beside a label image, if one does."""
+    area = path.with_name(path.stem + AMBIGUOUS_SUFFIX)
+    return area if path.suffix == ".tif" and area.is_file() else None
+
+
+def excluded_area(path: Path, scheme: ClassScheme) -> TiledPixels | None:
+    """Open what tells the ambiguous area of a label image of all classes, where something does.
+
+    That is a mask beside a TIFF, or in an OME-Zarr image with labels one of
+    that name, not the first.
+    """
+    if scheme.ambiguous is None:
+        return None
+    if is_zarr(path):
+        inside = zarr_areas(path, {scheme.ambiguous.casefold(), AMBIGUOUS_LABEL})
+        return open_pixels(inside[0], WHAT) if inside else None
+    beside = area_beside(path)
+    return None if beside is None else open_pixels(beside, WHAT)
+
+
+def labels_with_classes(
     index: NDArray[np.int32],
     ids: NDArray[np.int64],
     classes: Mapping[int, str],
@@ -494,7 +578,11 @@ def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
             f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
             path=path,
         ) from error
-    # Class numbers are understood as in images: 1 is the first class.
+    return _numbers_named(classes, scheme)
+
+
+def _numbers_named(classes: Mapping[int, str], scheme: ClassScheme) -> dict[int, str]:
+    """Replace numbers of classes by their names, as in images: 1 is the first class."""
     numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
     return {id_: numbers.get(name, name) for id_, name in classes.items()}
 
@@ -543,11 +631,13 @@ def _csv_pairs(text: str) -> list[tuple[str, str]]:
     ]
 
 
-def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read the objects of one side of a region; see `napari_panoptic.io.registry.Form`."""
     return read_labels(files, scheme, shape=request.shape, region=request.region, team=request.team)
 
 
-def _shape(files: MaskFiles) -> tuple[int, int] | None:
+def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+    """Give height and width in px without reading all, or None where nothing tells them."""
     for path in files.all_paths:
         if path.suffix.lower() not in SIDECAR_SUFFIXES:
             if is_zarr(path):
@@ -555,6 +645,3 @@ def _shape(files: MaskFiles) -> tuple[int, int] | None:
             height, width = pixel_shape(path, WHAT)[:2]
             return height, width
     return None
-
-
-register(Source.LABELS, _load, _shape)

@@ -19,17 +19,20 @@ from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels, Unknow
 from napari_panoptic.io._files import check_size
 from napari_panoptic.io._kernels import components
 from napari_panoptic.io._masks import BINARY_VALUES, vanished_findings, whole_numbers
-from napari_panoptic.io.class_tables import ClassTable, read_class_table
+from napari_panoptic.io.class_tables import ClassTable, class_table, read_class_table
 from napari_panoptic.io.label_images import (
     SIDECAR_SUFFIXES,
     WHAT,
+    excluded_area,
     extra_files,
+    images_of,
     sidecars_beside,
     unknown_classes,
 )
+from napari_panoptic.io.ome_zarr import label_classes
 from napari_panoptic.io.registry import LoadRequest, located
 from napari_panoptic.io.tiled_masks import TiledMasks
-from napari_panoptic.io.tiled_pixels import HELD_PX, TiledPixels, open_pixels
+from napari_panoptic.io.tiled_pixels import HELD_PX, TiledPixels, is_zarr, open_pixels
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
 _PASS_PX = 1024
@@ -99,7 +102,7 @@ class _Opening:
 
     def single(self, paths: tuple[Path, ...]) -> TiledMasks:
         """Open one image for all classes."""
-        images = [path for path in paths if path.suffix.lower() not in SIDECAR_SUFFIXES]
+        images = images_of(paths)
         sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
         if not images:
             raise UnreadableFileError(
@@ -111,8 +114,11 @@ class _Opening:
         findings = extra_files("all classes", tuple(images))
         pixels = self.opened(path, "the label image")
         sidecar = next(iter(sidecars), None) or next(sidecars_beside(path), None)
-        if sidecar is not None:
-            return self._with_table(pixels, read_class_table(sidecar, self.scheme), findings)
+        table = None if sidecar is None else read_class_table(sidecar, self.scheme)
+        if table is None and is_zarr(path) and (inside := label_classes(path)) is not None:
+            table = class_table(inside, self.scheme)
+        if table is not None:
+            return self._with_area(path, self._with_table(pixels, table, findings))
         if len(self.scheme.names) > 1:
             raise UnreadableFileError(
                 f"the label image tells no classes: expected a table of them beside it, "
@@ -122,7 +128,23 @@ class _Opening:
                 region=self.request.region,
             )
         name = self.scheme.names[0]
-        return self._flattened({name: (pixels, "the label image")}, None, findings)
+        masks = self._flattened({name: (pixels, "the label image")}, None, findings)
+        return self._with_area(path, masks)
+
+    def _with_area(self, path: Path, masks: TiledMasks) -> TiledMasks:
+        """Add the excluded area that lies beside the label image, or in the same OME-Zarr image."""
+        if (area := excluded_area(path, self.scheme)) is None:
+            return masks
+        check_size(area.shape, self.shape, path=area.path, region=self.request.region)
+        filled = _Pixels(area, "the excluded area", self.request.region).filled
+        if (before := masks.ambiguous) is None:
+            return replace(masks, ambiguous=TiledArea(self.shape, filled))
+
+        def both(box: Box) -> NDArray[np.bool_] | None:
+            one, other = filled(box), before.read(box)
+            return other if one is None else one if other is None else one | other
+
+        return replace(masks, ambiguous=TiledArea(self.shape, both))
 
     def per_class(self, files: MaskFiles) -> TiledMasks:
         """Open one image per class, the ambiguous one included."""

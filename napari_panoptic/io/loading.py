@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-# Readers register their form when they are imported; a new one needs a line here.
 from napari_panoptic.errors import PanopticError, UnreadableFileError
 from napari_panoptic.evaluation.settings import Restoration
-from napari_panoptic.io import colour_coded as _colour_coded  # noqa: F401
-from napari_panoptic.io import label_images as _label_images  # noqa: F401
-from napari_panoptic.io import rasterize as _rasterize  # noqa: F401
-from napari_panoptic.io import submissions as _submissions  # noqa: F401
-from napari_panoptic.io.registry import FORMS, LoadedMasks, LoadRequest
+from napari_panoptic.io.forms import form_of
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest
 from napari_panoptic.io.slides import probe_image
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
@@ -52,17 +48,20 @@ def load_masks(
     UnreadableFileError
         Where nothing usable can be read.
     """
-    if files.source not in FORMS:
+    form = form_of(files.source)
+    if form is None or form.load is None:
         raise UnreadableFileError(
             f"there is no reader for masks in the form '{files.source}'", region=region
         )
     request = LoadRequest(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
-    return FORMS[files.source].load(files, scheme, request)
+    return form.load(files, scheme, request)
 
 
-def reference_shape(image: Path | None, masks: Iterable[MaskFiles]) -> tuple[int, int] | None:
+def reference_shape(
+    image: Path | None, masks: Iterable[MaskFiles], *, image_item: str | None = None
+) -> tuple[int, int] | None:
     """Find out how large a region is: from its image, else from any mask of it.
 
     Parameters
@@ -71,6 +70,8 @@ def reference_shape(image: Path | None, masks: Iterable[MaskFiles]) -> tuple[int
         The region's image, if any; it may be unreadable.
     masks
         Masks of the region, the most trustworthy first; they may be unreadable.
+    image_item
+        Which image of a file that holds many.
 
     Returns
     -------
@@ -78,7 +79,7 @@ def reference_shape(image: Path | None, masks: Iterable[MaskFiles]) -> tuple[int
     """
     if image is not None:
         try:
-            return probe_image(image).shape
+            return probe_image(image, image_item).shape
         except PanopticError:
             # Whoever wants the image hears of it then; masks know the size as well.
             pass
@@ -86,9 +87,9 @@ def reference_shape(image: Path | None, masks: Iterable[MaskFiles]) -> tuple[int
 
 
 def _mask_shape(files: MaskFiles) -> tuple[int, int] | None:
-    if files.source not in FORMS:
+    if (form := form_of(files.source)) is None:
         return None
     try:
-        return FORMS[files.source].shape(files)
+        return form.shape(files)
     except PanopticError:
         return None

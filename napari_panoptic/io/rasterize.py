@@ -15,7 +15,7 @@ from napari_panoptic.io._polygons import Flat, bounds, draw_counted, draw_window
 from napari_panoptic.io.geojson_reader import read_geojson
 from napari_panoptic.io.imagescope import Annotation, read_polygons
 from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, Polygons, class_number
-from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
 from napari_panoptic.regions import ClassScheme, MaskFiles, Source
 
 NO_PIXEL = "no inner pixel"
@@ -151,6 +151,8 @@ def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> L
     vanished: list[Vanished] = []
     for number, name in enumerate(scheme.names, start=1):
         own = order[polygons.class_index[order] == number]
+        if not len(own):
+            continue
         overlapping += draw_counted(flat, own, labels, image, visible, claimed_twice)
         gone = own[visible[labels[own]] == 0]
         reasons = _why_vanished(flat, gone, shape)
@@ -174,7 +176,7 @@ def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> L
         vanished=tuple(vanished),
         overlapping_px=int(overlapping),
     )
-    return drawn.tidied() if vanished else drawn
+    return drawn.of_rows(visible[1:] > 0, image) if vanished else drawn
 
 
 class _ClassMasks(Mapping[str, NDArray[np.int32]]):
@@ -252,7 +254,8 @@ READERS = {Source.IMAGESCOPE: read_polygons, Source.GEOJSON: read_geojson}
 """How the polygons of each form are read."""
 
 
-def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read the objects of one side of a region; see `napari_panoptic.io.registry.Form`."""
     path = files.all_paths[0]
     if request.shape is None:
         raise UnreadableFileError(
@@ -267,7 +270,3 @@ def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> Loaded
     )
     findings = located((*file.findings, *drawn.findings), request, path=path)
     return LoadedMasks(drawn.labels, drawn.ambiguous, findings, mpp=file.mpp)
-
-
-for _source in READERS:
-    register(_source, _load)

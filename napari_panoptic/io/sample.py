@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,13 +104,40 @@ def write_sample_cohort(folder: Path, *, seed: int = SAMPLE_SEED) -> Path:
     CohortError
         Where the folder holds something else, or cannot be written.
     """
+
+    def write(draft: Path) -> None:
+        for number, scene in enumerate(draw_scenes(seed)):
+            _write_region(draft, scene, seed, number)
+
+    return write_once(folder, _NOTE.format(seed=seed), write)
+
+
+def write_once(folder: Path, note: str, write: Callable[[Path], None]) -> Path:
+    """Write a sample cohort into a folder, whole or not at all.
+
+    Parameters
+    ----------
+    folder
+        Does not exist or is empty. One that holds this cohort already, as its
+        note says, is left as it is.
+    note
+        What its README.txt says.
+    write
+        Fills the folder that it is given.
+
+    Raises
+    ------
+    CohortError
+        Where the folder holds something else, or cannot be written.
+    """
     folder = Path(folder)
-    if _holds_sample(folder, seed):
+    path = folder / NOTE_NAME
+    if path.is_file() and path.read_bytes() == note.encode():
         return folder
     try:
         _check_free(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _write_at_once(folder, seed)
+        _write_at_once(folder, note, write)
     except OSError as error:
         raise CohortError(
             f"the sample cohort cannot be written here ({error.strerror or error}); "
@@ -118,11 +145,6 @@ def write_sample_cohort(folder: Path, *, seed: int = SAMPLE_SEED) -> Path:
             path=folder,
         ) from error
     return folder
-
-
-def _holds_sample(folder: Path, seed: int) -> bool:
-    note = folder / NOTE_NAME
-    return note.is_file() and note.read_bytes() == _NOTE.format(seed=seed).encode()
 
 
 def _check_free(folder: Path) -> None:
@@ -136,14 +158,13 @@ def _check_free(folder: Path) -> None:
         )
 
 
-def _write_at_once(folder: Path, seed: int) -> None:
+def _write_at_once(folder: Path, note: str, write: Callable[[Path], None]) -> None:
     """Write beside the folder and move into place, so that no half of it is ever seen."""
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
         draft = Path(workshop) / "sample"
         draft.mkdir()
-        for number, scene in enumerate(draw_scenes(seed)):
-            _write_region(draft, scene, seed, number)
-        (draft / NOTE_NAME).write_bytes(_NOTE.format(seed=seed).encode())
+        write(draft)
+        (draft / NOTE_NAME).write_bytes(note.encode())
         if folder.is_dir():
             folder.rmdir()
         shutil.move(draft, folder)

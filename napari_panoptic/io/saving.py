@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from napari_panoptic.errors import PanopticError, english_list
+from napari_panoptic.errors import PanopticError, UnwritableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io._files import replaced_when_complete
-from napari_panoptic.io._kernels import components
-from napari_panoptic.io.geojson import UnwritableFileError, geo_objects, write_geojson
-from napari_panoptic.io.imagescope import write_annotation
-from napari_panoptic.io.label_images import write_labels
-from napari_panoptic.io.outlines import imagescope_polygons
-from napari_panoptic.regions import ClassScheme, Cohort
-
-AMBIGUOUS_SUFFIX = "_ambiguous.tif"
-"""Ending of the mask of the ambiguous area beside a label image."""
-
-
-@dataclass(frozen=True, eq=False)
-class Objects:
-    """The objects of one side of a region, ready to be written.
-
-    Parameters
-    ----------
-    labels
-        The objects.
-    side
-        Which side they are on.
-    region, team
-        Where they are from; the team is empty for the annotation.
-    ambiguous
-        bool image (y, x) of the excluded area, or None where there is none, or
-        none to be written.
-    scheme
-        The classes.
-    mpp
-        Micrometres per pixel, or None.
-    """
-
-    labels: LabelImage
-    side: Side
-    region: str
-    team: str
-    ambiguous: NDArray[np.bool_] | None
-    scheme: ClassScheme
-    mpp: float | None
-
-    @property
-    def ambiguous_class(self) -> str:
-        """What the excluded area is called in files."""
-        return self.scheme.ambiguous or "Ambiguous"
+from napari_panoptic.io.forms import known_forms
+from napari_panoptic.io.registry import Form, Objects
+from napari_panoptic.regions import Cohort
 
 
 def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write objects as label TIFF, GeoJSON or ImageScope XML.
+    """Write the objects of a region as one file, such as a label TIFF or GeoJSON.
 
     A label TIFF gets a table of classes beside it, and a mask of the ambiguous
     area where there is one.
@@ -86,16 +38,17 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
     UnwritableFileError
         Where a file cannot be written; one that was there is as it was.
     """
-    writer = _WRITERS.get(path.suffix.lower())
-    if writer is None:
+    form = form_for(path)
+    if form is None or form.write is None:
+        endings = [ending for form in writable_forms() for ending in form.endings]
         raise PanopticError(
             f"the ending of the file's name tells its form: expected "
-            f"{english_list(list(_WRITERS))}, found '{path.suffix}'",
+            f"{english_list(endings)}, found '{path.suffix}'",
             path=path,
         )
-    objects = replace(objects, labels=_without_erased(objects.labels))
+    objects = replace(objects, labels=without_erased(objects.labels))
     try:
-        return writer(path, objects)
+        return form.write(path, objects)
     except OSError as error:
         raise UnwritableFileError(
             f"the file cannot be written ({error.strerror or error}); choose another place, or "
@@ -104,7 +57,7 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
         ) from error
 
 
-def _without_erased(labels: LabelImage) -> LabelImage:
+def without_erased(labels: LabelImage) -> LabelImage:
     """Leave out objects that have no pixel left, and sort the others by id."""
     names = dict(zip(labels.ids.tolist(), labels.class_names_of_objects().tolist(), strict=True))
     return LabelImage.from_array(labels.id_image(), names, labels.class_names)
@@ -121,54 +74,18 @@ def files_of(cohort: Cohort) -> frozenset[Path]:
     return frozenset(path.resolve() for path in paths)
 
 
-def _write_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
-    table, written = path.with_suffix(".csv"), [path]
-    names = objects.labels.class_names_of_objects()
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(("id", "class"))
-    writer.writerows(zip(objects.labels.ids.tolist(), names, strict=True))
-    # The classes first: a label image without them cannot be read.
-    with replaced_when_complete(table) as file:
-        file.write(lines.getvalue().encode("utf-8"))
-    written.append(table)
-    if objects.ambiguous is not None:
-        mask = path.with_name(path.stem + AMBIGUOUS_SUFFIX)
-        write_labels(mask, objects.ambiguous.astype(np.uint8))
-        written.append(mask)
-    write_labels(path, objects.labels.id_image())
-    return tuple(written)
+def writable_forms() -> Iterator[Form]:
+    """Give the forms in which one region can be saved, the preferred first."""
+    return (form for form in known_forms().values() if form.write is not None)
 
 
-def _write_geojson(path: Path, objects: Objects) -> tuple[Path, ...]:
-    where = {"side": objects.side, "region": objects.region, "team": objects.team}
-    items = list(geo_objects(objects.labels, **where))  # type: ignore[arg-type]
-    if objects.ambiguous is not None:
-        areas = _areas(objects.ambiguous, objects.ambiguous_class)
-        items += geo_objects(areas, side=objects.side, region=objects.region, team="ambiguous")
-    write_geojson(path, items, scheme=objects.scheme)
-    return (path,)
-
-
-def _areas(mask: NDArray[np.bool_], name: str) -> LabelImage:
-    """Take every connected piece of an area for an object."""
-    pieces = components(np.ascontiguousarray(mask).view(np.uint8))
-    count = int(pieces.max(initial=0))
-    return LabelImage.from_array(pieces, dict.fromkeys(range(1, count + 1), name), (name,))
-
-
-def _write_xml(path: Path, objects: Objects) -> tuple[Path, ...]:
-    polygons = imagescope_polygons(
-        objects.labels, ambiguous=objects.ambiguous, ambiguous_class=objects.ambiguous_class
-    )
-    write_annotation(path, polygons, objects.mpp)
-    return (path,)
-
-
-_WRITERS: Mapping[str, Callable[[Path, Objects], tuple[Path, ...]]] = {
-    ".tif": _write_tiff,
-    ".tiff": _write_tiff,
-    ".geojson": _write_geojson,
-    ".json": _write_geojson,
-    ".xml": _write_xml,
-}
+def form_for(path: Path) -> Form | None:
+    """Tell by the ending of a file's name in which form it is to be written; None for others."""
+    name = path.name.casefold()
+    fitting = [
+        (len(ending), form)
+        for form in writable_forms()
+        for ending in form.endings
+        if name.endswith(ending.casefold())
+    ]
+    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None

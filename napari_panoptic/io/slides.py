@@ -26,6 +26,7 @@ from napari_panoptic.io._files import (
     read_pixels,
     undecodable,
 )
+from napari_panoptic.io.array_sets import image_shape, read_array_image
 
 WHAT = "an image (SVS, TIFF, PNG or JPEG)"
 LARGEST_ARRAY_PX = 4096 * 4096
@@ -174,8 +175,15 @@ class SlideLevel:
         return _region(self._slide, corner, self._level, (width, height), self._path)
 
 
-def probe_image(path: Path) -> ImageInfo:
+def probe_image(path: Path, item: str | None = None) -> ImageInfo:
     """Read size and resolution of an image, but no pixels.
+
+    Parameters
+    ----------
+    path
+        The file.
+    item
+        Which image of an array that holds many; see `napari_panoptic.regions.Region`.
 
     Raises
     ------
@@ -183,6 +191,8 @@ def probe_image(path: Path) -> ImageInfo:
         Where the file is missing or no image.
     """
     check_file(path, WHAT)
+    if item is not None:
+        return ImageInfo(image_shape(path, item), *_tag_mpp((None, None), path))
     with _openslide(path) as slide:
         if slide is not None:
             width, height = slide.dimensions
@@ -193,11 +203,18 @@ def probe_image(path: Path) -> ImageInfo:
     return ImageInfo((height, width), mpp, findings)
 
 
-def read_image(path: Path) -> SlideImage:
+def read_image(path: Path, item: str | None = None) -> SlideImage:
     """Read an image: whole up to 4096 x 4096 px, else as a lazy pyramid.
 
     OpenSlide goes first, whatever the file's name; what it does not know is
     read by tifffile or Pillow.
+
+    Parameters
+    ----------
+    path
+        The file.
+    item
+        Which image of an array that holds many; see `napari_panoptic.regions.Region`.
 
     Raises
     ------
@@ -205,6 +222,10 @@ def read_image(path: Path) -> SlideImage:
         Where the file is missing, damaged, cut off or no image.
     """
     check_file(path, WHAT)
+    if item is not None:
+        rgb, odd = _as_rgb(read_array_image(path, item), path)
+        mpp, no_mpp = _tag_mpp((None, None), path)
+        return SlideImage((rgb,), mpp, (*odd, *no_mpp), (rgb.shape[0], rgb.shape[1]))
     slide = _open_or_none(path)
     if slide is None:
         return _read_plain(path)

@@ -21,8 +21,8 @@ from napari_panoptic.io._files import (
 )
 from napari_panoptic.io._masks import object_mask, vanished_findings
 from napari_panoptic.io._matlab5 import read_variable
-from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located, register
-from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
+from napari_panoptic.regions import ClassScheme, MaskFiles
 
 WHAT = "a MATLAB file with an n-ary mask"
 KNOWN_NAMES = ("n_ary_mask", "{class}_mask", "{class}", "img", "arr", "name", "item", "uint8")
@@ -289,13 +289,15 @@ def _hdf5_value(path: Path, name: str) -> NDArray[Any]:
         raise undecodable(path, WHAT, error) from error
 
 
-def _load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read the objects of one side of a region; see `napari_panoptic.io.registry.Form`."""
     return read_submission(
         files, scheme, shape=request.shape, region=request.region, team=request.team
     )
 
 
-def _shape(files: MaskFiles) -> tuple[int, int] | None:
+def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+    """Give height and width in px without reading all, or None where nothing tells them."""
     for name, paths in files.paths.items():
         for path in paths[:1]:
             check_file(path, WHAT)
@@ -305,6 +307,3 @@ def _shape(files: MaskFiles) -> tuple[int, int] | None:
                 case (height, width):
                     return height, width
     return None
-
-
-register(Source.SUBMISSION, _load, _shape)

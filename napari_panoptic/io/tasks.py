@@ -6,6 +6,8 @@ from pathlib import Path
 
 from napari_panoptic.errors import CohortError, english_list
 from napari_panoptic.io._layout import DESCRIPTION, TASK_KEY, read_toml
+from napari_panoptic.io._raters_layout import looks_like_qubiq
+from napari_panoptic.io.detections import looks_like_mitos
 from napari_panoptic.regions import Task
 
 
@@ -20,7 +22,8 @@ def task_of(folder: str | Path) -> Task:
     Returns
     -------
     Task
-        Nuclei where nothing says otherwise.
+        Nuclei where nothing says otherwise; detections also where the folders are
+        those of MITOS-ATYPIA-14, raters where masks are named as in QUBIQ.
 
     Raises
     ------
@@ -30,7 +33,9 @@ def task_of(folder: str | Path) -> Task:
     root = Path(folder)
     description = root if root.name == DESCRIPTION else root / DESCRIPTION
     if not description.is_file():
-        return Task.NUCLEI
+        if looks_like_mitos(root):
+            return Task.DETECTIONS
+        return Task.RATERS if looks_like_qubiq(root) else Task.NUCLEI
     value = read_toml(description).get(TASK_KEY, Task.NUCLEI)
     known = [str(task) for task in Task]
     if value not in known:

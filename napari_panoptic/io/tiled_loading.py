@@ -3,38 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from napari_panoptic.errors import UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import size_text
-from napari_panoptic.io.label_tiles import open_label_tiles
-from napari_panoptic.io.polygon_tiles import open_polygon_tiles
+from napari_panoptic.io.forms import form_of, known_forms
 from napari_panoptic.io.tiled_masks import TiledMasks
-from napari_panoptic.regions import ClassScheme, MaskFiles, Source
-
-
-class OpenTiles(Protocol):
-    """Opens the files of one form."""
-
-    def __call__(
-        self,
-        files: MaskFiles,
-        scheme: ClassScheme,
-        shape: tuple[int, int],
-        *,
-        region: str | None = None,
-        team: str | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> TiledMasks:
-        """Open the files; see :func:`open_masks`."""
-
-
-TILED_FORMS: dict[Source, OpenTiles] = {
-    Source.LABELS: open_label_tiles,
-    Source.IMAGESCOPE: open_polygon_tiles,
-    Source.GEOJSON: open_polygon_tiles,
-}
-"""Every form of which windows can be read."""
+from napari_panoptic.regions import ClassScheme, MaskFiles
 
 
 def open_masks(
@@ -67,8 +41,9 @@ def open_masks(
         For forms that can only be read whole, and where nothing usable can be
         read.
     """
-    if files.source not in TILED_FORMS:
-        forms = english_list([str(form) for form in TILED_FORMS])
+    form = form_of(files.source)
+    if form is None or form.open_tiles is None:
+        forms = english_list([f.name for f in known_forms().values() if f.open_tiles])
         raise UnreadableFileError(
             f"the region of {size_text(shape)} is too large to be held, and masks in the form "
             f"'{files.source}' can only be read as a whole; forms that can be read in windows: "
@@ -76,6 +51,4 @@ def open_masks(
             path=files.all_paths[0] if files.all_paths else None,
             region=region,
         )
-    return TILED_FORMS[files.source](
-        files, scheme, shape, region=region, team=team, progress=progress
-    )
+    return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from napari_panoptic.io._files import (
     check_page_chain,
     check_page_complete,
     file_kind,
+    map_npy,
     read_pixels,
     undecodable,
     without_warnings,
@@ -146,8 +147,7 @@ def _mapped(
 
 
 def _open_npy(path: Path, what: str) -> TiledPixels:
-    # Pickled objects could run code: they are refused.
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    array = map_npy(path, what)
     by_columns = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
     return _mapped(path, what, array, array.offset, by_columns=by_columns)
 
@@ -169,9 +169,7 @@ def _held(path: Path, what: str) -> TiledPixels:
 
 
 def _open_zarr(path: Path, what: str) -> TiledPixels:
-    import zarr  # takes half a second, and few cohorts need it
-
-    array = _zarr_array(zarr.open(str(path), mode="r"), path, what)
+    array, _ = zarr_label(path, what)
     shape = _plane(array.shape, path, what)
     before = (0,) * (array.ndim - 2)
     # Shards are files, chunks what is decoded at a time.
@@ -185,24 +183,67 @@ def _open_zarr(path: Path, what: str) -> TiledPixels:
     return TiledPixels(path, shape, tile_px, _reading(path, what, read))
 
 
-def _zarr_array(node: Any, path: Path, what: str) -> Any:
-    """Find the array of full size: by itself, in a multiscale image, or in its labels."""
+def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
+    """Find the array of full size of an OME-Zarr label image, and what is said of it.
+
+    Returns
+    -------
+    array
+        By itself, of a multiscale image, or of the first of an image's labels.
+    attributes
+        The metadata of its multiscale image; empty for a plain array.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where there is no such array.
+    """
+    import zarr  # takes half a second, and few cohorts need it
+
+    try:
+        return _label_in(zarr.open(str(path), mode="r"), path, what)
+    except DECODING_ERRORS as error:
+        raise undecodable(path, what, error) from error
+
+
+def zarr_areas(path: Path, names: Container[str]) -> tuple[Path, ...]:
+    """Give the folders of an OME-Zarr image's labels, the first left out, that have such a name.
+
+    Names are compared without regard to case.
+    """
+    import zarr
+
+    try:
+        node = zarr.open(str(path), mode="r")
+        if hasattr(node, "chunks") or "labels" not in node:
+            return ()
+        listed = _attributes(node["labels"]).get("labels") or []
+        return tuple(path / "labels" / name for name in listed[1:] if name.casefold() in names)
+    except DECODING_ERRORS as error:
+        raise undecodable(path, "an OME-Zarr image with labels", error) from error
+
+
+def _label_in(node: Any, path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
     if hasattr(node, "chunks"):
-        return node
-    attributes = dict(node.attrs)
-    # OME-Zarr 0.5 has its metadata under a key of their own.
-    attributes = {**attributes, **_mapping(attributes.get("ome"))}
+        return node, {}
+    attributes = _attributes(node)
+    if "labels" in node and "image-label" not in attributes:
+        return _label_in(node["labels"], path, what)
     if scales := attributes.get("multiscales"):
-        if "labels" in node and "image-label" not in attributes:
-            return _zarr_array(node["labels"], path, what)
-        return node[str(scales[0]["datasets"][0]["path"])]
+        return node[str(scales[0]["datasets"][0]["path"])], attributes
     if names := attributes.get("labels"):
-        return _zarr_array(node[str(names[0])], path, what)
+        return _label_in(node[str(names[0])], path, what)
     raise UnreadableFileError(
         f"expected {what} as a Zarr array or an OME-Zarr image (a group with 'multiscales'), found "
         f"a group with neither",
         path=path,
     )
+
+
+def _attributes(node: Any) -> Mapping[str, Any]:
+    attributes = dict(node.attrs)
+    # OME-Zarr 0.5 has its metadata under a key of their own.
+    return {**attributes, **_mapping(attributes.get("ome"))}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from napari_panoptic.palette import team_styles
 from napari_panoptic.report.cohort_report import CohortReport
@@ -29,7 +29,12 @@ def all_teams(report: CohortReport) -> list[str]:
 
 def team_html(report: CohortReport, name: str) -> Html:
     """Write a team's name beside its colour."""
-    colour = team_styles(all_teams(report))[name].colour
+    return team_label(name, all_teams(report))
+
+
+def team_label(name: str, teams: Sequence[str]) -> Html:
+    """Write a team's name beside its colour, which its place among all teams decides."""
+    colour = team_styles(teams)[name].colour
     dot = element("span", class_="dot", style=f"background:{colour}", aria_hidden="true")
     kind = "team short" if len(name) <= SHORT_NAME else "team"
     return element("span", dot, named(name), class_=kind)

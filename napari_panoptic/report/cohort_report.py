@@ -48,7 +48,7 @@ from napari_panoptic.jobs import THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore, RegionResults
 from napari_panoptic.pipeline import RegionResult
 from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.report.tables import CohortEvaluation, statistics_of
+from napari_panoptic.report.tables import CohortEvaluation, InputWatch, statistics_of
 from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.whole_slides import left_out_of_reports
 
@@ -294,6 +294,7 @@ def cohort_report(
         Where nothing could be evaluated, the store cannot be written, or
         workers cannot be reached or die again and again.
     """
+    watch = InputWatch(request.cohort, request.team_names)
     run = _Run(request.cohort, jobs, scheduler, store, on_result, is_wanted)
     own, detailed = _own_conditions(request)
     first: list[RegionResults] = []
@@ -309,7 +310,7 @@ def cohort_report(
     second = _Second(request)
     if not run.go(1, second.work, second.add):
         return None
-    return second.gathered(evaluation, in_detail)
+    return second.gathered(watch.noted(evaluation), watch.noted(in_detail))
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,8 +64,10 @@ _FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.OUTSIDE_IMAGE: "Vertices or objects beyond the image",
     FindingKind.SELF_CROSSING: "Polygons whose outline crosses itself",
     FindingKind.DEGENERATE: "Polygons with fewer than three different vertices",
+    FindingKind.CHANGED: "Files that changed while they were being evaluated",
     FindingKind.NO_MPP: "Unknown pixel size: distances stay in pixels",
     FindingKind.FALLBACK: "Read in another form than usual",
+    FindingKind.MALFORMED: "Lines of tables that are not what they should be",
     FindingKind.AMBIGUOUS_VARIABLE: "Files with several variables to choose from",
 }
 _SHOWN_FINDINGS = 10
@@ -128,7 +130,11 @@ def _value(value: object) -> str:
 
 
 def _fingerprints(report: CohortReport) -> Html:
-    found = input_fingerprints(report.cohort, report.request.team_names)
+    return fingerprint_parts(input_fingerprints(report.cohort, report.request.team_names))
+
+
+def fingerprint_parts(found: Mapping[str, str]) -> Html:
+    """List input files and their fingerprints."""
     frame = pd.DataFrame({"file": list(found), "fingerprint": list(found.values())})
     rows = [
         [Cell(element("code", name)), Cell(element("code", own))] for name, own in found.items()
@@ -152,7 +158,11 @@ def _all_inputs(number_of_files: int, together: str) -> Html:
 
 def data_quality_section(report: CohortReport) -> list[Child]:
     """List what was missing, unreadable or odd."""
-    findings = report.findings
+    return findings_parts(report.findings)
+
+
+def findings_parts(findings: Sequence[Finding]) -> list[Child]:
+    """List findings: a table of their kinds, and each of them."""
     if not findings:
         return [paragraph("Nothing was missing, unreadable or odd.")]
     parts: list[Child] = []

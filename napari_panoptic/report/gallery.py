@@ -208,7 +208,7 @@ def pictures(
 
 def _image(region: Region) -> SlideImage | None:
     try:
-        return None if region.image is None else read_image(region.image)
+        return None if region.image is None else read_image(region.image, region.image_item)
     except (PanopticError, OSError):
         return None  # the outlines on grey still tell something
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from glob import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +27,7 @@ from napari_panoptic.evaluation.metrics import (
 )
 from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
 from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.fingerprints import file_fingerprints, file_stamps
 from napari_panoptic.pipeline import PLACE_COLUMNS, RegionResult, placed, write_rows
 from napari_panoptic.regions import Cohort
 from napari_panoptic.report.team_statistics import (
@@ -40,6 +41,15 @@ from napari_panoptic.report.writing import write_record, write_table
 _REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 _LOWER_IS_BETTER = ("mean_hausdorff_px",)
 _COPIED_CHARACTERS = 2**20
+TABLE_NAMES = (
+    "regions.csv",
+    "patients.csv",
+    "patients_by_class.csv",
+    "teams.csv",
+    "confusion.csv",
+    "evaluation.json",
+)
+"""The files beside ``objects.csv``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +134,10 @@ class ObjectsFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._temporary.unlink(missing_ok=True)
+        try:
+            self._file.close()  # fails on a full disk
+        finally:
+            self._temporary.unlink(missing_ok=True)
 
     def add(self, result: RegionResult) -> None:
         """Write the objects of a team in a region, if it has any."""
@@ -181,6 +193,13 @@ def write_tables(
         written.append(write_table(folder / name, table))
     written.append(write_record(folder / "evaluation.json", record_of(evaluation)))
     return [objects.finish(), *written]
+
+
+def remove_unfinished(folder: Path, names: Iterable[str] = TABLE_NAMES) -> None:
+    """Remove what a killed program has left of files that it had not finished."""
+    for name in names:
+        for path in folder.glob(f".{escape(name[:40])}.*.part"):
+            path.unlink(missing_ok=True)
 
 
 def objects_table(evaluation: CohortEvaluation) -> pd.DataFrame:
@@ -316,6 +335,10 @@ def input_fingerprints(cohort: Cohort, team_names: Sequence[str]) -> dict[str, s
     Of a file above 64 MiB only its size, first and last MiB enter, and the
     fingerprint says so.
     """
+    return file_fingerprints(_inputs(cohort, team_names), cohort.root)
+
+
+def _inputs(cohort: Cohort, team_names: Sequence[str]) -> set[Path]:
     paths: set[Path] = set()
     for region in cohort.regions:
         paths.update([region.image] if region.image else [])
@@ -323,7 +346,43 @@ def input_fingerprints(cohort: Cohort, team_names: Sequence[str]) -> dict[str, s
     for (team, _), forms in cohort.predictions.items():
         if team in team_names:
             paths.update(path for files in forms.values() for path in files.all_paths)
-    return file_fingerprints(paths, cohort.root)
+    return paths
+
+
+class InputWatch:
+    """Notices input files that become other ones while they are evaluated.
+
+    Parameters
+    ----------
+    cohort, team_names
+        What is about to be evaluated.
+    """
+
+    def __init__(self, cohort: Cohort, team_names: Sequence[str]) -> None:
+        self._cohort, self._teams = cohort, tuple(team_names)
+        self._before = file_stamps(_inputs(cohort, self._teams))
+
+    def noted(self, evaluation: CohortEvaluation) -> CohortEvaluation:
+        """Add a finding for each file that is not any more what it was."""
+        now = file_stamps(_inputs(self._cohort, self._teams))
+        changed = tuple(
+            Finding(
+                FindingKind.CHANGED,
+                f"{path.name} was {_became(now[path])} while the cohort was being evaluated; the "
+                f"figures can be those of before or of after: run the same again",
+                path=path,
+            )
+            for path, before in self._before.items()
+            if now[path] != before
+        )
+        if not changed:
+            return evaluation
+        cohort = evaluation.cohort
+        return replace(evaluation, cohort=replace(cohort, findings=(*cohort.findings, *changed)))
+
+
+def _became(stamp: object | None) -> str:
+    return "removed" if stamp is None else "changed"
 
 
 def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:

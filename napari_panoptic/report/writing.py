@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from napari_panoptic.errors import PanopticError
+from napari_panoptic.io._files import replaced_when_complete
 
 
 def write_table(path: Path, table: pd.DataFrame) -> Path:
@@ -51,7 +52,7 @@ def check_writable(path: Path) -> None:
             "expected the name of a file to write, found a folder; add the name of the file",
             path=path,
         )
-    temporary = _temporary(path)
+    temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}.part")
     try:
         temporary.touch()
         temporary.unlink()
@@ -63,18 +64,10 @@ def check_writable(path: Path) -> None:
         ) from error
 
 
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
-
-
 def write_bytes(path: Path, content: bytes) -> Path:
     """Write a file whole or not at all; an older one is replaced."""
-    temporary = _temporary(path)
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replaced_when_complete(path) as file:
+        file.write(content)
     return path
 
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from napari_panoptic.evaluation.settings import AmbiguousPolicy
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.viewer import marks
+from napari_panoptic.viewer import marks, slide_words
 from napari_panoptic.viewer.audited import Audited, audited
 from napari_panoptic.viewer.desk_part import Connections, Surroundings
 from napari_panoptic.viewer.part_work import Latest, Material, TeamPart
-from napari_panoptic.viewer.widgets.audit_panel import AuditPanel
+from napari_panoptic.viewer.slide_words import on_slide
+from napari_panoptic.viewer.widgets.audit_panel import EMPTY, AuditPanel
 
 MARKS_LAYER = "audited objects"
 
@@ -80,7 +81,8 @@ class AuditPart(TeamPart[Audited]):
 
     def show(self, value: Audited | None) -> None:
         """List what the choice of a policy changes."""
-        self._panel.show_audit(value)
+        snapshot = None if self.around is None else self.around.session.snapshot
+        self._panel.show_audit(value, empty=on_slide(snapshot, slide_words.AUDIT, EMPTY))
         if value is not None and self.around is not None:
             self._panel.show_selection(self.around.session.selection)
 

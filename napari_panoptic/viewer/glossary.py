@@ -67,6 +67,25 @@ GROUP_MEANINGS: Mapping[GroupKind, str] = {
     GroupKind.MIXED: "A merger, and a split or duplicate with it.",
 }
 
+POINT_STATUS_MEANINGS: Mapping[Status, str] = {
+    Status.TP: "Found: annotated point and detection are a pair.",
+    Status.FP: "False positive: a detection without an annotated point near enough of its own.",
+    Status.FN: "False negative: an annotated point without a detection near enough of its own.",
+    Status.IGNORED: "Left out: its confidence is below the threshold.",
+}
+
+DETECTION_MEANINGS: Mapping[str, str] = {
+    "f_measure": "F-measure: 2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall.",
+    "precision": "Share of the detections that are right: TP / (TP + FP).",
+    "recall": "Share of the annotated points that were found: TP / (TP + FN).",
+    "confidence": "How sure the team is of a detection; of an annotated point, how many agreed.",
+    "distance_um": "Distance to the partner; without one, to the nearest of the other side.",
+    "distance": "How far a detection may lie from an annotated point, this distance included.",
+    "threshold": "Detections below this confidence are left out; at the left end all count.",
+    "reference": "Annotated points, in circles as wide as a detection may lie away.",
+    "prediction": "The team's detections, as crosses.",
+}
+
 COUNT_MEANINGS: Mapping[str, str] = {
     "matched": "Nuclei that a prediction matches, whatever its class.",
     "invented": "Predictions that match no nucleus (FP).",

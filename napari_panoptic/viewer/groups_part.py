@@ -12,12 +12,13 @@ from napari_panoptic.evaluation.groups import (
 )
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.session import Selection
-from napari_panoptic.viewer import marks
+from napari_panoptic.viewer import marks, slide_words
 from napari_panoptic.viewer.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.viewer.desk_part import Connections, Surroundings
 from napari_panoptic.viewer.grouped import Grouped, grouped
 from napari_panoptic.viewer.part_work import Material, Stream, TeamPart
-from napari_panoptic.viewer.widgets.groups_panel import GroupsPanel
+from napari_panoptic.viewer.slide_words import on_slide
+from napari_panoptic.viewer.widgets.groups_panel import EMPTY, GroupsPanel
 
 GROUP_LAYER = "failure group"
 _RING_ON_SCREEN_PX, _MAX_RING_PX = 3.0, 8
@@ -91,7 +92,8 @@ class GroupsPart(TeamPart[Grouped]):
     def show(self, value: Grouped | None) -> None:
         """List the groups."""
         self._outlined = None
-        self._panel.show_groups(value)
+        snapshot = None if self.around is None else self.around.session.snapshot
+        self._panel.show_groups(value, empty=on_slide(snapshot, slide_words.GROUPS, EMPTY))
         if self.around is not None:
             self._on_selection(self.around.session.selection)
 

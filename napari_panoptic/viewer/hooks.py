@@ -10,9 +10,9 @@ from typing import Any
 import napari
 
 from napari_panoptic.errors import PanopticError
-from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.slides import read_image
-from napari_panoptic.regions import Cohort
+from napari_panoptic.regions import Task
+from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
 from napari_panoptic.viewer.scene import image_layer_data
 
 LayerData = tuple[Any, ...]
@@ -29,27 +29,26 @@ def sample_data() -> list[LayerData]:
         The image of its first region; the desk makes the other layers and
         takes this one over.
     """
+    from napari_panoptic.io.cohort import open_cohort
     from napari_panoptic.io.sample import write_sample_cohort
 
     cohort = open_cohort(write_sample_cohort(Path(tempfile.gettempdir()) / SAMPLE_FOLDER))
     image = cohort.regions[0].image
     if image is None:
         raise PanopticError("the sample cohort has no image; delete its folder", path=cohort.root)
-    _show(cohort)
+    _show(Opened(Task.NUCLEI, cohort))
     return [image_layer_data(read_image(image))]
 
 
 def open_cohort_dialog(viewer: napari.Viewer) -> None:
-    """Let somebody choose a cohort's folder, and open it on the desk.
+    """Let somebody choose a cohort's folder, and open it on the desk that suits it.
 
     Parameters
     ----------
     viewer
         The viewer that napari hands over.
     """
-    from napari_panoptic.viewer.widgets.desk import desk_of
-
-    desk_of(viewer).ask_for_cohort()
+    ask_for_folder(viewer)
 
 
 def cohort_reader(
@@ -65,7 +64,7 @@ def cohort_reader(
     if not isinstance(path, str) or not Path(path).is_dir():
         return None
     try:
-        open_cohort(Path(path))
+        read_folder(path)
     except PanopticError:
         return None
     return _read_cohort
@@ -73,14 +72,12 @@ def cohort_reader(
 
 def _read_cohort(path: str | Sequence[str]) -> list[LayerData]:
     """Open the desk on a cohort; the desk makes the layers, so none are given back."""
-    _show(open_cohort(Path(path if isinstance(path, str) else path[0])))
+    _show(read_folder(path if isinstance(path, str) else path[0]))
     return [(None,)]
 
 
-def _show(cohort: Cohort) -> None:
-    from napari_panoptic.viewer.widgets.desk import desk_of
-
+def _show(opened: Opened) -> None:
     viewer = napari.current_viewer()
     if viewer is None:
         raise PanopticError("a cohort is shown in a napari window: open one first")
-    desk_of(viewer).show_cohort(cohort)
+    show_in(viewer, opened)

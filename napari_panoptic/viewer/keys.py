@@ -39,6 +39,26 @@ DESK_KEYS: tuple[Shortcut, ...] = (
 )
 """Keys of the desk itself; parts add their own."""
 
+DETECTION_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("n", "next failure, in the order of the table"),
+    Shortcut("Shift-n", "previous failure"),
+    Shortcut("j", "next frame"),
+    Shortcut("k", "previous frame"),
+    Shortcut("h", "points shown or hidden"),
+    Shortcut("w", "centre the selected point"),
+    Shortcut("Ctrl-z", "take the newest change of points back"),
+    Shortcut("Ctrl-Shift-z", "make it again"),
+)
+"""Keys of the desk of detections."""
+
+DETECTION_NAPARI_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("2", "add points to the active layer"),
+    Shortcut("3", "select and move points of the active layer"),
+    Shortcut("Delete", "delete the points selected"),
+    Shortcut("Home", "reset the view"),
+)
+"""Some of napari's own keys that suit it."""
+
 KEY_LIST = Shortcut("?", "this list")
 """Bound through Qt: where this character is on a keyboard differs from land to land."""
 

@@ -10,19 +10,27 @@ from pathlib import Path
 
 import napari
 from napari.settings import get_settings
-from qtpy.QtCore import QCoreApplication, QEventLoop
+from npe2 import PluginManager
+from qtpy.QtCore import QCoreApplication, QEventLoop, QTimer
 from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.read_ahead import ReadAhead, Wanted
+from napari_panoptic.regions import Cohort
+from napari_panoptic.session import Session
+from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in
+from napari_panoptic.viewer.preferences import PLUGIN
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 from napari_panoptic.viewer.work import warm_up
 
 PREFERRED_SIZE = (1600, 1000)
 """Width and height of the window, where the screen is large enough."""
+FIRST_REGION_S = 0.3
+"""How long a window waits for its first region before it is painted without one."""
 PATIENCE_S = 300.0
 """How long a picture may take before something must be wrong."""
+COLLECTED_AFTER_MS = 3000
+"""How long after the window opened the first region has usually been shown."""
 REPAINT_S = 0.5
 """How long the canvas gets to draw what was set last."""
 
@@ -32,7 +40,6 @@ def run_view(
     *,
     region: str | None = None,
     screenshot: Path | None = None,
-    settings: EvaluationSettings | None = None,
 ) -> int:
     """Open a cohort in a window, and stay until it is closed.
 
@@ -45,8 +52,6 @@ def run_view(
     screenshot
         Where to save a picture of the whole window: it is then taken as soon
         as everything is loaded, and the window is closed.
-    settings
-        How to evaluate; the default protocol where None.
 
     Returns
     -------
@@ -59,17 +64,19 @@ def run_view(
         For a folder that is no cohort, an unknown region, or a picture that
         cannot be taken.
     """
-    cohort = open_cohort(cohort_path)
+    opened = read_folder(cohort_path)
     if region is not None:
-        cohort.region(region)
-    warm_up()  # while the window is being built
+        opened.cohort.region(region)
+    ahead = None
+    if isinstance(opened.cohort, Cohort):
+        warm_up()  # while the window is being built
+        ahead = _being_read(opened.cohort, region)
     with _collected_later():
-        viewer = napari.Viewer(title=f"{cohort.name} · napari-panoptic")
-        viewer.window.resize(*_window_size())
-        with _settings_saved_once():
-            desk = desk_of(viewer)
-        desk.show_cohort(cohort, region=region, settings=settings)
-    if screenshot is None:
+        viewer = napari.Viewer(title=f"{opened.cohort.name} · napari-panoptic")
+        with _painted_once(viewer):
+            viewer.window.resize(*_window_size())
+            desk = _filled(viewer, opened, region, ahead)
+    if screenshot is None or desk is None:
         napari.run()
         return 0
     try:
@@ -79,19 +86,66 @@ def run_view(
     return 0
 
 
-@contextmanager
-def _collected_later() -> Iterator[None]:
-    """Look for garbage only when the window is there.
+def _being_read(cohort: Cohort, region: str | None) -> ReadAhead:
+    """Begin to read the first region as the desk will ask for it."""
+    session, ahead = Session(cohort), ReadAhead(cohort)
+    first = region or next((at.name for at in cohort.regions), None)
+    if first is not None:
+        wanted = Wanted(session.settings, session.source, session.team, no_others=True)
+        ahead.want("", [first], wanted)
+    return ahead
 
-    Each look goes through everything that is imported, which takes a tenth of a second.
+
+def _filled(
+    viewer: napari.Viewer, opened: Opened, region: str | None, ahead: ReadAhead | None
+) -> AnyDesk | None:
+    """Show a cohort on its desk; regions of nuclei may be read already."""
+    with _settings_saved_once(), _plugins_found_once():
+        if ahead is None or not isinstance(opened.cohort, Cohort):
+            return show_in(viewer, opened, region=region)
+        desk = desk_of(viewer)
+    QCoreApplication.processEvents()  # gives the panels their sizes
+    desk.show_cohort(opened.cohort, region=region, ahead=ahead)
+    _process_events(lambda: _has_shown(desk), FIRST_REGION_S)
+    return desk
+
+
+def _has_shown(desk: Desk) -> bool:
+    return desk.session is not None and desk.session.snapshot is not None
+
+
+@contextmanager
+def _painted_once(viewer: napari.Viewer) -> Iterator[None]:
+    """Paint a window when it has been filled, and not again with every panel and layer.
+
+    Where napari should name its window otherwise, it is painted in between.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
+    window = getattr(viewer.window, "_qt_window", None)
+    if window is None:
+        yield
+        return
+    window.setUpdatesEnabled(False)
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        window.setUpdatesEnabled(True)
+
+
+@contextmanager
+def _collected_later() -> Iterator[None]:
+    """Look for garbage only when the first region has been shown, and never among what is there.
+
+    Each look goes through everything that is imported: a tenth of a second, in
+    which a hand at the mouse would be held up later, too.
+    """
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+        QTimer.singleShot(COLLECTED_AFTER_MS, gc.enable)
+    except BaseException:
+        gc.enable()
+        raise
 
 
 @contextmanager
@@ -112,6 +166,23 @@ def _settings_saved_once() -> Iterator[None]:
         settings._maybe_save()
 
 
+@contextmanager
+def _plugins_found_once() -> Iterator[None]:
+    """Let napari read this plugin's settings without looking for all plugins once more.
+
+    Its window has just read the manifests of all that are installed.
+    """
+    manager = PluginManager.instance()
+    if PLUGIN not in manager:
+        yield
+        return
+    manager.discover = lambda *_paths, **_options: 0  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del manager.discover
+
+
 def _window_size() -> tuple[int, int]:
     screen = QApplication.primaryScreen()
     if screen is None:
@@ -120,15 +191,14 @@ def _window_size() -> tuple[int, int]:
     return min(PREFERRED_SIZE[0], free.width()), min(PREFERRED_SIZE[1], free.height())
 
 
-def _take_picture(viewer: napari.Viewer, desk: Desk, path: Path) -> None:
+def _take_picture(viewer: napari.Viewer, desk: AnyDesk, path: Path) -> None:
     _process_events(lambda: desk.is_settled, PATIENCE_S)
     if not desk.is_settled:
         raise PanopticError(
             f"the cohort was not loaded within {PATIENCE_S:.0f} s; open it without a screenshot "
             "to see how far it comes"
         )
-    if desk.link is not None:
-        desk.link.select_failure()
+    desk.show_failure()
     _process_events(lambda: False, REPAINT_S)
     try:
         viewer.screenshot(str(path), canvas_only=False, flash=False)
@@ -144,4 +214,4 @@ def _process_events(done: Callable[[], bool], seconds: float) -> None:
     end = time.monotonic() + seconds
     while not done() and time.monotonic() < end:
         QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
-        time.sleep(0.005)
+        time.sleep(0.002)

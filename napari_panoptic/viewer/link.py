@@ -21,9 +21,11 @@ from napari_panoptic.evaluation.tiled import TiledEvaluation
 from napari_panoptic.evaluation.tiles import TiledLabels
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.pipeline import RegionSummary
+from napari_panoptic.read_ahead import ReadAhead
 from napari_panoptic.regions import Source
 from napari_panoptic.session import EditedEvaluation, Selection, Session
 from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections
@@ -37,9 +39,11 @@ from napari_panoptic.viewer.styles import ColourBy, Look, count_text
 from napari_panoptic.viewer.warm import WARM_UP
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
+from napari_panoptic.viewer.widgets.metrics_panel import EMPTY as NO_FIGURES
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
 from napari_panoptic.viewer.widgets.navigator import Navigator
 from napari_panoptic.viewer.widgets.notes import NotesDialog
+from napari_panoptic.viewer.widgets.object_table import EMPTY as NO_OBJECTS
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
 from napari_panoptic.viewer.widgets.parts import bring_to_front, is_in_sight
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
@@ -100,6 +104,8 @@ class Link:
         The panels beside the object table; attached while this link lives.
     raise_part
         Brings one of them to the front.
+    ahead
+        What has begun to read the first region, if anything has.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class Link:
         panels: Panels,
         parts: Sequence[DeskPart] = (),
         raise_part: Callable[[DeskPart], None] = lambda _part: None,
+        ahead: ReadAhead | None = None,
     ) -> None:
         self._viewer = viewer
         self._session = session
@@ -142,7 +149,7 @@ class Link:
         self.scene.set_look(PREFERENCES.look)
         self.slides = SlideView(viewer, self.scene)
         panels.objects.put_worst_first(PREFERENCES.order)
-        self.loader = RegionLoader(session, _window_watch(viewer))
+        self.loader = RegionLoader(session, _window_watch(viewer), ahead)
         self.summary = SummaryWork(session)
         self._table = self._connections()
         self._connect()
@@ -344,6 +351,7 @@ class Link:
         snapshot, team = session.snapshot, session.team
         if snapshot is None or not snapshot.slide.is_slide:
             bar.show_nothing()
+            self._say_when_empty(None)
             return
         evaluation = snapshot.slides.get(team or "")
         if evaluation is not None and team is not None:
@@ -354,14 +362,23 @@ class Link:
         bar.show_words("Evaluated tile by tile:")
         if team in snapshot.pending or self.loader.is_busy:
             bar.show_waiting("opening")
+            self._say_when_empty(slide_words.waiting("opening", 0.0))
         elif team is None or team in snapshot.slide.predictions:
             bar.show_done()
+            self._say_when_empty(None)
         else:
             bar.show_stopped()
+            self._say_when_empty(slide_words.STOPPED)
 
     def _show_progress(self, share: float, saying: str) -> None:
         if self._session.snapshot is not None and self._session.snapshot.slide.is_slide:
             self._panels.title.slide.show_waiting(saying, share)
+            self._say_when_empty(slide_words.waiting(saying, share))
+
+    def _say_when_empty(self, words: str | None) -> None:
+        """Say why there are no figures and no objects; None for the reasons of any region."""
+        self._panels.metrics.say_when_empty(words or NO_FIGURES)
+        self._panels.objects.say_when_empty(words or NO_OBJECTS)
 
     def _show_scale(self, words: str) -> None:
         """Say what the squares mean; near, where there are none, that there are some."""

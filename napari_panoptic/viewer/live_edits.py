@@ -18,7 +18,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.saving import Objects
+from napari_panoptic.io.registry import Objects
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Surroundings
@@ -304,11 +304,21 @@ class LiveEdits:
         if result.edit is None and self._is_redrawing:
             copied = Copied(name, None)
         self._revision += 1
-        self._unsaved[copied] = self._revision
+        if self._is_copy(copied):
+            self._unsaved[copied] = self._revision
+        else:
+            self._unsaved.pop(copied, None)  # every edit was undone
         if not self._is_taking and result.edit is not None:
             for watch in self._watches.values():
                 watch.follow_copy()
         self.changed.emit()
+
+    def _is_copy(self, copied: Copied) -> bool:
+        """Tell whether something of the region that is shown is not as on disk."""
+        session = self._around.session
+        if copied.side is None:
+            return session.copies.is_ambiguous_edited(copied.region)
+        return session.is_edited(copied.side, copied.team)
 
     def set_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area."""

@@ -430,7 +430,9 @@ class TeamPart(SeenPart, Generic[T]):
         if around is None:
             return
         session, team = around.session, around.session.team
-        if session.snapshot is not None and team in session.snapshot.pending:
+        snapshot = session.snapshot
+        is_slide = snapshot is not None and snapshot.slide.is_slide
+        if snapshot is not None and team in snapshot.pending and not is_slide:
             self._latest.drop()  # of what was shown before; this team is about to come
             self._asked = None
             return

@@ -27,6 +27,7 @@ from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.session import Selection
 from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.cohort_work import CohortWork
 from napari_panoptic.viewer.desk_part import Connections, Surroundings
 from napari_panoptic.viewer.part_work import Latest, SeenPart
@@ -267,6 +268,10 @@ class RankingPart(SeenPart):
         if session is None or session.snapshot is None or session.team is None:
             self._forget_region()
             self._panel.show_hint("Open a region first.")
+            return
+        if session.snapshot.slide.is_slide:
+            self._forget_region()
+            self._panel.show_hint(slide_words.CURVE)
             return
         if view is View.ALIGNMENT:
             # As in the files: what is edited changes under a worker's hands.

@@ -22,6 +22,7 @@ from napari_panoptic.io.geojson import geo_objects, write_geojson
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.review import ReviewerAgreement, ReviewError, ReviewRecord, Share, Verdict
 from napari_panoptic.session import EditedEvaluation, Selection
+from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import VERDICT_WORDS
 from napari_panoptic.viewer.judged import NO_VERDICT, VERDICTS, Judged, Object
@@ -37,8 +38,10 @@ from napari_panoptic.viewer.review_work import (
     line_without_verdicts,
 )
 from napari_panoptic.viewer.reviewing import Reviewing, usual_place
+from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.review_dialogs import CompareDialog, HistoryDialog
 from napari_panoptic.viewer.widgets.review_panel import (
+    NOTHING_TO_JUDGE,
     UNDO_KEY,
     VERDICT_KEYS,
     BeforeAfter,
@@ -533,15 +536,17 @@ class ReviewPart(DeskPart):
         if self.around is None or self.reviewing is None:
             return
         session, chosen = self.around.session, self.around.session.selection
-        can_judge = session.evaluation is not None
-        if chosen is None:
-            self.panel.show_object(None, None, can_judge=can_judge)
+        if chosen is None or session.evaluation is None:
+            hint = None
+            if session.evaluation is None:
+                hint = on_slide(session.snapshot, slide_words.REVIEW, NOTHING_TO_JUDGE)
+            self.panel.show_object(None, None, hint=hint)
             self._shown_object = None
             return
         shown = (self._region(), (chosen.side, chosen.row))
         record = self.reviewing.record(chosen.side, chosen.row)
         self.panel.show_object(
-            self._object_title(chosen), record, can_judge=True, fresh=shown != self._shown_object
+            self._object_title(chosen), record, fresh=shown != self._shown_object
         )
         self._shown_object = shown
 

@@ -853,6 +853,16 @@ def _set(layer: Layer, name: str, value: object) -> None:
         setattr(layer, name, value)
 
 
+def hide_layers(viewer: ViewerModel) -> None:
+    """Hide what a desk has left behind; the next one takes it over.
+
+    To remove a layer takes napari longer, and between two drawings it can upset the display.
+    """
+    for layer in viewer.layers:
+        if ROLE in layer.metadata:
+            _set(layer, "visible", False)
+
+
 def image_layer_data(image: SlideImage) -> tuple[Any, dict[str, Any], str]:
     """Give data, options and type of the layer that shows a region's pixels."""
     several = len(image.levels) > 1

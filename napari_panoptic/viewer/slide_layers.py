@@ -66,15 +66,15 @@ FEW_ALPHA = 0.45
 SHARES = (0.1, 0.2, 0.4, 0.6)
 """Where the colour of a square changes: shares of objects that failed."""
 SHARE_COLOURS: tuple[Rgb, ...] = (
-    (250, 250, 110),
-    (130, 225, 60),
-    (0, 170, 140),
-    (0, 90, 215),
-    (0, 0, 40),
+    (185, 255, 40),
+    (105, 150, 55),
+    (35, 113, 90),
+    (70, 10, 210),
+    (55, 38, 0),
 )
 """From few failures to many: ever darker, so that the order can be seen by every
 eye, and without the pinks and purples of the tissue."""
-SHARE_ALPHAS = (0.4, 0.55, 0.7, 0.8, 0.85)
+SHARE_ALPHAS = (0.76, 0.65, 0.81, 0.76, 0.84)
 
 
 Place = tuple[int, int, int]

@@ -202,6 +202,14 @@ def count_text(value: int) -> str:
     return _spaced(f"{value:,d}")
 
 
+def short_count_text(value: int) -> str:
+    """Write a whole number in at most four characters and a unit: 9 999, 123k, 1.2M."""
+    if value < 10_000:
+        return count_text(value)
+    # 999,500 would round to 1000k.
+    return f"{value / 1e3:.0f}k" if value < 999_500 else f"{value / 1e6:.1f}M"
+
+
 def _spaced(text: str) -> str:
     return text.replace(",", THIN_SPACE)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from napari_panoptic.evaluation.consensus import InventedPlace
 from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.comparison import Comparison, ViewMode, compared
 from napari_panoptic.viewer.consensus_view import (
     ConsensusView,
@@ -14,8 +15,9 @@ from napari_panoptic.viewer.consensus_view import (
 from napari_panoptic.viewer.desk_part import Connections, Surroundings
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.part_work import Latest, SeenPart, material
+from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.team_grid import MAX_TEAMS, TeamGrid
-from napari_panoptic.viewer.widgets.teams_panel import TeamsPanel
+from napari_panoptic.viewer.widgets.teams_panel import EMPTY, TeamsPanel
 
 
 class TeamsPart(SeenPart):
@@ -129,7 +131,7 @@ class TeamsPart(SeenPart):
         if around is None or self._grid is None:
             return
         snapshot = around.session.snapshot
-        if snapshot is not None and snapshot.pending:
+        if snapshot is not None and snapshot.pending and not snapshot.slide.is_slide:
             self._latest.drop()  # of what was shown before; the other teams are about to come
             return
         known = material(around.session, teams=self._panel.chosen_teams())
@@ -137,7 +139,7 @@ class TeamsPart(SeenPart):
             self._latest.drop()
             self._comparison = None
             self._left()
-            self._panel.show_comparison(None)
+            self._panel.show_comparison(None, empty=on_slide(snapshot, slide_words.TEAMS, EMPTY))
             return
         mode, grid = self._mode, self._grid
         if mode is ViewMode.GRID and not grid.is_on:

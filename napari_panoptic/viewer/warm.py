@@ -27,7 +27,8 @@ from napari_panoptic.io._layout import ANNOTATIONS, TEAMS
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.label_images import read_labels
 from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.saving import Objects, write_objects
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.io.saving import write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES, Cohort, MaskFiles, Source
 from napari_panoptic.session import Session
 from napari_panoptic.snapshots import RegionSnapshot, load_region

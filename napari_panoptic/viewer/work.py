@@ -9,18 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 from typing import Any, Generic, TypeVar
 
 from psygnal import Signal
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QObject, QThreadPool, QTimer
 from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 from superqt.utils import create_worker
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.pipeline import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
 from napari_panoptic.regions import Cohort, Source
@@ -38,6 +36,10 @@ LONGEST_DRAWING_S = 2.0
 """How long the other teams wait at most while the one that is looked at is drawn."""
 TOLD_EVERY_S = 0.1
 """How often it is told how far a slide is."""
+ABANDONED_AFTER_MS = 1000
+"""How long a newer request waits at most for the reading of an outdated one, as from a network."""
+MOST_ABANDONED = 3
+"""So many outdated workers at most are waited for by nobody."""
 LONGEST_HOLD_S = 5.0
 """How long the background waits at most for what somebody waits for."""
 
@@ -59,7 +61,9 @@ class _Teller(QObject):
 class RegionLoader:
     """Answers the requests of a session, the newest first and no outdated one.
 
-    While a request is being answered only the newest later one is kept.
+    While a request is being answered only the newest later one is kept. An
+    outdated one ends between two steps; one that does not, since a file does
+    not come, is left to itself after a while.
 
     Parameters
     ----------
@@ -67,23 +71,35 @@ class RegionLoader:
         Whose requests are answered.
     is_open
         Tells whether the window that shows the answers is still there.
+    ahead
+        What reads regions before they are asked for; it may have begun.
     """
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
     progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
-    def __init__(self, session: Session, is_open: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        session: Session,
+        is_open: Callable[[], bool] = lambda: True,
+        ahead: ReadAhead | None = None,
+    ) -> None:
         self._session, self._is_open = session, is_open
         self._teller = _Teller()
         self._teller.told.connect(self._tell)
         self._stopped: Request | None = None
         self._under_way: Request | None = None
-        self.ahead = ReadAhead(session.cohort)
+        self.ahead = ReadAhead(session.cohort) if ahead is None else ahead
         self._worker: Any | None = None
         self._waiting: Request | None = None
         self._is_drawn = Event()
         self._is_closed = False
+        self._abandoned = 0
+        self._patience = QTimer()
+        self._patience.setSingleShot(True)
+        self._patience.setInterval(ABANDONED_AFTER_MS)
+        self._patience.timeout.connect(self._abandon)
 
     @property
     def is_busy(self) -> bool:
@@ -96,6 +112,7 @@ class RegionLoader:
         self._is_drawn.set()
         if self._worker is not None:
             self._waiting = request
+            self._patience.start()
             return
         self._start(request)
         self.busy_changed.emit(True)
@@ -115,6 +132,7 @@ class RegionLoader:
         """Let whatever is under way come to nothing."""
         self._is_closed = True
         self._waiting = None
+        self._patience.stop()
         self._is_drawn.set()
         self.ahead.close()
 
@@ -142,7 +160,7 @@ class RegionLoader:
         # Painting comes before timers that are due later.
         worker.yielded.connect(lambda _answer: QTimer.singleShot(DRAWING_MS, is_drawn.set))
         worker.finished.connect(WARM_UP.go_on)
-        worker.finished.connect(self._on_finished)
+        worker.finished.connect(lambda: self._on_finished(worker))
         self._worker = worker
         worker.start()
 
@@ -158,7 +176,25 @@ class RegionLoader:
         elif answer.error is not None:
             self.failed.emit(answer.error)
 
-    def _on_finished(self) -> None:
+    def _abandon(self) -> None:
+        """Show another region though the worker of an outdated one has not come back."""
+        waiting, under_way = self._waiting, self._under_way
+        if waiting is None or under_way is None or self._abandoned == MOST_ABANDONED:
+            return
+        if waiting.region != under_way.region:
+            # Its thread is as good as asleep: another one may run in its stead.
+            _threads().releaseThread()
+            self._abandoned += 1
+            self._waiting = None
+            self._start(waiting)
+
+    def _on_finished(self, worker: Any) -> None:
+        if worker is not self._worker:
+            # One that was abandoned has come back.
+            _threads().reserveThread()
+            self._abandoned -= 1
+            return
+        self._patience.stop()
         self._worker, self._under_way = None, None
         waiting, self._waiting = self._waiting, None
         if self._is_closed:
@@ -252,22 +288,12 @@ class SummaryWork:
             self.progressed.emit(self.total, self.total)
 
 
-def open_in_background(
-    folder: Path,
-    on_cohort: Callable[[Cohort], None],
-    on_error: Callable[[PanopticError], None],
-) -> None:
-    """Find the regions and teams of a folder; one of the callbacks gets the answer."""
-
-    def take(answer: _Answer[Cohort]) -> None:
-        if answer.value is not None:
-            on_cohort(answer.value)
-        elif answer.error is not None:
-            on_error(answer.error)
-
-    worker = create_worker(_open, folder, _start_thread=False)
-    worker.returned.connect(take)
-    worker.start()
+def _threads() -> QThreadPool:
+    """Give the pool in which workers run."""
+    pool = QThreadPool.globalInstance()
+    if pool is None:
+        raise RuntimeError("Qt has no threads")
+    return pool
 
 
 def warm_up() -> None:
@@ -370,10 +396,3 @@ def _lines(
     for line in lines:
         gate.wait(LONGEST_HOLD_S)
         yield line
-
-
-def _open(folder: Path) -> _Answer[Cohort]:
-    try:
-        return _Answer(open_cohort(folder))
-    except PanopticError as error:
-        return _Answer(error=error)

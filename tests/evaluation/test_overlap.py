@@ -13,12 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from napari_panoptic import _compiled
+from napari_panoptic.errors import LabelError
 from napari_panoptic.evaluation import overlap
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.overlap import (
     OverlapTable,
     SideTable,
     TileCounter,
+    counted_pair,
     overlap_table,
 )
 
@@ -188,7 +191,7 @@ def test_two_threads_count_as_one(with_void: bool, monkeypatch: pytest.MonkeyPat
     images = images_of(5, (61, 200), with_void=with_void)
     pair = LabelPair(side(images[0]), side(images[1]), images[2])
     alone = overlap_table(pair)
-    monkeypatch.setattr(overlap, "THREADS_FROM_PX", 1)
+    monkeypatch.setattr(_compiled, "THREADS_FROM_PX", 1)
     monkeypatch.setattr(overlap, "_THREADS_FROM_PX_PER_OBJECT", 1)
     assert_same(overlap_table(pair), alone)
 
@@ -233,3 +236,65 @@ def test_a_slide_of_many_pixels_does_not_wrap() -> None:
     assert table.prediction.void_sum_yx.tolist() == [[n * 999_999, n * (n - 1) // 2]]
     assert table.reference.bbox.tolist() == [[999_999, 0, 1_000_000, n]]
     assert table.reference.first_pixel.tolist() == [999_999 * n]
+
+
+ID_TYPES = [np.int32, np.uint16, np.int64, np.uint8]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=seeds,
+    shape=st.tuples(st.integers(1, 40), st.integers(1, 70)),
+    with_void=st.booleans(),
+    dtype=st.sampled_from(ID_TYPES),
+    step=st.sampled_from([1, 3, 3000]),
+    threads_from_px=st.sampled_from([1, 1 << 20]),
+)
+def test_counting_ids_as_they_are_equals_numbering_them_first(
+    seed: int,
+    shape: tuple[int, int],
+    with_void: bool,
+    dtype: type[np.integer],
+    step: int,
+    threads_from_px: int,
+) -> None:
+    *images, void = images_of(seed, shape, with_void=with_void)
+    highest = np.iinfo(dtype).max  # ids that would not fit wrap, and stay ids
+    arrays = [(image.astype(np.int64) * step % highest).astype(dtype) for image in images]
+    given_ = arrays[0], arrays[1], "A", "A", ("A",)
+    wanted = LabelPair.from_arrays(*given_, ambiguous=void)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_compiled, "THREADS_FROM_PX", threads_from_px)
+        patch.setattr(overlap, "_FIRST_IDS", 2)
+        pair, table = counted_pair(*given_, ambiguous=void)
+    for own, other in ((pair.reference, wanted.reference), (pair.prediction, wanted.prediction)):
+        np.testing.assert_array_equal(own.index, other.index)
+        np.testing.assert_array_equal(own.ids, other.ids)
+        assert own.index.dtype == np.int32
+    assert_same(table, overlap_table(wanted))
+
+
+@pytest.mark.parametrize("side_", [0, 1])
+@pytest.mark.parametrize(
+    ("change", "message"), [(-3, "must not hold negative ids, found -3"), (2.5, "whole numbers")]
+)
+def test_ids_that_cannot_be_counted_are_refused_in_the_same_words(
+    side_: int, change: float, message: str
+) -> None:
+    arrays = [np.ones((6, 7), np.int32) for _ in range(2)]
+    arrays[side_] = arrays[side_].astype(type(change))
+    arrays[side_][5, 2] = change
+    with pytest.raises(LabelError, match=message):
+        counted_pair(*arrays, "A", "A", ("A",))
+
+
+def test_images_of_different_sizes_are_refused() -> None:
+    with pytest.raises(LabelError, match="4 x 3 px, found 3 x 3 px"):
+        counted_pair(np.ones((3, 4), int), np.ones((3, 3), int), "A", "A", ("A",))
+
+
+def test_a_number_that_no_object_has_is_refused() -> None:
+    counter = TileCounter(2, 2, (4, 4))
+    line = np.array([[0, 1, 2, 3]], np.int32)
+    with pytest.raises(ValueError, match="no object has"):
+        counter.add((0, 0), line, line)

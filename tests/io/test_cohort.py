@@ -62,7 +62,7 @@ def test_the_monusac_folders(tmp_path: Path) -> None:
     region = cohort.regions[0]
     assert region.image == root / DATA / "P_A" / "P_A_1.svs"
     assert region.reference is not None
-    assert region.reference.source is Source.IMAGESCOPE
+    assert region.reference.source == Source.IMAGESCOPE
     assert region.reference.all_paths == (root / DATA / "P_A" / "P_A_1.xml",)
     assert set(cohort.predictions["alpha", "P_A_1"]) == {Source.COLOUR_CODED, Source.SUBMISSION}
     beta = cohort.predictions["beta", "P_B_10"]

@@ -185,7 +185,7 @@ def test_everything_that_can_be_described(tmp_path: Path) -> None:
     assert a.image == root / "images/12a.tif"
     # Of several forms of an annotation the first one that is described is taken.
     assert a.reference is not None
-    assert a.reference.source is Source.IMAGESCOPE
+    assert a.reference.source == Source.IMAGESCOPE
     assert c.reference is not None
     assert {name: [p.name for p in paths] for name, paths in c.reference.paths.items()} == {
         "B": ["B.png"]

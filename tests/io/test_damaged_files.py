@@ -26,7 +26,7 @@ from napari_panoptic.io._layout import read_description
 from napari_panoptic.io.class_tables import read_class_table
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.label_images import read_sidecar
-from napari_panoptic.io.loading import FORMS, load_masks
+from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.io.review_file import ReviewError, open_review_file
 from napari_panoptic.io.slides import read_image
@@ -232,8 +232,9 @@ def test_matlab_numbers_that_do_not_fill_the_variable(tmp_path: Path, size: int)
 def test_matlab_variables_of_negative_size(tmp_path: Path) -> None:
     """That was the size of the region, where nothing else told it."""
     files = _mat(tmp_path, 12, (5, bytes(8)), shape=(-1, -2))
+    assert reference_shape(None, [files]) is None
     with pytest.raises(UnreadableFileError, match="negative size"):
-        FORMS[Source.SUBMISSION].shape(files)
+        load_masks(files, MONUSAC_CLASSES, shape=None)
 
 
 def _sparse(tmp_path: Path, rows: list[int], starts: list[int]) -> MaskFiles:

@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.errors import LabelError
+from napari_panoptic.errors import LabelError, UnwritableFileError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.geojson import (
     OTHER_COLOUR,
     GeoObject,
     ObjectType,
-    UnwritableFileError,
     geo_objects,
     write_geojson,
 )

@@ -22,7 +22,8 @@ from napari_panoptic.io.geojson_reader import read_geojson
 from napari_panoptic.io.loading import load_masks
 from napari_panoptic.io.polygon_tiles import open_polygon_tiles
 from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, ReadingStoppedError
-from napari_panoptic.io.saving import Objects, write_objects
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.io.saving import write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from tests.io.builders import square, two_objects
 

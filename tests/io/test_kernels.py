@@ -9,7 +9,16 @@ from scipy import ndimage
 from skimage.measure import label
 from skimage.morphology import dilation, disk
 
+from napari_panoptic import _compiled
 from napari_panoptic.io import _kernels as kernels
+
+
+@pytest.fixture(autouse=True)
+def shared_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let two threads work on every other image, small as they are."""
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if parameters.get("seed", 1) % 2:
+        monkeypatch.setattr(_compiled, "THREADS_FROM_PX", 1)
 
 
 def blobs(seed: int, *, classes: int = 3) -> NDArray[np.uint8]:

@@ -7,7 +7,6 @@ import pytest
 
 from napari_panoptic.errors import FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.settings import Restoration
-from napari_panoptic.io import registry
 from napari_panoptic.io.loading import LoadedMasks, load_masks, reference_shape
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from tests.io.builders import (
@@ -40,10 +39,6 @@ def load(files: MaskFiles, shape: tuple[int, int] | None = SHAPE, radius: int = 
         region="R_1",
         team="T",
     )
-
-
-def test_every_source_has_a_reader() -> None:
-    assert set(registry.FORMS) == set(Source)
 
 
 def test_polygons_with_ambiguous_area_and_resolution(tmp_path: Path) -> None:
@@ -90,17 +85,6 @@ def test_submissions_and_label_images(tmp_path: Path) -> None:
     tiff = label_files(Neutrophil=write_tiff(tmp_path / "a.tif", two_objects()))
     for files in (mat, tiff):
         assert load(files).labels.class_index.tolist() == [3, 3]
-
-
-def test_a_new_form_registers_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "FORMS", dict(registry.FORMS))
-    monkeypatch.setattr("napari_panoptic.io.loading.FORMS", registry.FORMS)
-    expected = load(MaskFiles(Source.SUBMISSION, {}))
-    registry.register(Source.LABELS, lambda *_: expected)
-    assert load(label_files()) is expected
-    del registry.FORMS[Source.LABELS]
-    with pytest.raises(UnreadableFileError, match="no reader"):
-        load(label_files())
 
 
 def test_the_size_of_a_region_comes_from_whatever_can_be_read(tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import PanopticError
+from napari_panoptic.errors import PanopticError, UnwritableFileError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.geojson import UnwritableFileError
 from napari_panoptic.io.imagescope import read_annotation
-from napari_panoptic.io.label_images import read_labels
+from napari_panoptic.io.label_images import AMBIGUOUS_SUFFIX, read_labels
 from napari_panoptic.io.rasterize import rasterize
-from napari_panoptic.io.saving import AMBIGUOUS_SUFFIX, Objects, files_of, write_objects
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.io.saving import files_of, write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from tests.small_cohort import write_cohort
 

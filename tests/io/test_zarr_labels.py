@@ -204,7 +204,7 @@ def test_the_challenges_folders_may_have_them(tmp_path: Path) -> None:
     assert [region.name for region in cohort.regions] == ["p_1", "p_2"]
     for region in cohort.regions:
         assert region.reference is not None
-        assert region.reference.source is Source.LABELS
+        assert region.reference.source == Source.LABELS
         assert set(cohort.predictions["one", region.name]) == {Source.LABELS}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -469,7 +470,7 @@ def test_a_report_is_written_whole_or_not_at_all(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", full)
+        patch.setattr(os, "fsync", full)
         with pytest.raises(PanopticError, match="No space left on device; choose another place"):
             write_report(report, target)
     assert target.read_text() == "older"

@@ -8,11 +8,10 @@ from qtpy.QtWidgets import QDockWidget, QMessageBox
 
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.snapshots import load_region
-from napari_panoptic.viewer import work
+from napari_panoptic.viewer import opening, work
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.styles import Look
-from napari_panoptic.viewer.widgets import desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 from tests.viewer.finding import FIRST, SECOND
@@ -173,11 +172,11 @@ def test_a_folder_is_opened_in_the_background(
 ):
     desk = desk_of(make_napari_viewer())
     told = []
-    monkeypatch.setattr(desk_module, "show_error", told.append)
-    desk.open_folder(tmp_path)
+    monkeypatch.setattr(opening, "show_error", told.append)
+    opening.open_in_background(desk._viewer, tmp_path)
     wait_until(lambda: told)
     assert str(tmp_path) in told[0]
-    desk.open_folder(sample_folder)
+    opening.open_in_background(desk._viewer, sample_folder)
     wait_until(lambda: desk.session is not None and desk.is_settled)
     assert desk.session.snapshot.region.name == FIRST
     close_desk(desk)

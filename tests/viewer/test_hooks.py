@@ -2,9 +2,8 @@
 
 import pytest
 
-from napari_panoptic.viewer import hooks
-from napari_panoptic.viewer.widgets import desk as desk_module
-from napari_panoptic.viewer.widgets.desk import Inspector, desk_of, make_inspector
+from napari_panoptic.viewer import hooks, opening
+from napari_panoptic.viewer.widgets.desk import Inspector, desk_in, desk_of, make_inspector
 
 
 def test_the_sample_opens_on_the_desk(close_desk, make_napari_viewer, wait_until):
@@ -42,9 +41,10 @@ def test_open_cohort_asks_for_a_folder(
 ):
     viewer = make_napari_viewer()
     monkeypatch.setattr(
-        desk_module.QFileDialog, "getExistingDirectory", lambda *_args: str(sample_folder)
+        opening.QFileDialog, "getExistingDirectory", lambda *_args: str(sample_folder)
     )
     hooks.open_cohort_dialog(viewer)
+    wait_until(lambda: desk_in(viewer) is not None)
     desk = desk_of(viewer)
     wait_until(lambda: desk.session is not None and desk.is_settled)
     assert desk.session.cohort.root == sample_folder

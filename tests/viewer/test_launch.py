@@ -7,10 +7,13 @@ import sys
 import numpy as np
 import pytest
 from napari.settings import get_settings
+from npe2 import PluginManager
 from skimage.io import imread
 
 from napari_panoptic.errors import CohortError
+from napari_panoptic.session import Session
 from napari_panoptic.viewer import launch
+from napari_panoptic.viewer.preferences import PLUGIN
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets.desk import desk_of
 
@@ -72,7 +75,12 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
         *("skimage.color", "skimage.morphology", "zarr", "numcodecs", "fsspec"),
         *("matplotlib", "distributed"),
     )
-    code = "import sys, napari_panoptic.cli, napari_panoptic.viewer.launch; print(*sys.modules)"
+    code = (
+        "import sys, napari_panoptic.cli, napari_panoptic.viewer.launch\n"
+        "from napari_panoptic.viewer.opening import KINDS, Task\n"
+        "KINDS[Task.NUCLEI]()\n"
+        "print(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
@@ -80,7 +88,50 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
     assert not set(heavy) & set(done.stdout.split())
 
 
-def test_garbage_is_collected_again_when_the_window_is_there():
+def test_garbage_is_collected_again_when_the_window_is_there(monkeypatch, wait_until):
+    monkeypatch.setattr(launch, "COLLECTED_AFTER_MS", 1)
     with launch._collected_later():
         assert not gc.isenabled()
+    assert not gc.isenabled()
+    wait_until(gc.isenabled)
+    gc.unfreeze()
+
+
+def test_garbage_is_collected_again_when_no_window_came_to_be():
+    with pytest.raises(CohortError), launch._collected_later():
+        raise CohortError("no cohort")
     assert gc.isenabled()
+
+
+def test_plugins_are_not_looked_for_again_for_their_settings(monkeypatch):
+    """Fails where napari should ask for its plugins in another way: the start takes longer."""
+    looked = []
+    manager = PluginManager.instance()
+    monkeypatch.setattr(PluginManager, "discover", lambda *_args, **_options: looked.append(1))
+    monkeypatch.setattr(manager, "_manifests", {PLUGIN: None})
+    with launch._plugins_found_once():
+        manager.discover()
+        assert not looked
+    manager.discover()
+    assert looked == [1]
+
+
+def test_the_first_region_is_read_as_the_desk_asks_for_it(cohort, wait_until):
+    """Of the first region only the team that is looked at: the others would delay the picture."""
+    ahead = launch._being_read(cohort, None, None)
+    try:
+        wait_until(lambda: ahead.names and not ahead.is_busy)
+        read = ahead.take(cohort.regions[0].name)
+        assert read is not None
+        assert set(read.snapshot.evaluations) == {Session(cohort).team}
+        assert read.snapshot.settings == Session(cohort).settings
+    finally:
+        ahead.close()
+
+
+def test_a_window_is_painted_again_after_it_was_filled(make_napari_viewer):
+    viewer = make_napari_viewer()
+    window = viewer.window._qt_window
+    with launch._painted_once(viewer):
+        assert not window.updatesEnabled()
+    assert window.updatesEnabled()

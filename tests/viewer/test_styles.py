@@ -10,10 +10,13 @@ from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.slide_layers import SHARE_ALPHAS, SHARE_COLOURS
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
-from tests.viewer.vision import VISIONS, difference
+from tests.viewer.vision import VISIONS, difference, seen_as
 
 LEAST_DIFFERENCE = 20.0
+LEAST_DIFFERENCE_OF_SHADES = 10.0
+"""Squares lie side by side and above a scale; statuses are told apart by themselves."""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,20 @@ def test_any_two_statuses_can_be_told_apart(one, other, vision):
 def test_failures_stand_out_from_nuclei_and_stroma(status, vision, tissue):
     colour = styles.STATUS_COLOURS[status]
     assert min(difference(colour, ground, vision) for ground in tissue) >= LEAST_DIFFERENCE
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_squares_of_failures_are_ordered_and_can_be_told_apart(vision, tissue):
+    """Over tissue and over glass: any two shades, and each from where nothing failed."""
+    for ground in (*tissue, np.full(3, 240.0)):
+        shades = [ground] + [
+            alpha * np.array(colour) + (1 - alpha) * ground
+            for colour, alpha in zip(SHARE_COLOURS, SHARE_ALPHAS, strict=True)
+        ]
+        for one, other in itertools.combinations(shades, 2):
+            assert difference(one, other, vision) >= LEAST_DIFFERENCE_OF_SHADES
+        lightness = [seen_as(shade, vision)[0] for shade in shades[1:]]
+        assert (np.diff(lightness) < 0).all()  # the more failures, the darker
 
 
 def test_the_measure_agrees_with_a_published_pair():
@@ -108,6 +125,11 @@ def test_display_goes_round():
         (styles.decimal_text(1000.25), "1\u2009000.2"),
         (styles.decimal_text(math.nan), "–"),
         (styles.count_text(17158), "17\u2009158"),
+        (styles.short_count_text(9999), "9\u2009999"),
+        (styles.short_count_text(10_000), "10k"),
+        (styles.short_count_text(999_499), "999k"),
+        (styles.short_count_text(999_500), "1.0M"),
+        (styles.short_count_text(1_234_567), "1.2M"),
         (styles.hex_colour((0, 15, 255)), "#000fff"),
     ],
 )

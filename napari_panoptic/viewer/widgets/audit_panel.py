@@ -80,6 +80,7 @@ class AuditPanel(ListPanel):
         self._sentence.setWordWrap(True)
         self._listed = Listed.FLIPS
         self._audited: Audited | None = None
+        self._empty = EMPTY
         self._shown: list[tuple[Side, int]] = []
         self._lay_out()
         self.show_audit(None)
@@ -125,9 +126,9 @@ class AuditPanel(ListPanel):
         self._fill()
         self.marks_changed.emit()
 
-    def show_audit(self, audited: Audited | None) -> None:
+    def show_audit(self, audited: Audited | None, *, empty: str = EMPTY) -> None:
         """Show what two policies make of a region; a hint where there is nothing to audit."""
-        self._audited = audited
+        self._audited, self._empty = audited, empty
         there = audited is not None
         for widget in (self.effect, self._headline, self.marked, *self._lists.values()):
             widget.setVisible(there)
@@ -226,7 +227,7 @@ class AuditPanel(ListPanel):
         self.table.setVisible(not is_empty)
         self._hint.setVisible(is_empty)
         if audited is None:
-            self._hint.setText(EMPTY)
+            self._hint.setText(self._empty)
         else:
             self._hint.setText(NOTHING if audited.has_area else NO_AREA)
 

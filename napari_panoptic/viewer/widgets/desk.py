@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import napari
-from napari.utils.notifications import show_error
 from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtWidgets import (
     QDockWidget,
-    QFileDialog,
     QLabel,
     QMainWindow,
     QTabWidget,
@@ -21,12 +18,14 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.read_ahead import ReadAhead
 from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
 from napari_panoptic.viewer.desk_part import DeskPart
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
+from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
@@ -35,7 +34,7 @@ from napari_panoptic.viewer.widgets.navigator import Navigator
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
-from napari_panoptic.viewer.work import open_in_background, warm_up
+from napari_panoptic.viewer.work import warm_up
 
 INSPECTOR = "Panoptic Inspector (Panoptic)"
 """Name of the main dock: the one that napari itself gives it from its menu."""
@@ -210,6 +209,7 @@ class Desk:
         *,
         region: str | None = None,
         settings: EvaluationSettings | None = None,
+        ahead: ReadAhead | None = None,
     ) -> None:
         """Show a cohort instead of the one shown before.
 
@@ -221,27 +221,29 @@ class Desk:
             The region to start with; the first where None.
         settings
             How to evaluate; the default protocol where None.
+        ahead
+            What has begun to read the region, if anything has.
         """
         if self.link is not None:
             self.link.close()
         self.session = Session(cohort, settings)
-        self.link = Link(self._viewer, self.session, self.panels, self.parts, self.raise_part)
+        self.link = Link(
+            self._viewer, self.session, self.panels, self.parts, self.raise_part, ahead
+        )
         self.link.start(region)
 
-    def open_folder(self, folder: Path) -> None:
-        """Open a cohort's folder in the background."""
-        open_in_background(folder, self._on_opened, _on_not_opened)
-
     def ask_for_cohort(self) -> None:
-        """Let somebody choose a folder, and open it."""
-        last = PREFERENCES.last_cohort
-        folder = QFileDialog.getExistingDirectory(
-            self._inspector,
-            "Open cohort: a folder with images, annotations and predictions",
-            "" if last is None else str(last),
-        )
-        if folder:
-            self.open_folder(Path(folder))
+        """Let somebody choose a folder, and open it on the desk that suits it."""
+        ask_for_folder(self._viewer, self._inspector)
+
+    def show_failure(self) -> None:
+        """Select the first failure, as for a picture."""
+        if self.link is not None:
+            self.link.select_failure()
+
+    def may_leave(self) -> bool:
+        """Tell whether another cohort may be shown; asks where something would be lost."""
+        return all(part.may_leave() for part in self.parts)
 
     def close(self) -> None:
         """Take the panels away and let go of the viewer; layers stay."""
@@ -265,7 +267,7 @@ class Desk:
 
     def _close_if_wanted(self) -> None:
         """Close the desk as its cross asks, unless something would be lost that is to stay."""
-        if all(part.may_leave() for part in self.parts):
+        if self.may_leave():
             self.close()
 
     def _let_go(self) -> None:
@@ -273,11 +275,6 @@ class Desk:
         link, self.link = self.link, None
         if link is not None:
             link.close()
-
-    def _on_opened(self, cohort: Cohort) -> None:
-        if not self._is_closed and all(part.may_leave() for part in self.parts):
-            PREFERENCES.last_cohort = cohort.root
-            self.show_cohort(cohort)
 
     def _arrange(self, window: QMainWindow) -> None:
         """Give each panel its place; nothing is cut off in a window of 1280 x 800."""
@@ -361,6 +358,12 @@ def desk_of(viewer: napari.Viewer) -> Desk:
     return inspector.desk
 
 
+def desk_in(viewer: napari.Viewer) -> Desk | None:
+    """Give the desk of a viewer, or None where it is not open."""
+    inspector = _inspector_in(unwrapped(viewer))
+    return None if inspector is None else inspector.desk
+
+
 def _inspector_in(viewer: napari.Viewer) -> Inspector | None:
     docked = viewer.window.dock_widgets.values()
     return next((widget for widget in docked if isinstance(widget, Inspector)), None)
@@ -389,10 +392,6 @@ def _on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
         dock.__dict__.pop(_NAPARI_CROSS, None)
     else:
         setattr(dock, _NAPARI_CROSS, action)
-
-
-def _on_not_opened(error: PanopticError) -> None:
-    show_error(str(error))
 
 
 def _napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget | None]:

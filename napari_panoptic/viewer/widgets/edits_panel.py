@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from napari.utils.notifications import show_error, show_info
 from psygnal import Signal
-from qtpy.compat import isalive
-from qtpy.QtCore import QEvent, QObject, QSignalBlocker, Qt, QTimer
+from qtpy.QtCore import QSignalBlocker, Qt, QTimer
 from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
     QComboBox,
@@ -34,14 +32,18 @@ from superqt.utils import create_worker
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.saving import Objects, files_of, write_objects
+from napari_panoptic.io.registry import Objects
+from napari_panoptic.io.saving import files_of, form_for, writable_forms, write_objects
+from napari_panoptic.regions import Cohort
 from napari_panoptic.session import EditedEvaluation
-from napari_panoptic.viewer import styles
+from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
+from napari_panoptic.viewer.slide_words import on_slide
+from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
 
 FOLLOW_MS = 60
@@ -52,11 +54,6 @@ NOTHING_EDITED = (
     "image: every figure follows. Files are never changed; what you draw is a working copy."
 )
 NO_REGION = "Nothing can be edited: open a cohort and choose a region with an annotation."
-FORMATS = {
-    "Label image with a table of classes (*.tif)": ".tif",
-    "GeoJSON, opens in QuPath (*.geojson)": ".geojson",
-    "ImageScope XML (*.xml)": ".xml",
-}
 _FIGURES = (
     ("pq", "PQ"),
     ("sq", "SQ"),
@@ -226,7 +223,7 @@ class EditsPart(DeskPart):
         self._panel = EditsPanel()
         self.edits: LiveEdits | None = None
         self.shapes: AmbiguousShapes | None = None
-        self._guard: _CloseGuard | None = None
+        self._guard: CloseGuard | None = None
         self._workers: set[Any] = set()
         self._later = QTimer()
         self._later.setSingleShot(True)
@@ -280,7 +277,7 @@ class EditsPart(DeskPart):
         around.viewer.layers.selection.events.active.connect(self._refresh_later)
         window = getattr(around.viewer.window, "_qt_window", None)
         if isinstance(window, QMainWindow):
-            self._guard = _CloseGuard(window, self.may_leave)
+            self._guard = CloseGuard(window, self.may_leave)
         super().attach(around)
         self.edits.watch()
 
@@ -350,13 +347,14 @@ class EditsPart(DeskPart):
             return
         objects = self.edits.objects_to_save(side)
         name = f"{objects.region}_{objects.team or 'annotation'}_edited"
+        endings = {f"{f.title} (*{f.endings[0]})": f.endings[0] for f in writable_forms()}
         path, chosen = QFileDialog.getSaveFileName(
-            self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(FORMATS)
+            self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(endings)
         )
         if path:
             target = Path(path)
-            if target.suffix.lower() not in FORMATS.values() and chosen in FORMATS:
-                target = target.with_name(target.name + FORMATS[chosen])
+            if form_for(target) is None and chosen in endings:
+                target = target.with_name(target.name + endings[chosen])
             self.save_to(target, objects)
 
     def save_to(self, path: Path, objects: Objects) -> None:
@@ -364,15 +362,12 @@ class EditsPart(DeskPart):
         around, edits = self.around, self.edits
         if around is None or edits is None:
             return
-        if path.resolve() in files_of(around.session.cohort):
-            show_error(f"{path.name} is a file of the cohort, which stays as it is: choose another")
-            return
         team = objects.team or None
         saved = [Copied(objects.region, objects.side, team)]
         if objects.side is Side.REFERENCE:
             saved.append(Copied(objects.region, None))
         before = edits.revision
-        worker = create_worker(_write, path, objects, _start_thread=False)
+        worker = create_worker(_write, path, objects, around.session.cohort, _start_thread=False)
 
         def take(answer: tuple[tuple[Path, ...], str]) -> None:
             written, problem = answer
@@ -436,8 +431,10 @@ class EditsPart(DeskPart):
         return [*found, Copied(name, None)] if is_redrawn else found
 
     def _state_text(self, copies: list[Copied]) -> str:
-        if self.around is None or self.around.session.evaluation is None:
+        if self.around is None:
             return NO_REGION
+        if self.around.session.evaluation is None:
+            return on_slide(self.around.session.snapshot, slide_words.EDITS, NO_REGION)
         if not copies or self.edits is None:
             return NOTHING_EDITED
         unsaved = set(self.edits.unsaved)
@@ -551,40 +548,6 @@ class EditsPart(DeskPart):
             self.edits.undo(redo=True)
 
 
-class _CloseGuard(QObject):
-    """Asks before a window closes.
-
-    Parameters
-    ----------
-    window
-        The window.
-    may_close
-        Asks; False keeps the window open.
-    """
-
-    def __init__(self, window: QMainWindow, may_close: Callable[[], bool]) -> None:
-        super().__init__()
-        # Weakly: a window that were held by what lives in it would only be destroyed when
-        # the interpreter ends, in the midst of PyQt's own clearing up, which crashes.
-        self._window = weakref.ref(window)
-        self._may_close = may_close
-        window.installEventFilter(self)
-
-    def release(self) -> None:
-        """Ask no more."""
-        window = self._window()
-        if window is not None and isalive(window):  # type: ignore[no-untyped-call]
-            window.removeEventFilter(self)
-
-    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
-        """Swallow the closing of the window where somebody wants to stay."""
-        is_closing = event is not None and event.type() == QEvent.Type.Close
-        if is_closing and watched is self._window() and not self._may_close():
-            event.ignore()  # type: ignore[union-attr]
-            return True
-        return False
-
-
 def signed(name: str, before: float, now: float) -> str:
     """Write how a figure changed, with its sign; an en dash where one is undefined."""
     change = now - before
@@ -623,8 +586,10 @@ def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
     return rows
 
 
-def _write(path: Path, objects: Objects) -> tuple[tuple[Path, ...], str]:
+def _write(path: Path, objects: Objects, cohort: Cohort) -> tuple[tuple[Path, ...], str]:
     """Write in a worker; give the files, and what went wrong."""
+    if path.resolve() in files_of(cohort):  # thousands of looks, on a network perhaps
+        return (), f"{path.name} is a file of the cohort, which stays as it is: choose another"
     try:
         return write_objects(path, objects), ""
     except PanopticError as error:

@@ -27,10 +27,11 @@ from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.outcomes import Outcomes
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.session import Selection
-from napari_panoptic.viewer import styles
+from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.describe import hover_html, object_facts
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.object_rows import ObjectFilter
+from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.crop_grid import Caption, Contents, CropGrid, Group
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
 from napari_panoptic.viewer.widgets.parts import ElidedLabel, is_in_sight
@@ -159,7 +160,8 @@ class GalleryPart(DeskPart):
         before, self._source = self._source, self._new_source()
         if self._source is None or self.around is None:
             self._panel.view.show_contents(Contents())
-            self._say(NO_COHORT, 0)
+            snapshot = None if self.around is None else self.around.session.snapshot
+            self._say(on_slide(snapshot, slide_words.GALLERY, NO_COHORT), 0)
             return
         self._begin_anew_or_rest(before, self._source)
         groups = _groups(self._table)

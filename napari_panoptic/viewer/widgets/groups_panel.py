@@ -93,7 +93,7 @@ class GroupsPanel(ListPanel):
         row = self.table.selected()
         return None if row is None or self._grouped is None else self._grouped.groups[row]
 
-    def show_groups(self, grouped: Grouped | None) -> None:
+    def show_groups(self, grouped: Grouped | None, *, empty: str = EMPTY) -> None:
         """List the groups of a region; a hint where there are none."""
         self._grouped = grouped
         groups = () if grouped is None else grouped.groups
@@ -106,7 +106,7 @@ class GroupsPanel(ListPanel):
                 self.kind.addItem(f"{kind} {count_text(number)}", kind)
             self.kind.setCurrentIndex(max(self.kind.findData(chosen), 0))
         self._headline.setVisible(grouped is not None)
-        self._hint.setText(EMPTY if grouped is None else NO_GROUPS)
+        self._hint.setText(empty if grouped is None else NO_GROUPS)
         if grouped is not None:
             now, then = grouped.evaluation.metrics.pq, grouped.if_all_merged.pq
             self._headline.setText(f"If all were one: {_from_to('PQ', now, then)}")

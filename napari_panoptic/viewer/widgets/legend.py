@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker, QSize, Qt, QTimer
-from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
+from qtpy.QtGui import QAction, QKeySequence, QResizeEvent  # type: ignore[attr-defined]
 from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
@@ -111,18 +111,24 @@ class LegendStrip(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._look = Look()
+        self._places: dict[Side, QWidget] = {}
         self._rows: dict[Side, QHBoxLayout] = {}
         self._chips: dict[tuple[Side, str], QToolButton] = {}
+        self._shown: dict[Side, Sequence[Chip]] = {}
         grid = QGridLayout(self)
         grid.setContentsMargins(6, 2, 6, 2)
         grid.setVerticalSpacing(1)
         for line, side in enumerate(Side):
             name = QLabel(f"<b>{side.value}</b>")
             name.setToolTip(_SIDE_MEANINGS[side])
-            self._rows[side] = QHBoxLayout()
+            place = self._places[side] = QWidget()
+            # Counts of slides are long: they give way, and never make a window wider.
+            place.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            self._rows[side] = QHBoxLayout(place)
+            self._rows[side].setContentsMargins(0, 0, 0, 0)
             self._rows[side].setSpacing(0)
             grid.addWidget(name, line, 0)
-            grid.addLayout(self._rows[side], line, 1)
+            grid.addWidget(place, line, 1)
         grid.setColumnStretch(1, 1)
         self._display = _menu({choice.value: choice for choice in Display})
         self._display.setToolTip("How objects are drawn (H)")
@@ -166,16 +172,36 @@ class LegendStrip(QWidget):
             self._colour_by.setCurrentIndex(self._colour_by.findData(look.colour_by))
 
     def _fill(self, side: Side, chips: Sequence[Chip]) -> None:
-        row = self._rows[side]
         if [chip.word for chip in chips] != [word for s, word in self._chips if s is side]:
             self._rebuild(side, chips)
-        for chip in chips:
-            button = self._chips[side, chip.word]
-            number = styles.UNDEFINED if chip.count is None else styles.count_text(chip.count)
-            button.setText(f"{chip.word} {number}")
-            words = button.fontMetrics().horizontalAdvance(button.text())
-            button.setFixedWidth(words + _ICON_PX + _CHIP_PADDING_PX)
-        row.invalidate()
+        self._shown[side] = chips
+        self._fit(side)
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Write counts out where there is room for that."""
+        super().resizeEvent(event)
+        for side in self._shown:
+            self._fit(side)
+
+    def _fit(self, side: Side) -> None:
+        """Write counts out, or shortened where that does not fit: tooltips have the exact ones."""
+        for to_text in (styles.count_text, styles.short_count_text):
+            needed = sum(self._write(side, chip, to_text) for chip in self._shown[side])
+            if needed <= self._places[side].width():
+                break
+        self._rows[side].invalidate()
+
+    def _write(self, side: Side, chip: Chip, to_text: Callable[[int], str]) -> int:
+        """Write a chip, and give the width that it takes."""
+        button = self._chips[side, chip.word]
+        number = styles.UNDEFINED if chip.count is None else to_text(chip.count)
+        button.setText(f"{chip.word} {number}")
+        words = button.fontMetrics().horizontalAdvance(button.text())
+        width = words + _ICON_PX + _CHIP_PADDING_PX
+        button.setFixedWidth(width)
+        exact = "" if chip.count is None else f" Here: {styles.count_text(chip.count)}."
+        button.setToolTip(f"{chip.meaning}{exact} Click to list only these.")
+        return width
 
     def _rebuild(self, side: Side, chips: Sequence[Chip]) -> None:
         row = self._rows[side]
@@ -192,7 +218,6 @@ class LegendStrip(QWidget):
             button.setIconSize(QSize(_ICON_PX, _ICON_PX))
             button.setAutoRaise(True)
             button.setStyleSheet("padding: 0px; margin: 0px; border: none")
-            button.setToolTip(f"{chip.meaning} Click to list only these.")
             button.clicked.connect(
                 lambda _=False, s=side, w=chip.word: self.chip_clicked.emit(s, w)
             )

@@ -126,6 +126,14 @@ class MetricsPanel(QScrollArea):
         """Tell whether there are figures, and not only a hint."""
         return not self._content.isHidden()
 
+    def say_when_empty(self, words: str = EMPTY) -> None:
+        """Say why there are no figures, wherever there are none."""
+        self._message.setText(words)
+
+    def message_text(self) -> str:
+        """Give what is said instead of figures; empty where there are some."""
+        return "" if self._message.isHidden() else self._message.text()
+
     def show_evaluation(self, evaluation: Shown | None, scheme: ClassScheme | None = None) -> None:
         """Show the figures of an evaluation; a hint where there is none."""
         self._message.setVisible(evaluation is None)

@@ -28,23 +28,29 @@ from qtpy.QtWidgets import (
 from napari_panoptic.evaluation.metrics import Counts, unit_metrics
 from napari_panoptic.evaluation.vocabulary import Status
 from napari_panoptic.pipeline import RegionSummary
-from napari_panoptic.regions import Cohort, Region
+from napari_panoptic.regions import Cohort
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import is_desk_key
 
 Summaries = Mapping[tuple[str, str], RegionSummary]
 
-_REGION_HEADER = ("Patient / region", "PQ", "FN", "FP", "mis")
-_TEAM_HEADER = ("Team", "PQ", "here", "FN", "FP", "mis")
-_HEADER_MEANINGS = {
-    "Patient / region": "A region of a patient; click to show it.",
-    "PQ": f"{FIGURE_MEANINGS['pq']} Of a team: the mean over patients.",
-    "here": f"{FIGURE_MEANINGS['pq']} Of the region shown.",
+_FAILURE_MEANINGS = {
     "FN": STATUS_MEANINGS[Status.FN],
     "FP": STATUS_MEANINGS[Status.FP],
     "mis": STATUS_MEANINGS[Status.MISCLASSIFIED],
+}
+_PQ_MEANING = f"{FIGURE_MEANINGS['pq']} Of a team: the mean over patients."
+_REGION_HEADER = {
+    "Patient / region": "A region of a patient; click to show it.",
+    "PQ": _PQ_MEANING,
+    **_FAILURE_MEANINGS,
+}
+_TEAM_HEADER = {
     "Team": "Whose predictions; click to show them.",
+    "PQ": _PQ_MEANING,
+    "here": f"{FIGURE_MEANINGS['pq']} Of the region shown.",
+    **_FAILURE_MEANINGS,
 }
 _MISSING = "missing"
 NO_COHORT = (
@@ -81,8 +87,8 @@ class Navigator(QWidget):
         self._team_items: dict[str, QTreeWidgetItem] = {}
         self._hint = QLabel(NO_COHORT)
         self._hint.setWordWrap(True)
-        self._tree = _tree(_REGION_HEADER)
-        self._teams = _tree(_TEAM_HEADER)
+        self._tree = figure_tree(_REGION_HEADER)
+        self._teams = figure_tree(_TEAM_HEADER)
         self._teams.setRootIsDecorated(False)
         self._progress = QProgressBar()
         self._stop = QPushButton("stop")
@@ -211,7 +217,7 @@ class Navigator(QWidget):
                 self._patient_items[region.patient] = patient
                 self._tree.addTopLevelItem(patient)
                 patient.setExpanded(True)
-            item = QTreeWidgetItem([_short_name(region)])
+            item = QTreeWidgetItem([short_name(region.name, region.patient)])
             item.setData(0, _NAME, region.name)
             item.setToolTip(0, region.name)
             self._patient_items[region.patient].addChild(item)
@@ -230,14 +236,14 @@ class Navigator(QWidget):
         item = self._region_items[name]
         summary = self._summaries.get((name, self._team or ""))
         if summary is None:
-            _fill(item, 1, ("", "", "", ""))
+            fill_item(item, 1, ("", "", "", ""))
         elif summary.counts is None or summary.metrics is None:
-            _fill(item, 1, (_MISSING, UNDEFINED, UNDEFINED, UNDEFINED))
+            fill_item(item, 1, (_MISSING, UNDEFINED, UNDEFINED, UNDEFINED))
             reason = summary.findings[0].message if summary.findings else "It cannot be evaluated."
             for column in range(1, 5):
                 item.setToolTip(column, reason)
         else:
-            _fill(item, 1, (ratio_text(summary.metrics.pq), *_failures(summary.counts)))
+            fill_item(item, 1, (ratio_text(summary.metrics.pq), *_failures(summary.counts)))
 
     def _fill_patient(self, patient: str) -> None:
         lines = self._lines(patient, self._team or "")
@@ -246,7 +252,7 @@ class Navigator(QWidget):
         if counts is not None:
             pq = self._patient_pq(patient, self._team or "", lines)
             texts = (ratio_text(pq), *_failures(counts))
-        _fill(self._patient_items[patient], 1, texts)
+        fill_item(self._patient_items[patient], 1, texts)
 
     def _refresh_teams(self) -> None:
         for name in self._team_items:
@@ -263,7 +269,7 @@ class Navigator(QWidget):
             texts = (_MISSING, UNDEFINED, UNDEFINED, UNDEFINED)
         else:
             texts = (ratio_text(here.metrics.pq), *_failures(here.counts))
-        _fill(item, 1, (self._team_pq(name), *texts))
+        fill_item(item, 1, (self._team_pq(name), *texts))
 
     def _team_pq(self, team: str) -> str:
         """Give the mean PQ over patients, once all of them are known."""
@@ -312,7 +318,8 @@ class _Tree(QTreeWidget):
             super().keyPressEvent(event)
 
 
-def _tree(header: tuple[str, ...]) -> QTreeWidget:
+def figure_tree(header: Mapping[str, str]) -> QTreeWidget:
+    """Make a tree with figures; the header's titles and what they mean."""
     tree = _Tree()
     tree.setColumnCount(len(header))
     tree.setHeaderLabels(list(header))
@@ -325,8 +332,8 @@ def _tree(header: tuple[str, ...]) -> QTreeWidget:
     horizontal = tree.header()
     if labels is None or horizontal is None:
         raise RuntimeError("a tree widget always has a header")
-    for column, title in enumerate(header):
-        labels.setToolTip(column, _HEADER_MEANINGS[title])
+    for column, meaning in enumerate(header.values()):
+        labels.setToolTip(column, meaning)
         if column:
             labels.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
     horizontal.setMinimumSectionSize(24)
@@ -342,7 +349,7 @@ def _summed(lines: Sequence[RegionSummary]) -> Counts | None:
     return reduce(add, known) if known else None
 
 
-def _fill(item: QTreeWidgetItem, first: int, texts: tuple[str, ...]) -> None:
+def fill_item(item: QTreeWidgetItem, first: int, texts: tuple[str, ...]) -> None:
     """Set the texts that differ: Qt measures the columns after each."""
     for column, text in enumerate(texts, start=first):
         if item.text(column) != text:
@@ -359,8 +366,8 @@ def _failures(counts: Counts) -> tuple[str, str, str]:
     return count_text(missed), count_text(invented), count_text(misclassified)
 
 
-def _short_name(region: Region) -> str:
+def short_name(name: str, patient: str) -> str:
     """Leave the patient out of a region's name, since it stands above it."""
-    if region.name.startswith(region.patient) and region.name != region.patient:
-        return "…" + region.name[len(region.patient) :]
-    return region.name
+    if name.startswith(patient) and name != patient:
+        return "…" + name[len(patient) :]
+    return name

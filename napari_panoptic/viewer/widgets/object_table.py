@@ -319,6 +319,7 @@ class ObjectTable(QWidget):
         self._outcomes: Outcomes | None = None
         self._with_um = False
         self._count = QLabel()
+        self._empty = EMPTY
         self._hint = QLabel(EMPTY)
         self._hint.setWordWrap(True)
         self._menus: dict[str, FilterMenu] = {}
@@ -396,6 +397,12 @@ class ObjectTable(QWidget):
     def count_text(self) -> str:
         """Give what is said about how many objects are listed."""
         return self._count.text()
+
+    def say_when_empty(self, words: str = EMPTY) -> None:
+        """Say why there are no objects, wherever there are none."""
+        self._empty = words
+        if not len(self.model.rows):
+            self._hint.setText(words)
 
     def hint_text(self) -> str:
         """Give the hint; empty where objects are listed."""
@@ -603,7 +610,7 @@ class ObjectTable(QWidget):
             self.select(selected)
         self._show_count()
         listed, total = self.model.rowCount(), len(self.model.rows)
-        self._hint.setText(EMPTY if not total else ALL_HIDDEN)
+        self._hint.setText(self._empty if not total else ALL_HIDDEN)
         self._hint.setVisible(not listed)
 
     def _show_count(self) -> None:

@@ -128,7 +128,7 @@ class ReviewPanel(QScrollArea):
         self._fill_in()
         self._lay_out()
         self._wire()
-        self.show_object(None, None, can_judge=False)
+        self.show_object(None, None, hint=NOTHING_TO_JUDGE)
         self.show_progress(None, None, busy=None)
         self.show_figures([])
 
@@ -142,7 +142,12 @@ class ReviewPanel(QScrollArea):
         self._who.setVisible(not name)
 
     def show_object(
-        self, title: str | None, record: ReviewRecord | None, *, can_judge: bool, fresh: bool = True
+        self,
+        title: str | None,
+        record: ReviewRecord | None,
+        *,
+        hint: str | None = None,
+        fresh: bool = True,
     ) -> None:
         """Show the selected object and its verdict.
 
@@ -152,13 +157,12 @@ class ReviewPanel(QScrollArea):
             What the object is called; None without a selection.
         record
             The verdict on it, or None.
-        can_judge
-            Whether there are objects to be judged at all.
+        hint
+            What is said without a selection; how to make one where None.
         fresh
             Whether it is another object than before: tag and note are then its own.
         """
-        hint = NO_OBJECT if can_judge else NOTHING_TO_JUDGE
-        self._object.set_text(title or hint)
+        self._object.set_text(title or hint or NO_OBJECT)
         for verdict, button in self.buttons.items():
             with QSignalBlocker(button):
                 button.setChecked(record is not None and record.verdict is verdict)

@@ -31,6 +31,7 @@ from napari_panoptic.evaluation.settings import (
     Outlines,
     Restoration,
 )
+from napari_panoptic.io.forms import known_forms
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.viewer.glossary import SETTING_MEANINGS
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO
@@ -104,7 +105,7 @@ class SettingsPanel(QWidget):
                 for team in cohort.teams:
                     self.team.addItem(team.name)
                 found = {form for forms in cohort.predictions.values() for form in forms}
-                for form in Source:
+                for form in map(Source, known_forms()):
                     if form in found:
                         self.source.addItem(str(form), form)
         finally:

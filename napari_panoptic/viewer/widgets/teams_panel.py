@@ -120,6 +120,7 @@ class TeamsPanel(QWidget):
         self._progress = QProgressBar()
         self._listed = Listed.ALL
         self._comparison: Comparison | None = None
+        self._empty = EMPTY
         self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
         self._places: tuple[InventedPlace, ...] = ()
         self._lay_out()
@@ -185,9 +186,9 @@ class TeamsPanel(QWidget):
         self._progress.setMaximum(total)
         self._progress.setValue(done)
 
-    def show_comparison(self, comparison: Comparison | None) -> None:
+    def show_comparison(self, comparison: Comparison | None, *, empty: str = EMPTY) -> None:
         """Show the teams of a region; a hint where there is nothing to compare."""
-        self._comparison = comparison
+        self._comparison, self._empty = comparison, empty
         for button in (*self._modes.values(), *self._lists.values()):
             button.setEnabled(comparison is not None)
         if comparison is not None:
@@ -234,7 +235,7 @@ class TeamsPanel(QWidget):
         comparison = self._comparison
         if comparison is None:
             self.table.show_rows([])
-            self._hint.setText(EMPTY)
+            self._hint.setText(self._empty)
             self._hint.show()
             self.table.hide()
             self._sentence.clear()

@@ -10,7 +10,7 @@ from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source, Team
 from napari_panoptic.viewer.describe import object_facts
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
-from napari_panoptic.viewer.widgets.legend import NOTHING_SELECTED, LegendStrip, TitleStrip
+from napari_panoptic.viewer.widgets.legend import NOTHING_SELECTED, Chip, LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
 from napari_panoptic.viewer.widgets.navigator import NO_COHORT, NO_TEAMS, Navigator
 from napari_panoptic.viewer.widgets.notes import NOTHING, NotesDialog
@@ -183,6 +183,21 @@ class TestStrips:
         assert legend.chip_text(Side.REFERENCE, "FN") == "FN 1"
         assert legend.chip_text(Side.PREDICTION, "FP") == "FP 1"
         assert legend.chip_text(Side.REFERENCE, "ignored") == "ignored 1"
+
+    def test_counts_of_a_slide_are_shortened_where_they_do_not_fit(self, qtbot):
+        legend = make(qtbot, LegendStrip())
+        chips = [Chip(word, (0, 0, 0), 123_456, "Meaning.") for word in ("TP", "misclassified")]
+        legend.resize(800, 60)
+        legend.show()
+        narrow = legend.minimumSizeHint().width()
+        legend._fill(Side.REFERENCE, chips)
+        assert legend.chip_text(Side.REFERENCE, "TP") == "TP 123\u2009456"
+        assert legend.minimumSizeHint().width() == narrow  # it never makes a window wider
+        legend.resize(narrow + 150, 60)
+        qtbot.waitUntil(lambda: legend.chip_text(Side.REFERENCE, "TP") == "TP 123k")
+        assert "Here: 123\u2009456." in legend._chips[Side.REFERENCE, "TP"].toolTip()
+        legend.resize(800, 60)
+        qtbot.waitUntil(lambda: legend.chip_text(Side.REFERENCE, "TP") == "TP 123\u2009456")
 
     def test_by_class_the_classes_are_counted(self, qtbot):
         legend = make(qtbot, LegendStrip())

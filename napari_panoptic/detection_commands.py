@@ -1,0 +1,131 @@
+"""What the command line does with cohorts of detections."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+import sys
+
+from tqdm import tqdm
+
+from napari_panoptic.console import (
+    make_folder,
+    not_writable,
+    remove_if_empty,
+    report_findings,
+    words,
+)
+from napari_panoptic.detected import DetectionEvaluation, evaluate_detections
+from napari_panoptic.errors import CohortError, SettingsError
+from napari_panoptic.evaluation.detections import DISTANCE_UM, DetectionSettings
+from napari_panoptic.io.detections import open_detection_cohort
+from napari_panoptic.points import DetectionCohort
+from napari_panoptic.report.detection_tables import write_detection_tables
+from napari_panoptic.report.writing import check_writable
+
+
+def evaluate(options: argparse.Namespace) -> int:
+    """Write the figures of a cohort as tables; as ``napari-panoptic evaluate``."""
+    settings = _settings(options)
+    cohort = open_detection_cohort(options.cohort)
+    names = _team_names(cohort, options.teams)
+    is_new = not options.output.exists()
+    make_folder(options.output)  # before the work, not after it
+    try:
+        evaluation = _evaluated(cohort, settings, names)
+        report_findings(evaluation.findings)
+        if evaluation.is_empty:
+            return _nothing(cohort, names)
+        write_detection_tables(evaluation, options.output)
+    except OSError as error:
+        raise not_writable(options.output, error) from error
+    finally:
+        if is_new:
+            remove_if_empty(options.output)
+    _print_figures(evaluation)
+    print(f"tables written to {options.output}")
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write everything about a cohort as one HTML file; as ``napari-panoptic report``."""
+    settings = _settings(options)
+    check_writable(options.output)  # before the work, not after it
+    # matplotlib takes long to import: only the report needs it.
+    from napari_panoptic.report.detection_report import write_detection_report
+
+    cohort = open_detection_cohort(options.cohort)
+    names = _team_names(cohort, options.teams)
+    evaluation = _evaluated(cohort, settings, names)
+    report_findings(evaluation.findings, "the report")
+    if evaluation.is_empty:
+        return _nothing(cohort, names)
+    date = datetime.date.today().isoformat() if options.date else ""
+    write_detection_report(evaluation, options.output, date=date)
+    print(f"report written to {options.output}")
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> DetectionSettings:
+    distance = DISTANCE_UM if options.distance_um is None else options.distance_um
+    return DetectionSettings(distance, options.confidence)
+
+
+def _evaluated(
+    cohort: DetectionCohort, settings: DetectionSettings, names: tuple[str, ...]
+) -> DetectionEvaluation:
+    # disable=None: a bar for people at a terminal, silence for log files.
+    with tqdm(total=len(cohort.frames), unit="frame", disable=None) as bar:
+        return evaluate_detections(cohort, settings, names, on_frame=bar.update)
+
+
+def _team_names(cohort: DetectionCohort, wanted: str | None) -> tuple[str, ...]:
+    if wanted is None:
+        return cohort.team_names
+    names = words(wanted)
+    if not names:
+        raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
+    try:
+        return tuple(cohort.team(name).name for name in names)
+    except CohortError as error:
+        raise SettingsError(f"--teams: {error}") from error
+
+
+def _nothing(cohort: DetectionCohort, names: tuple[str, ...]) -> int:
+    why = "no frame has both a readable annotation and a readable prediction"
+    if not names:
+        why = "it has no predictions; put a folder per team where the cohort.toml says"
+    print(f"napari-panoptic: nothing could be evaluated in {cohort.root}: {why}", file=sys.stderr)
+    return 1
+
+
+def _print_figures(evaluation: DetectionEvaluation) -> None:
+    """Print a line per team, the best first, teams without a figure last."""
+    width = max(len(name) for name in ("team", *evaluation.team_names))
+    print(f"{'team'.ljust(width)}  F-measure  precision  recall      TP     FP     FN  frames")
+    counts = {team: evaluation.counts(team) for team in evaluation.team_names}
+    for team in sorted(counts, key=lambda t: _best_first(counts[t].f_measure)):
+        own = counts[team]
+        figures = "  ".join(
+            _cell(value, size)
+            for value, size in ((own.f_measure, 9), (own.precision, 9), (own.recall, 6))
+        )
+        numbers = "".join(f"{value:7d}" for value in (own.tp, own.fp, own.fn))
+        n_frames = len(evaluation.by_team[team])
+        print(f"{team.ljust(width)}  {figures} {numbers}{n_frames:8d}")
+    for team in sorted(evaluation.atypia_teams, key=lambda t: evaluation.atypia_ranks[t]):
+        found = evaluation.atypia_of(team)
+        print(f"{team.ljust(width)}  atypia: {found.points} points of {found.n_frames} frames")
+    print(
+        f"F-measure of all frames together; a detection within "
+        f"{evaluation.settings.distance_um:g} um of a mitosis is right"
+    )
+
+
+def _best_first(figure: float) -> tuple[bool, float]:
+    return math.isnan(figure), -figure
+
+
+def _cell(value: float, size: int) -> str:
+    return ("\N{EN DASH}" if math.isnan(value) else f"{value:.4f}").rjust(size)

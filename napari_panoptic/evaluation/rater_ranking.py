@@ -1,0 +1,99 @@
+"""From scores per case to figures per structure and team, and ranks."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from napari_panoptic.evaluation.raters import Standing, standing
+
+CASE_COLUMNS = (
+    "team",
+    "structure",
+    "case",
+    "prediction",
+    "dice",
+    "left_out_dice",
+    "raters_lowest",
+    "raters_highest",
+    "standing",
+    "brier",
+    "brier_least",
+    "raters",
+)
+"""Columns of the table that everything here is computed from."""
+
+
+def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
+    """Average the cases of each team and structure.
+
+    ``raters_lowest`` and ``raters_highest`` are the means over cases of the
+    lowest and the highest rater, and ``standing`` compares the mean of
+    ``left_out_dice`` with them.
+
+    Parameters
+    ----------
+    cases
+        With `CASE_COLUMNS`.
+    """
+    rows = []
+    for (team, structure), own in cases.groupby(["team", "structure"], sort=False):
+        spread = own["raters_lowest"].mean(), own["raters_highest"].mean()
+        left_out = own["left_out_dice"].mean()
+        rows.append(
+            {
+                "team": team,
+                "structure": structure,
+                "cases": len(own),
+                "missing": int((own["prediction"] != "there").sum()),
+                "dice": own["dice"].mean(),
+                "dice_sd": own["dice"].std(),
+                "dice_median": own["dice"].median(),
+                "dice_lowest": own["dice"].min(),
+                "left_out_dice": left_out,
+                "raters_lowest": spread[0],
+                "raters_highest": spread[1],
+                "standing": str(standing(left_out, spread)),
+                "cases_below": int((own["standing"] == Standing.BELOW).sum()),
+                "cases_within": int((own["standing"] == Standing.WITHIN).sum()),
+                "cases_above": int((own["standing"] == Standing.ABOVE).sum()),
+                "brier": own["brier"].mean(),
+            }
+        )
+    columns = ["team", "structure", "cases", "missing", "dice"]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+
+
+def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
+    """Average the structures of each team, and rank teams by it; the best first.
+
+    ``score`` is the mean over structures of the mean over cases, so that a
+    structure with many cases weighs no more than others; ``dice_all_cases`` is
+    the plain mean over all cases of all structures. Equal scores share a rank,
+    1 + the number of better teams; undefined ones come last.
+
+    Parameters
+    ----------
+    structures
+        From `by_structure`.
+    cases
+        With `CASE_COLUMNS`.
+    """
+    rows = [
+        {
+            "team": team,
+            "structures": len(own),
+            "cases": int(own["cases"].sum()),
+            "missing": int(own["missing"].sum()),
+            "score": own["dice"].mean(),
+            "dice_all_cases": cases.loc[cases["team"] == team, "dice"].mean(),
+            "left_out_dice": own["left_out_dice"].mean(),
+            "brier": own["brier"].mean(),
+        }
+        for team, own in structures.groupby("team", sort=False)
+    ]
+    if not rows:
+        return pd.DataFrame(columns=["rank", "team", "score"])
+    table = pd.DataFrame(rows).sort_values("score", ascending=False, kind="stable")
+    ranks = table["score"].rank(method="min", ascending=False).astype("Int64")
+    table.insert(0, "rank", ranks)
+    return table.reset_index(drop=True)

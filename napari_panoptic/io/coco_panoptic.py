@@ -1,0 +1,298 @@
+"""COCO panoptic: one JSON for many regions, and a PNG of coloured ids for each.
+
+The id of a segment is R + 256 G + 256^2 B of its pixels; 0 is no segment. The
+PNG files lie in a folder named as the JSON without its ending, as the programs
+of that challenge expect (https://cocodataset.org/#format-data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from PIL import Image
+from scipy.ndimage import find_objects
+
+from napari_panoptic.errors import (
+    Finding,
+    FindingKind,
+    UnreadableFileError,
+    UnwritableFileError,
+    english_list,
+)
+from napari_panoptic.evaluation.labels import compact
+from napari_panoptic.io._files import (
+    check_file,
+    check_size,
+    pixel_shape,
+    read_pixels,
+    replaced_when_complete,
+    undecodable,
+)
+from napari_panoptic.io._kernels import components
+from napari_panoptic.io.label_images import labels_with_classes
+from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, Objects, located
+from napari_panoptic.regions import ClassScheme, MaskFiles
+
+WHAT = "a COCO panoptic JSON (images, annotations with segments_info, categories)"
+WHAT_PNG = "a COCO panoptic PNG (RGB: the id of a segment is R + 256 G + 65536 B)"
+JSON_NAME = "panoptic.json"
+_HIGHEST_ID = 256**3 - 1
+
+
+@dataclass(frozen=True)
+class _Segment:
+    id: int
+    category: int
+    is_crowd: bool
+
+
+@dataclass(frozen=True)
+class _Set:
+    """What a JSON says, as far as it is needed here."""
+
+    segments: Mapping[str, tuple[_Segment, ...]]  # file name of the PNG -> its segments
+    names: Mapping[int, str]  # category -> name
+    stuff: frozenset[int]  # categories that are no things
+
+
+def panoptic_items(path: Path) -> Iterator[Item]:
+    """List the regions of a JSON: the stems of its PNG files.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none, or two files have one stem.
+    """
+    seen: dict[str, str] = {}
+    for file_name in _read(path).segments:
+        stem = PurePosixPath(file_name).stem
+        if other := seen.get(stem.casefold()):
+            raise UnreadableFileError(
+                f"expected files of different names, found '{other}' and '{file_name}'", path=path
+            )
+        seen[stem.casefold()] = file_name
+        yield Item(stem, file_name, paths=(_png(path, file_name),))
+
+
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read the segments of one region.
+
+    Things whose category is a class become objects; crowds, and those of the
+    ambiguous class, are excluded areas. Segments of stuff that is no class are
+    background; pixels of no segment are background, too, unless the file has
+    such stuff: then they are void, and excluded.
+    """
+    path, file_name = files.all_paths[0], files.item or ""
+    known = _read(path)
+    if file_name not in known.segments:
+        raise UnreadableFileError(
+            f"there is no annotation with the file name '{file_name}' any more: the file was "
+            f"changed; open the cohort again",
+            path=path,
+        )
+    png, segments = _png(path, file_name), known.segments[file_name]
+    ids_of_pixels = _ids(png)
+    check_size(ids_of_pixels.shape, request.shape, path=png, region=request.region)
+    stuff = {c for c in known.stuff if scheme.canonical(known.names[c]) is None}
+    is_area = [s.is_crowd for s in segments]
+    crowd = _pixels_of(ids_of_pixels, [s.id for s in segments if s.is_crowd])
+    void = (ids_of_pixels == 0) if stuff else np.zeros_like(crowd)
+    nothing = _pixels_of(ids_of_pixels, [s.id for s in segments if s.category in stuff])
+    findings = list(_vanished(ids_of_pixels, segments, png))
+    index, ids = compact(np.where(crowd | nothing, 0, ids_of_pixels))
+    classes = {
+        s.id: known.names[s.category]
+        for s, is_excluded in zip(segments, is_area, strict=True)
+        if not is_excluded
+    }
+    labels, ambiguous = labels_with_classes(index, ids, classes, png, scheme, findings)
+    excluded = crowd | void if ambiguous is None else crowd | void | ambiguous
+    return LoadedMasks(
+        labels, excluded if excluded.any() else None, located(findings, request, path=png)
+    )
+
+
+def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+    """Give height and width in px of a region, without decoding its PNG."""
+    height, width = pixel_shape(_png(files.all_paths[0], files.item or ""), WHAT_PNG)[:2]
+    return height, width
+
+
+def _png(path: Path, file_name: str) -> Path:
+    return path.with_suffix("") / file_name
+
+
+def _ids(png: Path) -> NDArray[np.int32]:
+    pixels = read_pixels(png, WHAT_PNG, colour=True)
+    if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or pixels.dtype != np.uint8:
+        raise UnreadableFileError(
+            f"expected {WHAT_PNG}, found {pixels.dtype} of shape {pixels.shape}", path=png
+        )
+    red, green, blue = (pixels[..., channel].astype(np.int32) for channel in range(3))
+    return red + 256 * green + 65536 * blue
+
+
+def _pixels_of(ids_of_pixels: NDArray[np.int32], ids: list[int]) -> NDArray[np.bool_]:
+    return np.isin(ids_of_pixels, np.array(ids, np.int32))
+
+
+def _vanished(
+    ids_of_pixels: NDArray[np.int32], segments: tuple[_Segment, ...], png: Path
+) -> Iterator[Finding]:
+    lost = tuple(np.setdiff1d([s.id for s in segments], ids_of_pixels).tolist())
+    if lost:
+        message = f"{len(lost)} segment(s) without a pixel in the PNG: {english_list(lost)}"
+        yield Finding(FindingKind.VANISHED, message, path=png, count=len(lost), object_ids=lost)
+
+
+def _read(path: Path) -> _Set:
+    check_file(path, WHAT)
+    status = path.stat()
+    return _parsed(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=8)
+def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a file as it was then
+    try:
+        table = orjson.loads(path.read_bytes())
+        categories = table["categories"]
+        names = {int(c["id"]): str(c["name"]) for c in categories}
+        stuff = frozenset(int(c["id"]) for c in categories if not c.get("isthing", 1))
+        segments = {
+            _inside(annotation["file_name"]): tuple(map(_segment, annotation["segments_info"]))
+            for annotation in table["annotations"]
+        }
+        unknown = {s.category for found in segments.values() for s in found} - set(names)
+        if unknown:
+            raise ValueError(f"categories {sorted(unknown)[:5]} of segments are not described")
+        if len(segments) < len(table["annotations"]):
+            raise ValueError("several annotations have one file_name")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        if isinstance(error, KeyError):
+            error = KeyError(f"the key {error} is missing")
+        raise undecodable(path, WHAT, error) from error
+    return _Set(segments, names, stuff)
+
+
+def _segment(info: Mapping[str, Any]) -> _Segment:
+    id_ = int(info["id"])
+    if not 0 < id_ <= _HIGHEST_ID:
+        raise ValueError(f"the id of a segment is from 1 to {_HIGHEST_ID}, found {id_}")
+    return _Segment(id_, int(info["category_id"]), bool(info.get("iscrowd", 0)))
+
+
+def _inside(file_name: Any) -> str:
+    """Refuse names that lead out of the folder of the PNG files."""
+    name = PurePosixPath(str(file_name))
+    if name.is_absolute() or ".." in name.parts or not name.name:
+        raise ValueError(f"file_name is a name in the folder of the PNG files, found '{name}'")
+    return str(name)
+
+
+def write_panoptic(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:  # noqa: ARG001
+    """Write ``panoptic.json`` and the folder ``panoptic`` with a PNG of ids per region.
+
+    Excluded areas become crowds of the ambiguous class, one per connected
+    piece. A pixel has one id here: where objects lie in an excluded area, the
+    objects have it, and a finding says so.
+
+    Raises
+    ------
+    UnwritableFileError
+        For ids above 2^24 - 1.
+    """
+    (folder / JSON_NAME).with_suffix("").mkdir()
+    images, annotations, findings = [], [], []
+    scheme: ClassScheme | None = None
+    for number, objects in enumerate(regions, start=1):
+        scheme, name = objects.scheme, f"{objects.region}.png"
+        ids, segments, hidden_px = _painted(objects)
+        if hidden_px:
+            findings.append(_hidden(hidden_px, objects))
+        _write_png(folder / JSON_NAME, name, ids)
+        height, width = ids.shape
+        images.append({"id": number, "file_name": name, "width": width, "height": height})
+        annotations.append({"image_id": number, "file_name": name, "segments_info": segments})
+    categories = [] if scheme is None else _categories(scheme)
+    table = {"images": images, "annotations": annotations, "categories": categories}
+    with replaced_when_complete(folder / JSON_NAME) as file:
+        file.write(orjson.dumps(table))
+    return tuple(findings)
+
+
+def _categories(scheme: ClassScheme) -> list[dict[str, Any]]:
+    """Give the classes, numbered from 1, and the ambiguous one as the last."""
+    colours = list(zip(scheme.names, scheme.colours, strict=True))
+    if scheme.ambiguous is not None:
+        colours.append((scheme.ambiguous, (128, 128, 128)))
+    return [
+        {"id": n, "name": name, "supercategory": "nucleus", "isthing": 1, "color": list(colour)}
+        for n, (name, colour) in enumerate(colours, start=1)
+    ]
+
+
+def _painted(objects: Objects) -> tuple[NDArray[np.int64], list[dict[str, Any]], int]:
+    """Give the image of ids, its segments, and how many excluded pixels objects hide."""
+    labels = objects.labels
+    highest = int(labels.ids.max(initial=0))
+    ids = labels.id_image()
+    category = dict(zip(labels.ids.tolist(), labels.class_index.tolist(), strict=True))
+    crowds: set[int] = set()
+    hidden_px = 0
+    if objects.ambiguous is not None:
+        free = objects.ambiguous & (ids == 0)
+        hidden_px = int(np.count_nonzero(objects.ambiguous)) - int(np.count_nonzero(free))
+        pieces = components(np.ascontiguousarray(free).view(np.uint8))
+        crowds = set(range(highest + 1, highest + 1 + int(pieces.max(initial=0))))
+        ids = np.where(free, pieces + highest, ids)
+        category |= dict.fromkeys(crowds, len(objects.scheme.names) + 1)
+    if max(category, default=0) > _HIGHEST_ID:
+        raise UnwritableFileError(
+            f"COCO panoptic has ids up to {_HIGHEST_ID}, found {max(category)}; choose another "
+            f"format",
+            region=objects.region,
+        )
+    return ids, list(_segments(ids, category, crowds)), hidden_px
+
+
+def _segments(
+    ids: NDArray[np.int64], category: Mapping[int, int], crowds: set[int]
+) -> Iterator[dict[str, Any]]:
+    index, found = compact(ids)
+    areas = np.bincount(index.ravel(), minlength=len(found) + 1)
+    for row, (id_, place) in enumerate(zip(found.tolist(), find_objects(index), strict=True)):
+        rows, columns = place
+        yield {
+            "id": id_,
+            "category_id": category[id_],
+            "iscrowd": int(id_ in crowds),
+            "area": int(areas[row + 1]),
+            # Column and row of the upper left corner, width and height.
+            "bbox": [
+                *(columns.start, rows.start),
+                *(columns.stop - columns.start, rows.stop - rows.start),
+            ],
+        }
+
+
+def _hidden(n_px: int, objects: Objects) -> Finding:
+    return Finding(
+        FindingKind.FALLBACK,
+        f"{n_px} px of the excluded area lie under objects, and were not written as excluded: "
+        f"COCO panoptic has one id per pixel",
+        region=objects.region,
+        team=objects.team or None,
+        count=n_px,
+    )
+
+
+def _write_png(path: Path, name: str, ids: NDArray[np.int64]) -> None:
+    channels = [(ids >> shift & 255).astype(np.uint8) for shift in (0, 8, 16)]
+    Image.fromarray(np.stack(channels, axis=-1)).save(_png(path, name))

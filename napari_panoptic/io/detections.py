@@ -1,0 +1,404 @@
+"""A folder becomes a cohort of detections: frames, teams, and which files hold what."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from napari_panoptic.errors import CohortError, Finding, FindingKind, english_list
+from napari_panoptic.io._layout import (
+    DESCRIPTION,
+    TASK_KEY,
+    TEAMS,
+    Patterns,
+    check_keys,
+    patient_expression,
+    pattern_list,
+    patterns_of,
+    read_toml,
+    table_at,
+    text_at,
+)
+from napari_panoptic.io._patterns import Listing, Match, checked_listing, natural_key
+from napari_panoptic.points import DetectionCohort, Frame, ScoredFrame
+from napari_panoptic.regions import Team
+
+ONLY_TEAM = "predictions"
+"""Name of the team where the patterns of a cohort name none."""
+MITOS_FRAMES = "*/frames/x40"
+"""By these folders the challenge's own layout is known."""
+_ENDINGS = ("tiff", "tif", "svs", "png", "jpg", "jpeg")
+_EXPECTED = (
+    f"expected the folders of MITOS-ATYPIA-14, 'PATIENT/frames/x40/FRAME.tiff' and "
+    f"'PATIENT/mitosis/FRAME_mitosis.csv' with '{TEAMS}/TEAM/FRAME.csv', or a file {DESCRIPTION} "
+    f'with task = "detections" that describes the folder (see docs/detections.md)'
+)
+
+MppXy = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class DetectionLayout:
+    """Where the files of a cohort of detections lie.
+
+    Parameters
+    ----------
+    image, reference, predictions
+        Of frames; the preferred patterns first.
+    atypia_reference, atypia_predictions
+        Scores of nuclear atypia.
+    patient
+        How the patient is told from the frame's name where no folder tells it;
+        None for: up to the last ``_``.
+    mpp
+        Name patterns of frames, such as ``A*``, and micrometres per pixel along
+        x and y; the first that fits counts.
+    name
+        Name of the cohort, or None for the folder's.
+    """
+
+    image: Patterns
+    reference: Patterns
+    predictions: Patterns
+    atypia_reference: Patterns = ()
+    atypia_predictions: Patterns = ()
+    patient: re.Pattern[str] | None = None
+    mpp: tuple[tuple[str, MppXy], ...] = ()
+    name: str | None = None
+
+    def patient_of(self, frame: str) -> str:
+        """Tell the patient from a frame's name."""
+        if self.patient is not None and (found := self.patient.search(frame)):
+            return found["patient"]
+        return frame.rpartition("_")[0] or frame
+
+    def mpp_of(self, frame: str) -> MppXy | None:
+        """Give micrometres per pixel of a frame, where the description says."""
+        fitting = (mpp for glob, mpp in self.mpp if fnmatch.fnmatchcase(frame, glob))
+        return next(fitting, None)
+
+
+MITOS_LAYOUT = DetectionLayout(
+    image=patterns_of(*(f"{{patient}}/frames/x40/{{region}}.{ending}" for ending in _ENDINGS)),
+    reference=patterns_of("{patient}/mitosis/{region}_mitosis.csv"),
+    predictions=patterns_of(
+        f"{TEAMS}/{{team}}/mitosis/{{region}}.csv",
+        f"{TEAMS}/{{team}}/{{patient}}/{{region}}.csv",
+        f"{TEAMS}/{{team}}/{{region}}.csv",
+    ),
+    atypia_reference=patterns_of("{patient}/atypia/x20/{region}_cna_score_decision.csv"),
+    atypia_predictions=patterns_of(
+        f"{TEAMS}/{{team}}/atypia/{{region}}.csv",
+        f"{TEAMS}/{{team}}/{{patient}}/{{region}}.csv",
+        f"{TEAMS}/{{team}}/{{region}}.csv",
+    ),
+)
+"""The folders of MITOS-ATYPIA-14; teams' results beside them, in files named after the frames."""
+
+
+def looks_like_mitos(root: Path) -> bool:
+    """Tell whether a folder has the challenge's own layout."""
+    try:
+        return any(root.glob(MITOS_FRAMES))
+    except OSError:
+        return False
+
+
+def open_detection_cohort(folder: str | Path) -> DetectionCohort:
+    """Find out which frames and teams a folder holds. No points are read.
+
+    Parameters
+    ----------
+    folder
+        The cohort's folder, or its ``cohort.toml``.
+
+    Raises
+    ------
+    CohortError
+        Where the folder is missing, is a file, cannot be read, or holds no
+        frame; where its ``cohort.toml`` cannot be understood.
+    """
+    root = Path(folder)
+    if root.name == DESCRIPTION and root.is_file():
+        root = root.parent
+    listing = checked_listing(root, _EXPECTED)
+    description = root / DESCRIPTION
+    if description.is_file():
+        layout = read_detection_description(description)
+    elif looks_like_mitos(root):
+        layout = MITOS_LAYOUT
+    else:
+        raise CohortError(f"this folder is no cohort of detections; {_EXPECTED}", path=root)
+    return _Discovery(layout, listing).cohort()
+
+
+# --- the description ------------------------------------------------------------------------------
+
+
+def read_detection_description(path: Path) -> DetectionLayout:
+    """Read a ``cohort.toml`` about detections.
+
+    Raises
+    ------
+    CohortError
+        Where it cannot be read or understood; the message names the line or
+        the key, and similar keys that exist.
+    """
+    table = read_toml(path)
+    try:
+        return _layout(table)
+    except CohortError as error:
+        raise CohortError(error.message, path=path) from error
+
+
+def _layout(table: dict[str, Any]) -> DetectionLayout:
+    check_keys(table, "", (TASK_KEY, "name", "mpp", "files"))
+    files = table_at(table, "files", required=True)
+    check_keys(files, "files", ("image", "reference", "predictions", "patient", "atypia"))
+    atypia = table_at(files, "atypia", prefix="files.")
+    check_keys(atypia, "files.atypia", ("reference", "predictions"))
+    own, teams = {"patient"}, {"patient", "team"}
+    image = pattern_list(files.get("image", []), "files.image", {"region"}, own)
+    reference = pattern_list(files.get("reference", []), "files.reference", {"region"}, own)
+    if not image and not reference:
+        raise CohortError(
+            "[files] must say where the images or the annotations are: give image or reference"
+        )
+    return DetectionLayout(
+        image=image,
+        reference=reference,
+        predictions=pattern_list(
+            files.get("predictions", []), "files.predictions", {"region"}, teams
+        ),
+        atypia_reference=pattern_list(
+            atypia.get("reference", []), "files.atypia.reference", {"region"}, own
+        ),
+        atypia_predictions=pattern_list(
+            atypia.get("predictions", []), "files.atypia.predictions", {"region"}, teams
+        ),
+        patient=patient_expression(files.get("patient")),
+        mpp=_mpp_table(table.get("mpp", {})),
+        name=text_at(table["name"], "name") if "name" in table else None,
+    )
+
+
+def _mpp_table(value: Any) -> tuple[tuple[str, MppXy], ...]:
+    if not isinstance(value, dict):
+        return (("*", _mpp(value, "mpp")),)
+    return tuple((glob, _mpp(each, f"mpp.{glob}")) for glob, each in value.items())
+
+
+def _mpp(value: Any, key: str) -> MppXy:
+    pair = value if isinstance(value, list) else [value, value]
+    is_number = [isinstance(v, int | float) and not isinstance(v, bool) for v in pair]
+    if len(pair) == 2 and all(is_number) and all(math.isfinite(v) and v > 0 for v in pair):
+        return float(pair[0]), float(pair[1])
+    raise CohortError(
+        f"{key} must be micrometres per pixel, one number above 0, or two for x and y such as "
+        f"[0.2273, 0.2275]; found {value!r}"
+    )
+
+
+# --- what is there --------------------------------------------------------------------------------
+
+_Key = tuple[str, str | None]
+
+
+class _Shelf:
+    """Files by frame and patient; spelling is compared without case, earlier ones are preferred."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[tuple[str, str | None, Path]]] = defaultdict(list)
+
+    def add(self, match: Match) -> None:
+        """Note a file, unless there is one for this frame already."""
+        name, patient = match.fields["region"], match.fields.get("patient")
+        if self.get((name, patient)) is None:
+            self._by_name[name.casefold()].append((name, patient, match.path))
+
+    def get(self, key: _Key) -> Path | None:
+        """Find the file of a frame; an unknown patient fits any."""
+        name, patient = key
+        for _, own, path in self._by_name.get(name.casefold(), []):
+            if own is None or patient is None or own.casefold() == patient.casefold():
+                return path
+        return None
+
+    def __iter__(self) -> Iterator[_Key]:
+        return ((name, own) for found in self._by_name.values() for name, own, _ in found)
+
+
+class _Discovery:
+    """One walk through a cohort's folder."""
+
+    def __init__(self, layout: DetectionLayout, listing: Listing) -> None:
+        self._layout = layout
+        self._listing = listing
+        self._team_names: dict[str, str] = {"": ONLY_TEAM}
+
+    def cohort(self) -> DetectionCohort:
+        layout = self._layout
+        images, references = self._shelf(layout.image), self._shelf(layout.reference)
+        keys = self._keys((images, references))
+        if not keys:
+            raise CohortError(self._nothing_found(), path=self._listing.root)
+        frames = {key: self._frame(key, name, images, references) for key, name in keys.items()}
+        teams = self._by_team(layout.predictions)
+        predictions = {
+            (self._team_names[team], frame.name): path
+            for team, shelf in teams.items()
+            for key, frame in frames.items()
+            if (path := shelf.get(key)) is not None
+        }
+        atypia = self._atypia()
+        names = {team for team, _ in predictions} | {t for at in atypia for t in at.predictions}
+        used = {*predictions.values(), *(p for at in atypia for p in at.predictions.values())}
+        return DetectionCohort(
+            name=layout.name or self._listing.root.resolve().name,
+            root=self._listing.root,
+            frames=tuple(frames.values()),
+            teams=tuple(Team(name) for name in sorted(names, key=natural_key)),
+            predictions=predictions,
+            atypia=atypia,
+            findings=(
+                *self._listing.findings,
+                *_frame_findings(tuple(frames.values()), layout),
+                *_missing_predictions(tuple(frames.values()), predictions),
+                *_missing_scores(atypia),
+                *self._strangers(used),
+            ),
+        )
+
+    def _shelf(self, patterns: Patterns) -> _Shelf:
+        shelf = _Shelf()
+        for pattern in patterns:
+            for match in pattern.files(self._listing):
+                shelf.add(match)
+        return shelf
+
+    def _by_team(self, patterns: Patterns) -> dict[str, _Shelf]:
+        shelves: dict[str, _Shelf] = defaultdict(_Shelf)
+        for pattern in patterns:
+            for match in pattern.files(self._listing):
+                name = match.fields.get("team", "")
+                self._team_names.setdefault(name.casefold(), name)
+                shelves[name.casefold()].add(match)
+        return shelves
+
+    def _keys(self, shelves: Sequence[_Shelf]) -> dict[_Key, str]:
+        """Give every frame and its name in the cohort, in natural order."""
+        by_name: dict[str, list[_Key]] = defaultdict(list)
+        for key in (key for shelf in shelves for key in shelf):
+            alike = by_name[key[0].casefold()]
+            if not any(_fit(key, other) for other in alike):
+                alike.append(key)
+        known = [key for alike in by_name.values() for key in alike]
+        repeated = {name for name, alike in by_name.items() if len(alike) > 1}
+        # Names are unique in a cohort; where folders repeat them, the patient tells.
+        named = {
+            (name, patient): f"{patient}_{name}" if name.casefold() in repeated else name
+            for name, patient in known
+        }
+        order = sorted(
+            named, key=lambda key: (natural_key(self._patient(key)), natural_key(named[key]))
+        )
+        return {key: named[key] for key in order}
+
+    def _patient(self, key: _Key) -> str:
+        return key[1] or self._layout.patient_of(key[0])
+
+    def _frame(self, key: _Key, name: str, images: _Shelf, references: _Shelf) -> Frame:
+        return Frame(
+            name,
+            self._patient(key),
+            images.get(key),
+            references.get(key),
+            self._layout.mpp_of(name),
+        )
+
+    def _atypia(self) -> tuple[ScoredFrame, ...]:
+        references = self._shelf(self._layout.atypia_reference)
+        teams = self._by_team(self._layout.atypia_predictions)
+        found = []
+        for key, name in self._keys((references,)).items():
+            files = {self._team_names[team]: shelf.get(key) for team, shelf in teams.items()}
+            there = {team: path for team, path in files.items() if path is not None}
+            found.append(ScoredFrame(name, self._patient(key), references.get(key), there))
+        return tuple(found)
+
+    def _nothing_found(self) -> str:
+        looked = [f"'{p.text}'" for p in (*self._layout.image, *self._layout.reference)]
+        return (
+            f"no image and no annotation was found in this folder; looked for "
+            f"{english_list(looked, limit=4)}"
+        )
+
+    def _strangers(self, used: set[Path]) -> Iterator[Finding]:
+        """Report files of teams for frames that the cohort does not have."""
+        layout = self._layout
+        by_team: dict[str, dict[Path, str]] = defaultdict(dict)
+        for pattern in (*layout.predictions, *layout.atypia_predictions):
+            for match in pattern.files(self._listing):
+                if match.path not in used:
+                    name = match.fields.get("team", "")
+                    team = self._team_names.get(name.casefold(), name)
+                    by_team[team][match.path] = match.fields["region"]
+        for team, files in by_team.items():
+            names = sorted(set(files.values()), key=natural_key)
+            yield Finding(
+                FindingKind.EXTRA,
+                f"{len(files)} file(s) of team '{team}' are for frames that this cohort does not "
+                f"have, and are not used: {english_list(names)}",
+                path=next(iter(files)),
+                team=team,
+                count=len(files),
+            )
+
+
+def _fit(key: _Key, other: _Key) -> bool:
+    """Tell whether two keys of one name mean one frame; an unknown patient fits any."""
+    return len({patient.casefold() for patient in (key[1], other[1]) if patient is not None}) <= 1
+
+
+def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterator[Finding]:
+    lacking = [frame.name for frame in frames if frame.image is None]
+    if lacking and layout.image:
+        yield _missing(lacking, "have an annotation but no image")
+    lacking = [frame.name for frame in frames if frame.reference is None]
+    if lacking and layout.reference:
+        yield _missing(lacking, "have no annotation: they can be looked at, not evaluated")
+
+
+def _missing_predictions(
+    frames: Iterable[Frame], predictions: Mapping[tuple[str, str], Path]
+) -> Iterator[Finding]:
+    names = [frame.name for frame in frames]
+    for team in sorted({team for team, _ in predictions}, key=natural_key):
+        lacking = [name for name in names if (team, name) not in predictions]
+        if lacking:
+            text = f"have no file of team '{team}' and are left out of its figures"
+            yield _missing(lacking, text, team=team)
+
+
+def _missing_scores(atypia: Sequence[ScoredFrame]) -> Iterator[Finding]:
+    for team in sorted({team for at in atypia for team in at.predictions}, key=natural_key):
+        lacking = [at.name for at in atypia if team not in at.predictions]
+        if lacking:
+            text = f"have no atypia score of team '{team}': no points for them"
+            yield _missing(lacking, text, team=team)
+
+
+def _missing(names: Sequence[str], what: str, *, team: str | None = None) -> Finding:
+    return Finding(
+        FindingKind.MISSING,
+        f"{len(names)} frame(s) {what}: {english_list(names)}",
+        region=names[0] if len(names) == 1 else None,
+        team=team,
+        count=len(names),
+    )

@@ -1,0 +1,115 @@
+"""What the command line does with a cohort of several raters."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+from pathlib import Path
+
+from tqdm import tqdm
+
+from napari_panoptic.console import (
+    make_folder,
+    not_writable,
+    remove_if_empty,
+    report_findings,
+    words,
+)
+from napari_panoptic.errors import PanopticError, SettingsError
+from napari_panoptic.io.raters import open_raters
+from napari_panoptic.rated import RatedCohort
+from napari_panoptic.rated_pipeline import RatedEvaluation, evaluate_raters
+from napari_panoptic.report.rated_tables import write_rated_tables
+from napari_panoptic.report.writing import check_writable
+
+
+def evaluate_rated(options: argparse.Namespace) -> int:
+    """Write the tables of a cohort of several raters.
+
+    Raises
+    ------
+    PanopticError
+        Where nothing could be evaluated or written.
+    """
+    cohort = open_raters(options.cohort)
+    teams = _teams(cohort, options.teams)
+    is_new = not options.output.exists()
+    make_folder(options.output)  # before the work, not after it
+    try:
+        evaluation = _evaluated(cohort, teams, "evaluation.json")
+        write_rated_tables(evaluation, options.output)
+    except OSError as error:
+        raise not_writable(options.output, error) from error
+    finally:
+        if is_new:
+            remove_if_empty(options.output)
+    _print_scores(evaluation)
+    print(f"tables written to {options.output}")
+    return 0
+
+
+def report_rated(options: argparse.Namespace) -> int:
+    """Write the report of a cohort of several raters.
+
+    Raises
+    ------
+    PanopticError
+        Where nothing could be evaluated or written.
+    """
+    check_writable(options.output)
+    # matplotlib takes long to import: only the report needs it.
+    from napari_panoptic.report.rated_report import write_rated_report
+
+    cohort = open_raters(options.cohort)
+    evaluation = _evaluated(cohort, _teams(cohort, options.teams), "the report")
+    date = datetime.date.today().isoformat() if options.date else ""
+    write_rated_report(evaluation, options.output, date=date)
+    print(f"report written to {options.output}")
+    return 0
+
+
+def write_sample(folder: Path) -> Path:
+    """Write the sample cohort of several raters."""
+    from napari_panoptic.io.raters_sample import write_raters_sample
+
+    return write_raters_sample(folder)
+
+
+def _teams(cohort: RatedCohort, wanted: str | None) -> tuple[str, ...]:
+    if wanted is None:
+        return cohort.teams
+    names = tuple(words(wanted))
+    if not names:
+        raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
+    return cohort.checked_teams(names)
+
+
+def _evaluated(cohort: RatedCohort, teams: tuple[str, ...], listed_in: str) -> RatedEvaluation:
+    total = sum(len(case.masks) for case in cohort.cases)
+    # disable=None: a bar for people at a terminal, silence for log files.
+    with tqdm(total=total, unit="structure", disable=None) as bar:
+        evaluation = evaluate_raters(cohort, teams, on_case=lambda _case: bar.update())
+    report_findings(evaluation.findings, listed_in)
+    if not evaluation.results:
+        raise PanopticError(
+            "nothing could be evaluated: no rater's mask can be used", path=cohort.root
+        )
+    return evaluation
+
+
+def _print_scores(evaluation: RatedEvaluation) -> None:
+    if not evaluation.teams:
+        print("no predictions: the tables compare the raters with each other")
+        return
+    ranking = evaluation.ranking.to_dict("records")
+    width = max(len(team) for team in ("team", *evaluation.teams))
+    print(f"{'team'.ljust(width)}  score   Brier")
+    for row in ranking:
+        score = "\N{EN DASH}" if math.isnan(row["score"]) else f"{row['score']:.4f}"
+        print(f"{row['team'].ljust(width)}  {score}  {row['brier']:.4f}")
+    levels = ", ".join(f"{level:g}" for level in evaluation.settings.levels)
+    print(
+        f"score: Dice at {levels}, mean over levels, cases and structures "
+        f"({len(evaluation.cohort.structures)} structures, {len(evaluation.cohort.cases)} cases)"
+    )

@@ -1,0 +1,240 @@
+"""The figures of a cohort of detections as tables, and as files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from napari_panoptic.detected import DetectionEvaluation, FrameResult
+from napari_panoptic.evaluation.bootstrap import RESAMPLES, SEED
+from napari_panoptic.evaluation.detections import NO_PARTNER, DetectionCounts
+from napari_panoptic.evaluation.vocabulary import STATUSES, Side
+from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.points import DetectionCohort
+from napari_panoptic.report.tables import versions
+from napari_panoptic.report.team_statistics import bootstrap_record
+from napari_panoptic.report.writing import write_record, write_table
+
+DETECTION_COLUMNS = (
+    *("team", "patient", "region", "side", "id", "x_px", "y_px", "confidence"),
+    *("status", "partner_id", "distance_um"),
+)
+COUNT_COLUMNS = ("tp", "fp", "fn", "precision", "recall", "f_measure")
+
+
+def write_detection_tables(evaluation: DetectionEvaluation, folder: Path) -> list[Path]:
+    """Write all tables into a folder, which is made where it is not there.
+
+    Files of the same names are replaced, each at once and whole.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {
+        "detections.csv": detections_table(evaluation),
+        "frames.csv": frames_table(evaluation),
+        "patients.csv": patients_table(evaluation),
+        "teams.csv": teams_table(evaluation),
+        "curve.csv": curve_table(evaluation),
+        "atypia.csv": atypia_table(evaluation),
+    }
+    written = [write_table(folder / name, table) for name, table in tables.items()]
+    return [*written, write_record(folder / "evaluation.json", record_of(evaluation))]
+
+
+def detections_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Give one row per point: annotated ones and detections, of every team and frame.
+
+    ``distance_um`` is that to the partner; without one, to the nearest point of
+    the other side. Detections below the confidence asked for are ``ignored``.
+    """
+    parts = [frame_points(result) for result in evaluation.results]
+    if not parts:
+        return pd.DataFrame(columns=list(DETECTION_COLUMNS))
+    return pd.concat(parts, ignore_index=True)[list(DETECTION_COLUMNS)]
+
+
+def frame_points(result: FrameResult) -> pd.DataFrame:
+    """Give the points of a team in a frame, the annotated ones first."""
+    judged = result.judged
+    sides = (
+        (
+            Side.REFERENCE,
+            (judged.reference, judged.reference_status, judged.reference_partner),
+            (judged.reference_distance_um, judged.prediction),
+        ),
+        (
+            Side.PREDICTION,
+            (judged.prediction, judged.prediction_status, judged.prediction_partner),
+            (judged.prediction_distance_um, judged.reference),
+        ),
+    )
+    words = np.array([str(status) for status in STATUSES])
+    frames = [
+        pd.DataFrame(
+            {
+                "team": result.team,
+                "patient": result.frame.patient,
+                "region": result.frame.name,
+                "side": str(side),
+                "id": points.ids,
+                "x_px": points.xy_px[:, 0],
+                "y_px": points.xy_px[:, 1],
+                "confidence": points.confidence,
+                "status": words[status],
+                "partner_id": pd.array(
+                    [others.ids[p] if p != NO_PARTNER else None for p in partner], "Int64"
+                ),
+                "distance_um": distance,
+            }
+        )
+        for side, (points, status, partner), (distance, others) in sides
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _figures(counts: DetectionCounts) -> dict[str, Any]:
+    return {name: getattr(counts, name) for name in COUNT_COLUMNS}
+
+
+def frames_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Give one row per team and frame."""
+    rows = [
+        {
+            "team": result.team,
+            "patient": result.frame.patient,
+            "region": result.frame.name,
+            **_figures(result.counts),
+        }
+        for result in evaluation.results
+    ]
+    return pd.DataFrame(rows, columns=["team", "patient", "region", *COUNT_COLUMNS])
+
+
+def patients_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Give one row per team and patient: counts summed over the frames, figures of the sums."""
+    rows = [
+        {"team": team, "patient": patient, **_figures(counts)}
+        for team in evaluation.team_names
+        for patient, counts in evaluation.patient_counts(team).items()
+    ]
+    return pd.DataFrame(rows, columns=["team", "patient", *COUNT_COLUMNS])
+
+
+def teams_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Give one row per team: figures of the sums over all frames, and how sure they are."""
+    return pd.DataFrame([_team_row(evaluation, team) for team in evaluation.team_names])
+
+
+def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
+    interval, curve = evaluation.interval(team), evaluation.curve(team)
+    best = None if curve is None else curve.best
+    row: dict[str, Any] = {
+        "team": team,
+        "patients": len(evaluation.patient_counts(team)),
+        "frames": len(evaluation.by_team[team]),
+        **_figures(evaluation.counts(team)),
+        "f_measure_low": interval.low,
+        "f_measure_high": interval.high,
+        "rank": evaluation.ranks.get(team),
+        "average_precision": math.nan if curve is None else curve.average_precision,
+        "best_threshold": math.nan,
+        "best_f_measure": math.nan,
+    }
+    if curve is not None and best is not None:
+        row["best_threshold"] = curve.thresholds[best]
+        row["best_f_measure"] = curve.f_measure[best]
+    has_scores = team in evaluation.atypia_teams
+    atypia = evaluation.atypia_of(team)
+    row["atypia_frames"] = atypia.n_frames
+    row["atypia_points"] = atypia.points if has_scores else None
+    row["atypia_rank"] = evaluation.atypia_ranks.get(team)
+    return row
+
+
+def curve_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Give one row per team and threshold, the highest first; no rows without confidences."""
+    columns = ["team", "threshold", *COUNT_COLUMNS]
+    return pd.DataFrame(_curve_rows(evaluation), columns=columns)
+
+
+def _curve_rows(evaluation: DetectionEvaluation) -> Iterator[dict[str, Any]]:
+    for team in evaluation.team_names:
+        curve = evaluation.curve(team)
+        if curve is None:
+            continue
+        for place in range(len(curve)):
+            yield {
+                "team": team,
+                "threshold": curve.thresholds[place],
+                **_figures(curve.counts_at(place)),
+            }
+
+
+def atypia_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Give one row per team and frame with a true score; an empty score was left open."""
+    rows = [
+        {
+            "team": result.team,
+            "patient": result.frame.patient,
+            "region": result.frame.name,
+            "reference": result.reference,
+            "score": result.answer.score,
+            "confidence": result.answer.confidence,
+            "points": result.points,
+        }
+        for result in evaluation.atypia
+    ]
+    columns = ["team", "patient", "region", "reference", "score", "confidence", "points"]
+    return pd.DataFrame(rows, columns=columns).astype({"score": "Int64"})
+
+
+def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
+    """Give settings, versions, fingerprints, figures and warnings."""
+    warnings: dict[str, list[dict[str, Any]]] = {}
+    for finding in evaluation.findings:
+        warnings.setdefault(str(finding.kind), []).append(finding.as_record())
+    teams = evaluation.team_names
+    record: dict[str, Any] = {
+        "cohort": evaluation.cohort.name,
+        "task": "detections",
+        "settings": evaluation.settings.as_record(),
+        "score": {team: evaluation.counts(team).f_measure for team in teams},
+        "evaluated_frames": {team: len(evaluation.by_team[team]) for team in teams},
+        "atypia": {
+            team: {
+                "points": evaluation.atypia_of(team).points,
+                "confusion": evaluation.atypia_of(team).confusion.tolist(),
+            }
+            for team in evaluation.atypia_teams
+        },
+        "bootstrap": bootstrap_record(RESAMPLES, SEED),
+        "warnings": warnings,
+        "versions": versions(),
+        "inputs": input_fingerprints(evaluation.cohort, teams),
+    }
+    if len(teams) > 1:
+        found = evaluation.comparison
+        record["statistics"] = {
+            "f_measure": {
+                "n_patients": found.n_patients,
+                "friedman_chi2": found.friedman_chi2,
+                "friedman_p": found.friedman_p,
+                "mean_ranks": dict(zip(found.teams, found.mean_ranks.tolist(), strict=True)),
+                "why_undefined": found.why_undefined,
+            }
+        }
+    return record
+
+
+def input_fingerprints(cohort: DetectionCohort, team_names: tuple[str, ...]) -> dict[str, str]:
+    """Give a SHA-256 of each input file, by its path relative to the cohort."""
+    paths = {path for f in cohort.frames for path in (f.image, f.reference) if path is not None}
+    paths |= {path for (team, _), path in cohort.predictions.items() if team in team_names}
+    for scored in cohort.atypia:
+        paths |= {scored.reference} if scored.reference is not None else set()
+        paths |= {path for team, path in scored.predictions.items() if team in team_names}
+    return file_fingerprints(paths, cohort.root)

@@ -1,0 +1,225 @@
+"""Which desk shows a cohort: one kind of desk for each thing that cohorts are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import napari
+from napari.qt.threading import create_worker
+from napari.utils.notifications import show_error
+from qtpy.QtWidgets import QFileDialog, QWidget
+
+from napari_panoptic.errors import CohortError, PanopticError
+from napari_panoptic.io.tasks import task_of
+from napari_panoptic.regions import Task
+from napari_panoptic.viewer.preferences import PREFERENCES
+
+
+class AnyCohort(Protocol):
+    """What cohorts have in common, whatever they are about."""
+
+    @property
+    def name(self) -> str:
+        """A name for people."""
+
+    @property
+    def root(self) -> Path:
+        """The folder it was found in."""
+
+    def region(self, name: str) -> Any:
+        """Find a region by its name; a CohortError where there is none."""
+
+
+class AnyDesk(Protocol):
+    """What desks have in common, whatever they show."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything asked for is shown."""
+
+    def show_failure(self) -> None:
+        """Select the first failure, as for a picture."""
+
+    def may_leave(self) -> bool:
+        """Tell whether another cohort may be shown; asks where something would be lost."""
+
+    def close(self) -> None:
+        """Take the panels away and let go of the viewer."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeskKind:
+    """A kind of desk.
+
+    Parameters
+    ----------
+    read
+        Finds out what a folder holds, in any thread.
+    show
+        Shows that on the desk of a viewer, opened where it is not yet; from the
+        region of a name, or the first where None.
+    present
+        Gives the desk of this kind that is open in a viewer, or None.
+    hide
+        Hides the layers that a closed desk of this kind has left.
+    """
+
+    read: Callable[[Path], Any]
+    show: Callable[[Any, Any, str | None], AnyDesk]
+    present: Callable[[Any], AnyDesk | None]
+    hide: Callable[[Any], None]
+
+
+def _nuclei() -> DeskKind:
+    from napari_panoptic.io.cohort import open_cohort
+    from napari_panoptic.viewer.scene import hide_layers
+    from napari_panoptic.viewer.widgets.desk import Desk, desk_in, desk_of
+
+    def show(viewer: Any, cohort: Any, region: str | None) -> Desk:
+        desk = desk_of(viewer)
+        desk.show_cohort(cohort, region=region)
+        return desk
+
+    return DeskKind(open_cohort, show, desk_in, hide_layers)
+
+
+def _detections() -> DeskKind:
+    from napari_panoptic.io.detections import open_detection_cohort
+    from napari_panoptic.viewer.scene import hide_layers
+    from napari_panoptic.viewer.widgets.detection_desk import (
+        DetectionDesk,
+        detection_desk_in,
+        detection_desk_of,
+    )
+
+    def show(viewer: Any, cohort: Any, region: str | None) -> DetectionDesk:
+        desk = detection_desk_of(viewer)
+        desk.show_cohort(cohort, region=region)
+        return desk
+
+    return DeskKind(open_detection_cohort, show, detection_desk_in, hide_layers)
+
+
+def _raters() -> DeskKind:
+    from napari_panoptic.io.raters import open_raters
+    from napari_panoptic.viewer.rated_scene import hide_layers
+    from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in, show_rated
+
+    return DeskKind(open_raters, show_rated, rated_desk_in, hide_layers)
+
+
+KINDS: Mapping[Task, Callable[[], DeskKind]] = {
+    Task.NUCLEI: _nuclei,
+    Task.DETECTIONS: _detections,
+    Task.RATERS: _raters,
+}
+"""The desk for each task; imported only where it is needed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A cohort that was found in a folder, and what it is about."""
+
+    task: Task
+    cohort: AnyCohort
+
+
+def read_folder(folder: str | Path) -> Opened:
+    """Find out what a folder is about and holds; needs no window.
+
+    Raises
+    ------
+    CohortError
+        Where it is no cohort, or about something that no desk shows.
+    """
+    task = task_of(folder)
+    if task not in KINDS:
+        raise CohortError(f"cohorts about {task} cannot be shown in a window", path=Path(folder))
+    return Opened(task, KINDS[task]().read(Path(folder)))
+
+
+def open_in(
+    viewer: napari.Viewer, folder: str | Path, *, region: str | None = None
+) -> AnyDesk | None:
+    """Open a cohort's folder on the desk that suits it; as `show_in`.
+
+    Raises
+    ------
+    CohortError
+        As `read_folder`.
+    """
+    return show_in(viewer, read_folder(folder), region=region)
+
+
+def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None) -> AnyDesk | None:
+    """Show a cohort on the desk that suits it; desks of other kinds are closed first.
+
+    Parameters
+    ----------
+    viewer
+        A viewer with a window.
+    opened
+        What to show.
+    region
+        The region to start with; the first where None.
+
+    Returns
+    -------
+    AnyDesk or None
+        The desk; None where somebody wants to keep what is open.
+    """
+    viewer = getattr(viewer, "__wrapped__", viewer)  # as napari hands it to plugins
+    others = [kind() for task, kind in KINDS.items() if task is not opened.task]
+    own = KINDS[opened.task]()
+    if not all(desk is None or desk.may_leave() for desk in _present((own, *others), viewer)):
+        return None
+    for kind in others:
+        desk = kind.present(viewer)
+        if desk is not None:
+            desk.close()
+        kind.hide(viewer)
+    return own.show(viewer, opened.cohort, region)
+
+
+def _present(kinds: tuple[DeskKind, ...], viewer: Any) -> list[AnyDesk | None]:
+    return [kind.present(viewer) for kind in kinds]
+
+
+def ask_for_folder(viewer: napari.Viewer, parent: QWidget | None = None) -> None:
+    """Let somebody choose a cohort's folder, and open it in the background."""
+    last = PREFERENCES.last_cohort
+    folder = QFileDialog.getExistingDirectory(
+        parent,
+        "Open cohort: a folder with images, annotations and predictions",
+        "" if last is None else str(last),
+    )
+    if folder:
+        open_in_background(viewer, Path(folder))
+
+
+def open_in_background(viewer: napari.Viewer, folder: Path) -> None:
+    """Find out what a folder holds, then show it; where it cannot be, say why."""
+    viewer = getattr(viewer, "__wrapped__", viewer)
+
+    def take(answer: Opened | str) -> None:
+        if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile
+            return
+        if isinstance(answer, str):
+            show_error(answer)
+        elif show_in(viewer, answer) is not None:
+            PREFERENCES.last_cohort = answer.cohort.root
+
+    worker = create_worker(_read, folder, _start_thread=False)
+    worker.returned.connect(take)
+    worker.start()
+
+
+def _read(folder: Path) -> Opened | str:
+    """Read a folder, or say why it cannot be; an error given back would count as a crash."""
+    try:
+        return read_folder(folder)
+    except PanopticError as error:
+        return str(error)

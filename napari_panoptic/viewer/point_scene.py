@@ -1,0 +1,364 @@
+"""The layers of a desk of detections: the image, circles around annotated points, detections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from napari.layers import Image, Layer, Points
+from numpy.typing import NDArray
+
+from napari_panoptic.evaluation.detections import JudgedPoints
+from napari_panoptic.evaluation.vocabulary import STATUSES, Side
+from napari_panoptic.io.slides import SlideImage
+from napari_panoptic.palette import rgba_table
+from napari_panoptic.points import Points as PointValues
+from napari_panoptic.viewer.scene import IMAGE, MARGIN, ROLE
+from napari_panoptic.viewer.styles import NEUTRAL_COLOUR, STATUS_COLOURS
+
+NAMES = {Side.REFERENCE: "annotated points", Side.PREDICTION: "detections"}
+"""Names of the layers, and their roles."""
+SELECTED = "selected point"
+CIRCLE_WIDTH_UM, CROSS_UM = 0.9, 6.0
+"""Width of the circles around annotated points, and size of the crosses of detections."""
+COMFORTABLE_UM = 90.0
+"""Width of what is seen when a point is centred from afar."""
+_TRANSPARENT = (0.0, 0.0, 0.0, 0.0)
+_DARK = (0.05, 0.05, 0.05, 1.0)
+_CROSS_BORDER = 0.12
+
+
+def status_colours(status: NDArray[np.int8]) -> NDArray[np.float32]:
+    """Give one RGBA row (0-1) per point, float32 (n, 4)."""
+    return rgba_table([STATUS_COLOURS[name] for name in STATUSES])[status]
+
+
+class PointScene:
+    """The layers of the desk in one viewer.
+
+    Parameters
+    ----------
+    viewer
+        The viewer; layers of others in it are left alone.
+    on_points
+        Called with a side, its points, and whether a change goes on, after
+        somebody changed a layer of points.
+    """
+
+    def __init__(self, viewer: Any, on_points: Callable[[Side, PointValues, bool], None]) -> None:
+        self._viewer = viewer
+        self._on_points = on_points
+        self._mpp_xy = (1.0, 1.0)
+        self._distance_um = 1.0
+        self._known: dict[Side, PointValues] = {}
+        self._is_filling = False
+        self._is_changing: Side | None = None
+        self._connected: dict[Side, Points] = {}
+        self._sure = 1.0
+
+    # --- what is shown ---
+
+    def show_frame(self, image: SlideImage | None, mpp_xy: tuple[float, float]) -> None:
+        """Show another image, whole."""
+        self._mpp_xy = mpp_xy
+        with self._filling():
+            self._fill_image(image)
+        shape = None if image is None else image.shape
+        if shape is not None:
+            self.fit(shape)
+
+    def show_points(self, side: Side, points: PointValues | None, distance_um: float) -> None:
+        """Fill the layer of a side; None hides it: nothing is known there."""
+        self._distance_um = distance_um
+        with self._filling():
+            layer = self._layer(side)
+            if points is None:
+                self._known.pop(side, None)
+                layer.visible = False
+                return
+            self._known[side] = points
+            layer.selected_data = set()
+            layer.data = points.xy_px[:, ::-1].copy()
+            layer.features = pd.DataFrame(
+                {"id": points.ids.astype(float), "confidence": points.confidence}
+            )
+            self._set_defaults(side, layer, points)
+            layer.scale = self._mpp_xy[::-1]
+            layer.units = ("micrometer", "micrometer")
+            self._set_look(side, layer)
+            layer.visible = True
+
+    def show_judged(self, judged: JudgedPoints | None, distance_um: float) -> None:
+        """Colour every point by what became of it."""
+        self._distance_um = distance_um
+        with self._filling():
+            for side in Side:
+                points = self._known.get(side)
+                if points is None:
+                    continue
+                layer = self._layer(side)
+                self._set_look(side, layer)
+                if judged is None:
+                    colours = np.repeat(rgba_table([NEUTRAL_COLOUR]), len(points), axis=0)
+                elif side is Side.REFERENCE:
+                    colours = status_colours(judged.reference_status)
+                else:
+                    colours = status_colours(judged.prediction_status)
+                self._colour(side, layer, colours)
+
+    def mark(self, side: Side | None, row: int = -1) -> None:
+        """Mark the selected point by a white ring, or none."""
+        with self._filling():
+            layer = self._own(SELECTED) or self._viewer.add_points(
+                np.zeros((0, 2)), name=SELECTED, metadata={ROLE: SELECTED}
+            )
+            points = None if side is None else self._known.get(side)
+            if points is None or not 0 <= row < len(points):
+                layer.visible = False
+                return
+            layer.data = points.xy_px[row : row + 1, ::-1].copy()
+            layer.scale = self._mpp_xy[::-1]
+            layer.units = ("micrometer", "micrometer")
+            layer.size = 2.6 * self._distance_um / self._mean_mpp
+            layer.face_color = [_TRANSPARENT]
+            layer.border_color = [(1.0, 1.0, 1.0, 1.0)]
+            layer.border_width_is_relative = False
+            layer.border_width = 0.7 / self._mean_mpp
+            layer.visible = True
+            layer.editable = False
+        self._activate(self._active_side())
+
+    def holds(self, side: Side, points: PointValues | None) -> bool:
+        """Tell whether the layer of a side shows these very points."""
+        return self._known.get(side) is points
+
+    def set_hidden(self, hidden: bool) -> None:
+        """Show the tissue only, or everything."""
+        for side in Side:
+            if side in self._known:
+                self._layer(side).visible = not hidden
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether all points are hidden."""
+        return not any(self._layer(side).visible for side in self._known)
+
+    def set_sure(self, confidence: float) -> None:
+        """Say how sure detections are that somebody adds by hand."""
+        self._sure = confidence
+
+    # --- the camera ---
+
+    def fit(self, shape: tuple[int, int]) -> None:
+        """Show the whole image."""
+        scale = self._mpp_xy[::-1]
+        extent = np.array(shape) * scale
+        camera = self._viewer.scene.camera
+        canvas = np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
+        camera.center = (0.0, *((np.array(shape) - 1) / 2 * scale))
+        camera.zoom = (1 - MARGIN) * float(np.min(canvas / extent))
+
+    def centre(self, side: Side, row: int) -> None:
+        """Bring a point to the middle; from afar, nearer."""
+        points = self._known.get(side)
+        if points is None or not 0 <= row < len(points):
+            return
+        camera = self._viewer.scene.camera
+        camera.center = (0.0, *(points.xy_px[row, ::-1] * self._mpp_xy[::-1]))
+        canvas = np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
+        camera.zoom = max(camera.zoom, float(canvas.min()) / COMFORTABLE_UM)
+
+    def point_at(self, position: Any) -> tuple[Side, int] | None:
+        """Find the point under a world position, detections before annotated ones."""
+        place = np.array(position[-2:]) / self._mpp_xy[::-1]
+        for side in (Side.PREDICTION, Side.REFERENCE):
+            points = self._known.get(side)
+            if points is None or not len(points) or not self._layer(side).visible:
+                continue
+            away = np.hypot(*((points.xy_px[:, ::-1] - place) * self._mpp_xy[::-1]).T)
+            row = int(away.argmin())
+            reach = CROSS_UM / 2 if side is Side.PREDICTION else self._distance_um
+            if away[row] <= reach:
+                return side, row
+        return None
+
+    # --- editing ---
+
+    def start_editing(self, side: Side) -> None:
+        """Make the layer of a side the one that napari's tools work on."""
+        self._activate(side)
+        layer = self._own(NAMES[side])
+        if layer is not None:
+            layer.mode = "add"
+
+    def _active_side(self) -> Side | None:
+        active = self._viewer.layers.selection.active
+        return next((side for side, layer in self._connected.items() if layer is active), None)
+
+    def side_edited(self) -> Side:
+        """Tell whose points the tools work on: the active layer's, else the team's."""
+        return self._active_side() or Side.PREDICTION
+
+    def release(self) -> None:
+        """Let go of the layers; they stay in the viewer."""
+        for layer in self._connected.values():
+            layer.events.data.disconnect(self._on_data)
+            layer.events.set_data.disconnect(self._on_refresh)
+        self._connected.clear()
+        self._known.clear()
+
+    def _on_data(self, event: Any) -> None:
+        """Follow what napari's tools did: added, removed, or began or ended a drag."""
+        side = next((s for s, layer in self._connected.items() if layer is event.source), None)
+        if side is None or self._is_filling:
+            return
+        action = str(getattr(event, "action", "")).rpartition(".")[2].lower()
+        if action in ("adding", "removing", "changing"):
+            return
+        self._take(side)
+        self._is_changing = None
+
+    def _on_refresh(self, event: Any) -> None:
+        """Follow a drag while it lasts: napari then tells only that something is drawn anew."""
+        side = next((s for s, layer in self._connected.items() if layer is event.source), None)
+        if side is None or self._is_filling:
+            return
+        layer, known = self._connected[side], self._known.get(side)
+        # Points being added or removed are told by an event of their own, once all is consistent.
+        if known is not None and len(layer.data) == len(known):
+            self._take(side)
+
+    def _take(self, side: Side) -> None:
+        layer, known = self._connected[side], self._known.get(side)
+        if known is None:
+            return
+        xy = np.asarray(layer.data, float)[:, ::-1]
+        if xy.shape == known.xy_px.shape and np.array_equal(xy, known.xy_px):
+            return
+        ids = layer.features["id"].to_numpy(float)
+        confidence = layer.features["confidence"].to_numpy(float)
+        fresh = _numbered(ids)
+        points = PointValues(xy.copy(), confidence.copy(), fresh)
+        self._known[side] = points
+        with self._filling():
+            if not np.array_equal(ids, fresh):
+                layer.features = layer.features.assign(id=fresh.astype(float))
+            self._set_defaults(side, layer, points)
+        goes_on = self._is_changing is side
+        self._is_changing = side
+        self._on_points(side, points, goes_on)
+
+    # --- the layers ---
+
+    @contextmanager
+    def _filling(self) -> Iterator[None]:
+        before, self._is_filling = self._is_filling, True
+        try:
+            yield
+        finally:
+            self._is_filling = before
+
+    @property
+    def _mean_mpp(self) -> float:
+        return float(np.mean(self._mpp_xy))
+
+    def _own(self, role: str) -> Any | None:
+        return next((at for at in self._viewer.layers if at.metadata.get(ROLE) == role), None)
+
+    def _layer(self, side: Side) -> Points:
+        """Give the layer of a side, made where it is not there; one left behind is taken over."""
+        layer = self._own(NAMES[side])
+        if layer is None:
+            layer = Points(
+                np.zeros((0, 2)),
+                name=NAMES[side],
+                metadata={ROLE: NAMES[side]},
+                features=pd.DataFrame({"id": np.zeros(0), "confidence": np.zeros(0)}),
+                symbol="disc" if side is Side.REFERENCE else "cross",
+            )
+            self._viewer.add_layer(layer)
+        if self._connected.get(side) is not layer:
+            self._connected[side] = layer
+            layer.events.data.connect(self._on_data)
+            layer.events.set_data.connect(self._on_refresh)
+        return layer
+
+    def _set_defaults(self, side: Side, layer: Points, points: PointValues) -> None:
+        """Say what points get that somebody adds: the next number, and how sure they are."""
+        following = float(points.ids.max(initial=0) + 1)
+        sure = np.nan
+        if side is Side.PREDICTION and points.all_have_confidence:
+            sure = self._sure
+        layer.feature_defaults = pd.DataFrame({"id": [following], "confidence": [sure]})
+
+    def _set_look(self, side: Side, layer: Points) -> None:
+        if side is Side.REFERENCE:
+            size, width = 2 * self._distance_um / self._mean_mpp, CIRCLE_WIDTH_UM / self._mean_mpp
+            layer.border_width_is_relative = False
+            layer.current_face_color = np.array(_TRANSPARENT)
+            symbol = "disc"
+        else:
+            size, width = CROSS_UM / self._mean_mpp, _CROSS_BORDER
+            layer.border_width_is_relative = True
+            layer.current_border_color = np.array(_DARK)
+            symbol = "cross"
+        if not (len(layer.data) and np.all(np.isclose(layer.size, size))):
+            layer.size = size
+            layer.current_size = size
+        layer.border_width = width
+        layer.current_border_width = width
+        layer.symbol = symbol
+
+    def _colour(self, side: Side, layer: Points, colours: NDArray[np.float32]) -> None:
+        if not len(colours):
+            return
+        if side is Side.REFERENCE:
+            layer.border_color = colours
+            layer.face_color = np.zeros_like(colours)
+        else:
+            layer.face_color = colours
+            layer.border_color = np.tile(np.array(_DARK, np.float32), (len(colours), 1))
+
+    def _fill_image(self, image: SlideImage | None) -> None:
+        layer = self._own(IMAGE)
+        if image is None:
+            if layer is not None:
+                layer.visible = False
+            return
+        several = len(image.levels) > 1
+        if layer is not None and (layer.multiscale or several):
+            # A layer cannot change between one level and several.
+            self._viewer.layers.remove(layer)
+            layer = None
+        if layer is None:
+            data = list(image.levels) if several else image.levels[0]
+            layer = Image(data, name=IMAGE, rgb=True, multiscale=several, metadata={ROLE: IMAGE})
+            self._viewer.add_layer(layer)
+            self._viewer.layers.move(self._viewer.layers.index(layer), 0)
+        else:
+            layer.data = image.levels[0]
+        layer.scale = self._mpp_xy[::-1]
+        layer.units = ("micrometer", "micrometer")
+        layer.visible = True
+
+    def _activate(self, side: Side | None) -> None:
+        layer: Layer | None = self._own(IMAGE if side is None else NAMES[side])
+        if layer is not None:
+            self._viewer.layers.selection.active = layer
+
+
+def _numbered(ids: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Keep the numbers of points, and give those that repeat one, or have none, new ones."""
+    result = np.zeros(len(ids), np.int64)
+    following = int(np.nan_to_num(ids).max(initial=0)) + 1
+    seen: set[int] = set()
+    for row, value in enumerate(ids.tolist()):
+        own = int(value) if value == value and value > 0 else 0
+        if own == 0 or own in seen:
+            own, following = following, following + 1
+        seen.add(own)
+        result[row] = own
+    return result

@@ -1,0 +1,261 @@
+"""Loading and evaluating cases of several raters in other threads, the newest request first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from napari.qt.threading import create_worker
+from numpy.typing import NDArray
+
+from napari_panoptic.errors import Finding, PanopticError
+from napari_panoptic.evaluation.rater_objects import ObjectAgreement, object_agreement
+from napari_panoptic.evaluation.raters import Agreement, Comparison, agreement, compare
+from napari_panoptic.rated import RatedCohort
+from napari_panoptic.rated_pipeline import (
+    LoadedMap,
+    LoadedReference,
+    RatedResult,
+    evaluate_structure,
+    load_map,
+    load_pictures,
+    load_reference,
+)
+from napari_panoptic.viewer.rated_scene import CasePicture, as_volume
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What somebody wants to see; no team where there is none."""
+
+    case: str
+    structure: str
+    team: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class CaseView:
+    """What is to be shown of it.
+
+    Parameters
+    ----------
+    wanted
+        What was asked for.
+    loaded
+        The raters' masks.
+    prediction
+        The team's map; None without a team.
+    comparison
+        Its figures.
+    raters, objects
+        How far the raters agree.
+    picture
+        What layers show.
+    findings
+        What was odd.
+    """
+
+    wanted: Wanted
+    loaded: LoadedReference
+    prediction: LoadedMap | None
+    comparison: Comparison | None
+    raters: Agreement
+    objects: ObjectAgreement | None
+    pictures: dict[str, NDArray[Any]]
+    picture: CasePicture
+    findings: tuple[Finding, ...]
+
+
+def load_view(cohort: RatedCohort, wanted: Wanted, known: CaseView | None) -> CaseView:
+    """Load and evaluate what is wanted; of the same case only another team's map is read.
+
+    Raises
+    ------
+    PanopticError
+        Where the raters' masks cannot be read.
+    """
+    findings: tuple[Finding, ...] = ()
+    if known is not None and (known.wanted.case, known.wanted.structure) == (
+        wanted.case,
+        wanted.structure,
+    ):
+        loaded, raters, objects = known.loaded, known.raters, known.objects
+        pictures = known.pictures
+    else:
+        loaded = load_reference(cohort, cohort.region(wanted.case), wanted.structure)
+        raters = agreement(loaded.reference, cohort.settings)
+        objects = None if loaded.objects is None else object_agreement(loaded.objects)
+        pictures, findings = load_pictures(loaded)
+    prediction = comparison = None
+    shape = loaded.reference.shape
+    values: NDArray[np.floating] = np.broadcast_to(np.float32(0), shape)
+    if wanted.team is not None:
+        prediction = load_map(cohort, wanted.team, loaded)
+        values = prediction.values
+        comparison = compare(loaded.reference, values, cohort.settings)
+    found = (*loaded.findings, *findings, *(prediction.findings if prediction else ()))
+    return CaseView(
+        wanted,
+        loaded,
+        prediction,
+        comparison,
+        raters,
+        objects,
+        pictures,
+        _picture(cohort, loaded, pictures, values),
+        tuple(dict.fromkeys(found)),
+    )
+
+
+def _picture(
+    cohort: RatedCohort,
+    loaded: LoadedReference,
+    pictures: dict[str, NDArray[Any]],
+    values: NDArray[np.floating],
+) -> CasePicture:
+    reference = loaded.reference
+    ndim = len(reference.shape)
+    spacing = loaded.spacing_mm or (1.0,) * ndim
+    return CasePicture(
+        pictures={name: as_volume(image, ndim) for name, image in pictures.items()},
+        masks=reference.masks if ndim == 3 else reference.masks[:, np.newaxis],
+        raters=tuple(cohort.raters.index(rater) for rater in reference.raters),
+        votes=as_volume(reference.votes, ndim),
+        probabilities=as_volume(values, ndim),
+        spacing=(spacing[0] if ndim == 3 else 1.0, spacing[-2], spacing[-1]),
+        is_mm=loaded.spacing_mm is not None,
+    )
+
+
+class CaseLoader:
+    """Answers requests one at a time; of those that come meanwhile only the newest is kept.
+
+    Parameters
+    ----------
+    cohort
+        Where from.
+    on_view
+        Told, on the main thread, what is to be shown.
+    on_error
+        Told why something cannot be.
+    """
+
+    def __init__(
+        self,
+        cohort: RatedCohort,
+        on_view: Callable[[CaseView], None],
+        on_error: Callable[[Wanted, str], None],
+    ) -> None:
+        self._cohort, self._on_view, self._on_error = cohort, on_view, on_error
+        self._known: CaseView | None = None
+        self._waiting: Wanted | None = None
+        self._is_busy = self._is_closed = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being loaded."""
+        return self._is_busy
+
+    def load(self, wanted: Wanted) -> None:
+        """Load something, at once or after what is being loaded."""
+        if self._is_busy:
+            self._waiting = wanted
+            return
+        self._is_busy = True
+        worker = create_worker(_answer, self._cohort, wanted, self._known, _start_thread=False)
+        worker.returned.connect(self._take)
+        worker.start()
+
+    def close(self) -> None:
+        """Let what is under way come to nothing."""
+        self._is_closed, self._waiting, self._known = True, None, None
+
+    def _take(self, answer: tuple[Wanted, CaseView | str]) -> None:
+        self._is_busy = False
+        if self._is_closed:
+            return
+        wanted, found = answer
+        if isinstance(found, CaseView):
+            self._known = found
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and waiting != wanted:
+            self.load(waiting)  # what came is outdated
+        elif isinstance(found, CaseView):
+            self._on_view(found)
+        else:
+            self._on_error(wanted, found)
+
+
+def _answer(
+    cohort: RatedCohort, wanted: Wanted, known: CaseView | None
+) -> tuple[Wanted, CaseView | str]:
+    """Load, or say why not: an error given back would count as a crash."""
+    try:
+        return wanted, load_view(cohort, wanted, known)
+    except (PanopticError, OSError, MemoryError) as error:
+        return wanted, str(error) or "there is not enough memory for this case"
+
+
+class CohortScores:
+    """Evaluates all cases behind what is looked at, a structure at a time.
+
+    Parameters
+    ----------
+    cohort
+        What.
+    on_result
+        Told, on the main thread, of each structure of each case; None where it
+        cannot be evaluated.
+    """
+
+    def __init__(
+        self, cohort: RatedCohort, on_result: Callable[[str, str, RatedResult | None], None]
+    ) -> None:
+        self._cohort, self._on_result = cohort, on_result
+        self._worker: Any | None = None
+        self._is_closed = False
+        self._done: set[tuple[str, str]] = set()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything was evaluated."""
+        return all((c.name, s) in self._done for c in self._cohort.cases for s in c.masks)
+
+    def start(self, first: str) -> None:
+        """Evaluate what is not yet, a structure before the others."""
+        self._stop()
+        pairs = [(case.name, name) for case in self._cohort.cases for name in case.masks]
+        left = [pair for pair in pairs if pair not in self._done]
+        left.sort(key=lambda pair: pair[1] != first)
+        if not left:
+            return
+        worker = create_worker(_scores, self._cohort, left, _start_thread=False)
+        worker.yielded.connect(self._take)
+        self._worker = worker
+        worker.start()
+
+    def close(self) -> None:
+        """Stop."""
+        self._is_closed = True
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._worker is not None:
+            self._worker.quit()
+            self._worker = None
+
+    def _take(self, found: tuple[str, str, RatedResult | None]) -> None:
+        if not self._is_closed and found[:2] not in self._done:
+            self._done.add(found[:2])
+            self._on_result(*found)
+
+
+def _scores(cohort: RatedCohort, pairs: Sequence[tuple[str, str]]) -> Any:
+    for case, structure in pairs:
+        try:
+            loaded = load_reference(cohort, cohort.region(case), structure)
+            yield case, structure, evaluate_structure(cohort, loaded, cohort.teams)
+        except (PanopticError, OSError, MemoryError):
+            yield case, structure, None

@@ -1,0 +1,61 @@
+"""What panels say of a whole slide, which is too large for what they do. Pure: words only."""
+
+from __future__ import annotations
+
+from napari_panoptic.snapshots import RegionSnapshot
+
+_TOO_LARGE = "This is a whole slide, too large to be held in memory. "
+
+GALLERY = _TOO_LARGE + (
+    "Instead of the gallery, go through its failures one by one: N goes to the next one, "
+    "Shift+N back, and a double click in the table to any object."
+)
+TEAMS = _TOO_LARGE + (
+    "Teams stand side by side on smaller regions only. Choose one team after the other above: "
+    "each is evaluated once, and the Cohort panel keeps the PQ of all."
+)
+GROUPS = _TOO_LARGE + (
+    "Instead of groups, filter the table by cause: split, merged, fragment, merger and duplicate "
+    "list the same objects one by one."
+)
+AUDIT = _TOO_LARGE + (
+    "To compare policies, choose another one for ambiguous areas in the settings: the slide is not "
+    "gone over again. Which objects change is listed on smaller regions only."
+)
+REVIEW = (
+    "No verdicts on whole slides: they are too large to be held in memory. Choose a smaller region "
+    "in the Cohort panel, or add the part in question to the cohort as a region of its own."
+)
+EDITS = _TOO_LARGE + (
+    "It cannot be edited: choose a smaller region in the Cohort panel, or add the part in "
+    "question to the cohort as a region of its own."
+)
+CURVE = _TOO_LARGE + (
+    "These curves are computed on smaller regions only. To try a radius or threshold here, change "
+    "it in the settings and see the metrics."
+)
+STOPPED = (
+    "No figures yet: this team has not been evaluated on this slide. Press “evaluate” above the "
+    "picture."
+)
+
+
+def on_slide(snapshot: RegionSnapshot | None, words: str, otherwise: str) -> str:
+    """Give words for a whole slide, and others for any other region or none."""
+    return words if snapshot is not None and snapshot.slide.is_slide else otherwise
+
+
+def waiting(saying: str, share: float) -> str:
+    """Say how far the evaluation of a slide is.
+
+    Parameters
+    ----------
+    saying
+        What is being done, such as "counting".
+    share
+        How much of all is done, from 0 to 1.
+    """
+    return (
+        f"This slide is being evaluated: {saying}, {share:.0%}. Figures and objects come when all "
+        "of it has been gone over; the picture can be looked at meanwhile."
+    )

@@ -1,0 +1,44 @@
+"""Asking before a window closes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+
+from qtpy.compat import isalive
+from qtpy.QtCore import QEvent, QObject
+from qtpy.QtWidgets import QMainWindow
+
+
+class CloseGuard(QObject):
+    """Asks before a window closes.
+
+    Parameters
+    ----------
+    window
+        The window.
+    may_close
+        Asks; False keeps the window open.
+    """
+
+    def __init__(self, window: QMainWindow, may_close: Callable[[], bool]) -> None:
+        super().__init__()
+        # Weakly: a window that were held by what lives in it would only be destroyed when
+        # the interpreter ends, in the midst of PyQt's own clearing up, which crashes.
+        self._window = weakref.ref(window)
+        self._may_close = may_close
+        window.installEventFilter(self)
+
+    def release(self) -> None:
+        """Ask no more."""
+        window = self._window()
+        if window is not None and isalive(window):  # type: ignore[no-untyped-call]
+            window.removeEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Swallow the closing of the window where somebody wants to stay."""
+        is_closing = event is not None and event.type() == QEvent.Type.Close
+        if is_closing and watched is self._window() and not self._may_close():
+            event.ignore()  # type: ignore[union-attr]
+            return True
+        return False

@@ -1,0 +1,570 @@
+"""The desk for detections: panels around a frame, its circles and crosses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import napari
+from napari.utils.notifications import show_error, show_info
+from psygnal import SignalInstance
+from qtpy.QtCore import QEvent, Qt, QTimer
+from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
+from qtpy.QtWidgets import QDockWidget, QFileDialog, QMainWindow, QMessageBox, QVBoxLayout, QWidget
+
+from napari_panoptic.detection_session import DetectionSession
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.detections import DetectionSettings
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.point_files import write_points
+from napari_panoptic.io.slides import SlideImage
+from napari_panoptic.points import DetectionCohort, Points
+from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame
+from napari_panoptic.viewer.keys import (
+    DETECTION_KEYS,
+    DETECTION_NAPARI_KEYS,
+    KEY_LIST,
+    TABLE_KEYS,
+)
+from napari_panoptic.viewer.opening import ask_for_folder
+from napari_panoptic.viewer.point_scene import PointScene
+from napari_panoptic.viewer.widgets.close_guard import CloseGuard
+from napari_panoptic.viewer.widgets.detection_panels import (
+    DetectionFigures,
+    DetectionLegend,
+    DetectionNavigator,
+    DetectionSettingsPanel,
+    DetectionTitle,
+    PointTable,
+)
+from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
+
+INSPECTOR = "Detections (Panoptic)"
+FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK = "Frames", "Figures", "Points"
+TITLE_DOCK, LEGEND_DOCK = "Detections title", "Detections legend"
+LEFT_WIDTH, RIGHT_WIDTH = 270, 420
+FOLLOW_MS = 40
+"""How long after a change lists and the curve follow; colours and the title follow at once."""
+CLICK_TOLERANCE_PX = 3
+_LAYER_LIST, _LAYER_CONTROLS = "layer list", "layer controls"
+_NAPARI_CROSS = "destroyOnClose"
+
+
+class DetectionInspector(QWidget):
+    """The settings, and the handle on the whole desk; closing it closes the desk.
+
+    Parameters
+    ----------
+    viewer
+        The viewer in whose window the desk stands.
+    """
+
+    def __init__(self, viewer: Any) -> None:
+        super().__init__()
+        self.settings = DetectionSettingsPanel(self)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.settings)
+        self.desk = DetectionDesk(viewer, self)
+        self.setFixedHeight(self.sizeHint().height())
+        self._was_docked = False
+
+    def event(self, event: QEvent | None) -> bool:
+        """Notice when napari takes the widget out of its dock."""
+        if event is not None and event.type() == QEvent.Type.ParentChange:
+            if self.parent() is not None:
+                self._was_docked = True
+            elif self._was_docked:
+                self._was_docked = False
+                self.desk.close()
+        return super().event(event)
+
+
+class DetectionDesk:
+    """The panels around a frame, and what joins them to session and layers.
+
+    Parameters
+    ----------
+    viewer
+        The viewer.
+    inspector
+        The main dock's widget.
+    """
+
+    def __init__(self, viewer: Any, inspector: DetectionInspector) -> None:
+        self._viewer = viewer
+        self._inspector = inspector
+        self._docks: dict[str, QDockWidget] = {}
+        self._state_before: Any | None = None
+        self._guard: CloseGuard | None = None
+        self._bound_keys: dict[str, Any] = {}
+        self._connected: list[tuple[SignalInstance, Callable[..., None]]] = []
+        self._image: SlideImage | None = None
+        self._wanted: str | None = None
+        self._is_closed = False
+        self.session: DetectionSession | None = None
+        self.reader: FrameReader | None = None
+        self.scene = PointScene(viewer, self._on_points)
+        self.settings = inspector.settings
+        self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
+        self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
+        self.keys = KeysDialog(inspector)
+        self._later = QTimer(inspector)
+        self._later.setSingleShot(True)
+        self._later.setInterval(FOLLOW_MS)
+        self._later.timeout.connect(self._show_lists)
+        self._connect_panels()
+        # The window may go without closing the dock first. A method, not a lambda: Qt's
+        # bindings hold methods weakly.
+        inspector.destroyed.connect(self._let_go)
+
+    # --- what every desk can do ---
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything asked for is shown."""
+        return not (self._later.isActive() or (self.reader is not None and self.reader.is_busy))
+
+    def show_failure(self) -> None:
+        """Select the first failure, as for a picture."""
+        self.step_failure(1)
+
+    def may_leave(self) -> bool:
+        """Ask before edits that are not saved are lost; True where they may be."""
+        places = [] if self.session is None else self.session.unsaved
+        if not places:
+            return True
+        lines = [f"{name}: {team or 'annotation'}" for name, team in places]
+        more = f"\n… and {len(lines) - 8} more" if len(lines) > 8 else ""
+        box = QMessageBox(self._inspector.window())
+        box.setIcon(QMessageBox.Icon.Warning)
+        box.setWindowTitle("Edits are not saved")
+        box.setText("These edits are not saved and will be lost:\n" + "\n".join(lines[:8]) + more)
+        leave = box.addButton("Leave without saving", QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton("Stay", QMessageBox.ButtonRole.RejectRole))
+        box.exec()
+        return box.clickedButton() is leave
+
+    def close(self) -> None:
+        """Take the panels away and let go of the viewer; layers stay."""
+        if self._is_closed:
+            return
+        self._let_go()
+        own = self._inspector.parent()
+        window = self._docks[FRAMES_DOCK].window() if self._docks else None
+        docks = [*self._docks.values(), *([own] if isinstance(own, QDockWidget) else [])]
+        for dock in docks:
+            widget = dock.widget()
+            dock.__dict__.pop(_NAPARI_CROSS, None)
+            self._viewer.window.remove_dock_widget(dock)
+            dock.deleteLater()
+            if widget is not None:
+                widget.deleteLater()
+        self._docks = {}
+        self._inspector.deleteLater()
+        if isinstance(window, QMainWindow) and self._state_before is not None:
+            window.restoreState(self._state_before)  # napari's own docks go back
+
+    def _let_go(self) -> None:
+        self._is_closed = True
+        self._leave_cohort()
+        if self._guard is not None:
+            self._guard.release()
+            self._guard = None
+
+    # --- docks ---
+
+    def build(self) -> None:
+        """Put the panels around the image; done only once."""
+        window = self._inspector.window()
+        if self._docks or self._is_closed or not isinstance(window, QMainWindow):
+            return
+        self._state_before = window.saveState()
+        self._guard = CloseGuard(window, self.may_leave)
+        left, right = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
+        for corner, area in (
+            (Qt.Corner.TopLeftCorner, left),
+            (Qt.Corner.BottomLeftCorner, left),
+            (Qt.Corner.TopRightCorner, right),
+            (Qt.Corner.BottomRightCorner, right),
+        ):
+            window.setCorner(corner, area)
+        for name, widget, where in (
+            (TITLE_DOCK, self.title, "top"),
+            (LEGEND_DOCK, self.legend, "bottom"),
+            (FRAMES_DOCK, self.navigator, "left"),
+            (FIGURES_DOCK, self.figures, "right"),
+            (POINTS_DOCK, self.points, "right"),
+        ):
+            dock = self._viewer.window.add_dock_widget(
+                widget, name=name, area=where, add_vertical_stretch=False
+            )
+            # napari would take it out for good.
+            setattr(dock, _NAPARI_CROSS, dock.hide)
+            self._docks[name] = dock
+        for name in (TITLE_DOCK, LEGEND_DOCK):
+            self._docks[name].setTitleBarWidget(QWidget())  # a strip needs no title of its own
+        own = self._inspector.parent()
+        if isinstance(own, QDockWidget):
+            setattr(own, _NAPARI_CROSS, self._close_if_wanted)
+            window.splitDockWidget(own, self._docks[FIGURES_DOCK], Qt.Orientation.Vertical)
+        window.splitDockWidget(
+            self._docks[FIGURES_DOCK], self._docks[POINTS_DOCK], Qt.Orientation.Vertical
+        )
+        named = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+        layer_list, controls = named.get(_LAYER_LIST), named.get(_LAYER_CONTROLS)
+        if layer_list is not None and controls is not None:
+            window.splitDockWidget(self._docks[FRAMES_DOCK], controls, Qt.Orientation.Vertical)
+            window.tabifyDockWidget(controls, layer_list)
+            controls.raise_()  # napari's tools for points
+        timer = QTimer(self._inspector)
+        timer.setSingleShot(True)
+        timer.timeout.connect(self._give_sizes)  # once Qt has laid the docks out
+        timer.start(0)
+
+    def _give_sizes(self) -> None:
+        window = self._inspector.window()
+        if self._is_closed or not isinstance(window, QMainWindow) or not self._docks:
+            return
+        frames, figures = self._docks[FRAMES_DOCK], self._docks[FIGURES_DOCK]
+        width = min(RIGHT_WIDTH, round(0.34 * window.width()))
+        window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
+        height = window.height()
+        window.resizeDocks(
+            [figures, self._docks[POINTS_DOCK]],
+            [round(0.5 * height), round(0.3 * height)],
+            Qt.Orientation.Vertical,
+        )
+
+    def _close_if_wanted(self) -> None:
+        if self.may_leave():
+            self.close()
+
+    # --- a cohort ---
+
+    def show_cohort(self, cohort: DetectionCohort, *, region: str | None = None) -> None:
+        """Show a cohort instead of the one shown before.
+
+        Parameters
+        ----------
+        cohort
+            What to show.
+        region
+            The frame to start with; the first where None.
+        """
+        self._leave_cohort()
+        self.session = DetectionSession(cohort)
+        self.reader = FrameReader(cohort)
+        session = self.session
+        self._connected = [
+            (session.frame_changed, self._show_frame),
+            (session.judged_changed, self._show_judged),
+            (session.points_changed, self._show_side),
+            (session.figures_changed, self._show_figures),
+            (session.selection_changed, self._show_selection),
+            (self.reader.shown_read, self._on_shown_read),
+            (self.reader.other_read, self._on_other_read),
+        ]
+        for signal, slot in self._connected:
+            signal.connect(slot)
+        self._bind_keys()
+        self._viewer.mouse_drag_callbacks.append(self._on_press)
+        self.navigator.show_cohort(cohort)
+        self.settings.show_cohort(cohort)
+        self.title.show_session(session)
+        self._show_lists()
+        self.show_frame(region or cohort.frames[0].name)
+        self.reader.read_all()
+
+    def show_frame(self, name: str) -> None:
+        """Show a frame as soon as it is read."""
+        if self.session is not None and self.reader is not None:
+            self._wanted = name
+            self.reader.want(self.session.cohort.region(name))
+
+    def _leave_cohort(self) -> None:
+        self._later.stop()
+        if self.reader is not None:
+            self.reader.close()
+        for signal, slot in self._connected:
+            signal.disconnect(slot)
+        self._connected = []
+        if self._on_press in self._viewer.mouse_drag_callbacks:
+            self._viewer.mouse_drag_callbacks.remove(self._on_press)
+        for key, earlier in self._bound_keys.items():
+            self._viewer.bind_key(key, None)
+            if earlier is not None:
+                self._viewer.bind_key(key, earlier)
+        self._bound_keys = {}
+        self.scene.release()
+        self.session = self.reader = None
+
+    def _connect_panels(self) -> None:
+        for signal, slot in (
+            (self.navigator.frame_chosen, self.show_frame),
+            (self.navigator.team_chosen, self._on_team),
+            (self.navigator.next_wanted, self.step_frame),
+            (self.points.point_chosen, self._on_row),
+            (self.figures.curve.threshold_chosen, self._on_threshold),
+            (self.settings.open_wanted, self._on_open),
+            (self.settings.team_chosen, self._on_team),
+            (self.settings.settings_chosen, self._on_settings),
+            (self.settings.edit_wanted, self.scene.start_editing),
+            (self.settings.undo_wanted, self._on_undo),
+            (self.settings.save_wanted, self.save_as),
+            (self.title.keys_clicked, self._on_keys),
+        ):
+            signal.connect(slot)
+        action = QAction(self.title)
+        # Whether Shift counts as part of the character is not the same everywhere.
+        action.setShortcuts([QKeySequence(key) for key in (KEY_LIST.key, f"Shift+{KEY_LIST.key}")])
+        action.triggered.connect(lambda _=False: self._on_keys())
+        self.title.addAction(action)
+
+    def _bind_keys(self) -> None:
+        actions: dict[str, Callable[[], None]] = {
+            "n": lambda: self.step_failure(1),
+            "Shift-n": lambda: self.step_failure(-1),
+            "j": lambda: self.step_frame(1),
+            "k": lambda: self.step_frame(-1),
+            "h": lambda: self.scene.set_hidden(not self.scene.is_hidden),
+            "w": self._centre_selected,
+            "Ctrl-z": lambda: self._on_undo(True),
+            "Ctrl-Shift-z": lambda: self._on_undo(False),
+        }
+        for shortcut in DETECTION_KEYS:
+            action = actions[shortcut.key]
+            earlier = self._viewer.bind_key(
+                shortcut.key, lambda _viewer, action=action: action(), overwrite=True
+            )
+            self._bound_keys[shortcut.key] = earlier if callable(earlier) else None
+
+    # --- what is so, and who shows it ---
+
+    def _on_shown_read(self, read: ReadFrame) -> None:
+        session = self.session
+        if session is None or read.name != self._wanted:
+            return
+        if read.loaded is None:
+            session.add_failure(read.name, read.error)
+            show_error(read.error)
+            return
+        before, self._image = self._image, read.image
+        session.add_frame(read.loaded)
+        session.show(read.name)
+        if before is not None and before is not self._image:
+            before.close()
+
+    def _on_other_read(self, read: ReadFrame) -> None:
+        if self.session is None:
+            return
+        if read.loaded is not None:
+            self.session.add_frame(read.loaded)
+        else:
+            self.session.add_failure(read.name, read.error)
+        self._later.start()
+
+    def _show_frame(self) -> None:
+        session = self.session
+        if session is None or session.shown is None:
+            return
+        self.scene.show_frame(self._image, session.shown.mpp_xy)
+        for side in Side:
+            self._show_side(side)
+        self._show_judged()
+        self._show_selection()
+
+    def _show_side(self, side: Side) -> None:
+        session = self.session
+        if session is not None:
+            found = session.confidence_range
+            self.scene.set_sure(1.0 if found is None else found[1])
+            self.scene.show_points(side, session.points(side), session.settings.distance_um)
+            self.scene.show_judged(session.judged, session.settings.distance_um)
+
+    def _show_judged(self) -> None:
+        session = self.session
+        if session is None:
+            return
+        if session.shown is not None and not self.scene.holds(
+            Side.PREDICTION, session.points(Side.PREDICTION)
+        ):
+            self._show_side(Side.PREDICTION)  # another team
+        self.scene.show_judged(session.judged, session.settings.distance_um)
+        self.title.show_session(session)
+        self.title.show_selected(session)
+        self.legend.show_session(session)
+        here = None if session.judged is None else session.judged.counts
+        self.figures.show_figures(here, session.pooled(session.team), session.curve())
+        if session.selection is None:
+            self.scene.mark(None)
+        self._later.start()
+
+    def _show_figures(self) -> None:
+        if self.session is not None:
+            self.settings.show_session(self.session)
+            self._later.start()
+
+    def _show_lists(self) -> None:
+        """Show what may follow a little later: lists, the table, the curve."""
+        session = self.session
+        if session is None:
+            return
+        self.navigator.show_figures(session)
+        self.points.show_session(session)
+        self.settings.show_session(session)
+        self.settings.show_edits(session, self.scene.side_edited())
+        here = None if session.judged is None else session.judged.counts
+        self.figures.show_figures(here, session.pooled(session.team), session.curve())
+
+    def _show_selection(self) -> None:
+        session = self.session
+        if session is None:
+            return
+        side, row = session.selection or (None, -1)
+        self.scene.mark(side, row)
+        self.points.show_selection(session.selection)
+        self.title.show_selected(session)
+
+    # --- what somebody does, and where it goes ---
+
+    def _on_points(self, side: Side, points: Points, goes_on: bool) -> None:
+        if self.session is not None:
+            self.session.edit(side, points, goes_on=goes_on)
+
+    def _on_undo(self, back: bool) -> None:
+        if self.session is not None:
+            side = self.scene.side_edited()
+            (self.session.undo if back else self.session.redo)(side)
+
+    def _on_team(self, name: str) -> None:
+        if self.session is not None and name:
+            self.session.set_team(name)
+
+    def _on_settings(self, settings: DetectionSettings) -> None:
+        if self.session is not None:
+            self.session.set_settings(settings)
+
+    def _on_threshold(self, threshold: float) -> None:
+        if self.session is not None:
+            distance = self.session.settings.distance_um
+            self.session.set_settings(DetectionSettings(distance, threshold))
+
+    def _on_row(self, side: Side, row: int) -> None:
+        if self.session is not None:
+            self.session.select((side, row))
+            self.scene.centre(side, row)
+
+    def _on_open(self) -> None:
+        ask_for_folder(self._viewer, self._inspector)
+
+    def _on_keys(self) -> None:
+        self.keys.show_keys(
+            [
+                ("Desk", (*DETECTION_KEYS, KEY_LIST)),
+                ("In lists", TABLE_KEYS),
+                ("napari", DETECTION_NAPARI_KEYS),
+            ]
+        )
+        self.keys.show()
+        self.keys.raise_()
+
+    def _centre_selected(self) -> None:
+        if self.session is not None and self.session.selection is not None:
+            self.scene.centre(*self.session.selection)
+
+    def step_failure(self, step: int) -> None:
+        """Go to the next (1) or previous (-1) failure in the order of the table."""
+        if self.session is None:
+            return
+        if self._later.isActive():  # the table is to follow first
+            self._later.stop()
+            self._show_lists()
+        found = self.points.next_failure(self.session.selection, step)
+        if found is not None:
+            self._on_row(*found)
+
+    def step_frame(self, step: int) -> None:
+        """Go to the next (1) or previous (-1) frame, round and round."""
+        if self.session is None:
+            return
+        names = [frame.name for frame in self.session.cohort.frames]
+        place = names.index(self._wanted) if self._wanted in names else 0
+        self.show_frame(names[(place + step) % len(names)])
+
+    def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
+        """Select what is clicked, unless one of napari's tools is in hand."""
+        start, position = event.pos, event.position
+        active = self._viewer.layers.selection.active
+        yield
+        while event.type == "mouse_move":
+            yield
+        moved = max(abs(a - b) for a, b in zip(start, event.pos, strict=True))
+        if self.session is None or moved > CLICK_TOLERANCE_PX:
+            return
+        if getattr(active, "mode", "pan_zoom") == "pan_zoom":
+            self.session.select(self.scene.point_at(position))
+
+    # --- saving ---
+
+    def save_as(self) -> None:
+        """Ask for a place, and write the points there that the tools work on."""
+        session = self.session
+        if session is None or session.shown is None:
+            return
+        side = self.scene.side_edited()
+        owner = "annotation" if side is Side.REFERENCE else session.team
+        path, _ = QFileDialog.getSaveFileName(
+            self._inspector,
+            f"Save the points of {owner} as",
+            f"{session.shown.frame.name}_{owner}_edited.csv",
+            "Points, x,y,confidence (*.csv)",
+        )
+        if path:
+            target = Path(path)
+            self.save_to(target if target.suffix else target.with_suffix(".csv"), side)
+
+    def save_to(self, path: Path, side: Side) -> None:
+        """Write the points of a side; never over a file of the cohort."""
+        session = self.session
+        points = None if session is None else session.points(side)
+        if session is None or points is None:
+            return
+        if path.resolve() in session.cohort.files:
+            show_error(f"{path.name} is a file of the cohort, which stays as it is: choose another")
+            return
+        try:
+            write_points(path, points)
+        except (OSError, PanopticError) as error:
+            reason = getattr(error, "strerror", None) or error
+            show_error(f"{path} cannot be written ({reason}); nothing that was changed is lost")
+            return
+        session.mark_saved(side)
+        show_info(f"saved: {path}")
+
+
+def detection_desk_of(viewer: napari.Viewer) -> DetectionDesk:
+    """Give the desk of a viewer, opened where it is not yet.
+
+    Parameters
+    ----------
+    viewer
+        A viewer with a window.
+    """
+    viewer = getattr(viewer, "__wrapped__", viewer)
+    desk = detection_desk_in(viewer)
+    if desk is None:
+        inspector = DetectionInspector(viewer)
+        viewer.window.add_dock_widget(
+            inspector, name=INSPECTOR, area="right", add_vertical_stretch=False
+        )
+        desk = inspector.desk
+    desk.build()
+    return desk
+
+
+def detection_desk_in(viewer: Any) -> DetectionDesk | None:
+    """Give the desk of a viewer, or None where it is not open."""
+    docked = viewer.window.dock_widgets.values()
+    return next((widget.desk for widget in docked if isinstance(widget, DetectionInspector)), None)

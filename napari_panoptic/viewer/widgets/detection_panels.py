@@ -1,0 +1,639 @@
+"""The panels of a desk of detections: frames and teams, figures, points, settings, strips."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+from psygnal import Signal
+from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QSlider,
+    QSplitter,
+    QToolButton,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.detection_session import DetectionSession
+from napari_panoptic.evaluation.detections import (
+    DISTANCE_UM,
+    DetectionCounts,
+    DetectionSettings,
+    PrecisionRecall,
+)
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.points import DetectionCohort
+from napari_panoptic.regions import Rgb
+from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.glossary import DETECTION_MEANINGS, POINT_STATUS_MEANINGS
+from napari_panoptic.viewer.keys import DETECTION_KEYS, KEY_LIST, key_text
+from napari_panoptic.viewer.styles import UNDEFINED, count_text, decimal_text, ratio_text
+from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
+from napari_panoptic.viewer.widgets.curve_view import CurveView
+from napari_panoptic.viewer.widgets.navigator import figure_tree, fill_item, short_name
+from napari_panoptic.viewer.widgets.parts import (
+    COMPACT_COMBO,
+    Cell,
+    ElidedLabel,
+    FigureTable,
+    heading,
+    outline_icon,
+)
+
+_NAME = Qt.ItemDataRole.UserRole
+_MISSING = "missing"
+_FAILURES = {"FN": POINT_STATUS_MEANINGS[Status.FN], "FP": POINT_STATUS_MEANINGS[Status.FP]}
+_FRAME_HEADER = {
+    "Patient / frame": "A frame of a patient; click to show it.",
+    "F": DETECTION_MEANINGS["f_measure"],
+    **_FAILURES,
+}
+_TEAM_HEADER = {
+    "Team": "Whose detections; click to show them.",
+    "F": f"{DETECTION_MEANINGS['f_measure']} Over all frames.",
+    "here": f"{DETECTION_MEANINGS['f_measure']} Of the frame shown.",
+    **_FAILURES,
+}
+_STEPS = 1000
+SIDE_WORDS = {Side.REFERENCE: "annotated", Side.PREDICTION: "detected"}
+NOTHING_SELECTED = "Click a circle or a cross to see what became of it; N: next failure."
+
+
+class DetectionNavigator(QWidget):
+    """Patients, frames and teams with their F-measure and failures."""
+
+    frame_chosen = Signal(str)
+    team_chosen = Signal(str)
+    next_wanted = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tree, self._teams = figure_tree(_FRAME_HEADER), figure_tree(_TEAM_HEADER)
+        self._teams.setRootIsDecorated(False)
+        self._frames: dict[str, QTreeWidgetItem] = {}
+        self._patients: dict[str, QTreeWidgetItem] = {}
+        self._team_items: dict[str, QTreeWidgetItem] = {}
+        self._progress = QProgressBar()
+        previous, following = QPushButton("◀ previous"), QPushButton("next ▶")
+        previous.setToolTip("Previous frame (K)")
+        following.setToolTip("Next frame (J)")
+        previous.clicked.connect(lambda _=False: self.next_wanted.emit(-1))
+        following.clicked.connect(lambda _=False: self.next_wanted.emit(1))
+        self._tree.currentItemChanged.connect(partial(self._on_item, self.frame_chosen))
+        self._teams.currentItemChanged.connect(partial(self._on_item, self.team_chosen))
+        buttons = QHBoxLayout()
+        buttons.addWidget(previous)
+        buttons.addWidget(following)
+        splitter = QSplitter(Qt.Orientation.Vertical)
+        splitter.addWidget(self._tree)
+        splitter.addWidget(self._teams)
+        splitter.setStretchFactor(0, 3)
+        splitter.setStretchFactor(1, 1)
+        splitter.setChildrenCollapsible(False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addLayout(buttons)
+        layout.addWidget(splitter, 1)
+        layout.addWidget(self._progress)
+
+    def show_cohort(self, cohort: DetectionCohort) -> None:
+        """List the frames and teams of a cohort."""
+        with QSignalBlocker(self._tree), QSignalBlocker(self._teams):
+            self._tree.clear()
+            self._teams.clear()
+            self._frames, self._patients, self._team_items = {}, {}, {}
+            for frame in cohort.frames:
+                if frame.patient not in self._patients:
+                    patient = QTreeWidgetItem([frame.patient])
+                    patient.setFlags(Qt.ItemFlag.ItemIsEnabled)
+                    self._patients[frame.patient] = patient
+                    self._tree.addTopLevelItem(patient)
+                    patient.setExpanded(True)
+                item = QTreeWidgetItem([short_name(frame.name, frame.patient)])
+                item.setData(0, _NAME, frame.name)
+                item.setToolTip(0, frame.name)
+                self._patients[frame.patient].addChild(item)
+                self._frames[frame.name] = item
+            for name in cohort.team_names:
+                item = QTreeWidgetItem([name])
+                item.setData(0, _NAME, name)
+                self._teams.addTopLevelItem(item)
+                self._team_items[name] = item
+
+    def show_figures(self, session: DetectionSession) -> None:
+        """Show frame, team and all figures anew."""
+        cohort, team = session.cohort, session.team
+        shown = "" if session.shown is None else session.shown.frame.name
+        by_patient: dict[str, DetectionCounts] = {}
+        for frame in cohort.frames:
+            counts = session.counts(frame.name, team)
+            item = self._frames[frame.name]
+            if counts is not None:
+                known = by_patient.get(frame.patient, DetectionCounts())
+                by_patient[frame.patient] = known + counts
+            is_known = session.is_read(frame.name) or frame.name in session.failed
+            fill_item(item, 1, _texts(counts, _MISSING if is_known else ""))
+            item.setToolTip(1, session.failed.get(frame.name, ""))
+        for patient, item in self._patients.items():
+            fill_item(item, 1, _texts(by_patient.get(patient), ""))
+        for name, item in self._team_items.items():
+            here = _texts(session.counts(shown, name), _MISSING if shown else "")
+            fill_item(item, 1, (ratio_text(session.pooled(name).f_measure), *here))
+        self._mark(self._tree, self._frames.get(shown))
+        self._mark(self._teams, self._team_items.get(team or ""))
+        self._progress.setVisible(session.n_read < len(cohort.frames))
+        self._progress.setRange(0, max(len(cohort.frames), 1))
+        self._progress.setValue(session.n_read)
+        self._progress.setFormat(f"cohort: {session.n_read} of {len(cohort.frames)}")
+
+    def frame_text(self, name: str, column: int) -> str:
+        """Give what is shown of a frame."""
+        return self._frames[name].text(column)
+
+    def team_text(self, name: str, column: int) -> str:
+        """Give what is shown of a team."""
+        return self._team_items[name].text(column)
+
+    def choose_frame(self, name: str) -> None:
+        """Choose a frame, as a click on it does."""
+        self._tree.setCurrentItem(self._frames[name])
+
+    def choose_team(self, name: str) -> None:
+        """Choose a team, as a click on it does."""
+        self._teams.setCurrentItem(self._team_items[name])
+
+    def _mark(self, tree: object, item: QTreeWidgetItem | None) -> None:
+        if item is not None:
+            with QSignalBlocker(tree):  # type: ignore[arg-type]
+                tree.setCurrentItem(item)  # type: ignore[attr-defined]
+
+    def _on_item(
+        self, signal: object, item: QTreeWidgetItem | None, _previous: QTreeWidgetItem | None
+    ) -> None:
+        name = None if item is None else item.data(0, _NAME)
+        if name:
+            signal.emit(name)  # type: ignore[attr-defined]
+
+
+def _texts(counts: DetectionCounts | None, without: str) -> tuple[str, str, str]:
+    if counts is None:
+        return (without, *((UNDEFINED,) * 2 if without else ("", "")))
+    return ratio_text(counts.f_measure), count_text(counts.fn), count_text(counts.fp)
+
+
+class DetectionFigures(QWidget):
+    """Figures of the frame and of all frames, and precision against recall."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.table = FigureTable()
+        self.curve = CurveView()
+        self._note = ElidedLabel()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(self.table)
+        layout.addWidget(heading("Precision and recall, all frames"))
+        layout.addWidget(self.curve, 1)
+        layout.addWidget(self._note)
+
+    def show_figures(
+        self,
+        here: DetectionCounts | None,
+        everywhere: DetectionCounts,
+        curve: PrecisionRecall | None,
+    ) -> None:
+        """Show counts of the frame and of all frames, and the curve."""
+        header = [
+            Cell(""),
+            Cell("this frame", "Of the frame and team shown."),
+            Cell("all frames", "Summed over all frames, then computed: the challenge's figures."),
+        ]
+        rows = []
+        for name, title in (("f_measure", "F-measure"), ("precision", ""), ("recall", "")):
+            cells = [Cell(title or name, DETECTION_MEANINGS[name], bold=name == "f_measure")]
+            for counts in (here, everywhere):
+                value = math.nan if counts is None else getattr(counts, name)
+                cells.append(
+                    Cell(ratio_text(value), DETECTION_MEANINGS[name], bold=name == "f_measure")
+                )
+            rows.append(cells)
+        for status, name in ((Status.TP, "tp"), (Status.FP, "fp"), (Status.FN, "fn")):
+            meaning = POINT_STATUS_MEANINGS[status]
+            cells = [Cell(str(status), meaning, colour=styles.STATUS_COLOURS[status])]
+            for counts in (here, everywhere):
+                text = UNDEFINED if counts is None else count_text(getattr(counts, name))
+                cells.append(Cell(text, meaning))
+            rows.append(cells)
+        self.table.fill(header, rows)
+        self.curve.show_curve(curve, everywhere)
+        self._note.set_text(self.curve.value_text())
+
+
+class PointTable(QWidget):
+    """Every point of the frame and team shown; a click centres it."""
+
+    point_chosen = Signal(object, int)  # Side, row
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.table = ArrayTable()
+        self.only_failures = QCheckBox("only failures")
+        self._n_reference = 0
+        self._failures: list[bool] = []
+        self.table.row_chosen.connect(self._on_row)
+        self.table.centre_wanted.connect(self._on_row)
+        self.only_failures.toggled.connect(self._on_toggled)
+        self._session: DetectionSession | None = None
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(self.only_failures)
+        layout.addWidget(self.table, 1)
+
+    def show_session(self, session: DetectionSession | None) -> None:
+        """List the points of what is shown."""
+        self._session = session
+        judged = None if session is None else session.judged
+        if judged is None:
+            self._n_reference, self._failures = 0, []
+            self.table.show_rows(())
+            return
+        reference, prediction = judged.reference, judged.prediction
+        self._n_reference = len(reference)
+        status = np.concatenate([judged.reference_status, judged.prediction_status])
+        failing = [STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]]
+        chosen = np.isin(status, failing)
+        self._failures = chosen.tolist()
+        words = np.array([str(STATUSES[code]) for code in status], dtype=object)
+        sides = [SIDE_WORDS[side] for side in Side]
+        side = np.repeat(np.array(sides, dtype=object), [len(reference), len(prediction)])
+        xy = np.concatenate([reference.xy_px, prediction.xy_px])
+        self.table.show_rows(
+            (
+                Column("side", "Annotated, or detected by the team.", side, width=84, is_text=True),
+                Column(
+                    "id",
+                    "Line in the file.",
+                    np.concatenate([reference.ids, prediction.ids]),
+                    width=40,
+                ),
+                Column(
+                    "status",
+                    "What became of it.",
+                    words,
+                    width=66,
+                    is_text=True,
+                    tooltip=lambda row: POINT_STATUS_MEANINGS[Status(words[row])],
+                    colour=lambda row: _colour(str(words[row])),
+                ),
+                Column(
+                    "conf",
+                    DETECTION_MEANINGS["confidence"],
+                    np.concatenate([reference.confidence, prediction.confidence]),
+                    text=ratio_text,
+                    width=52,
+                ),
+                Column(
+                    "µm",
+                    DETECTION_MEANINGS["distance_um"],
+                    np.concatenate([judged.reference_distance_um, judged.prediction_distance_um]),
+                    text=decimal_text,
+                    width=52,
+                ),
+                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=58),
+                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=58),
+            ),
+            chosen if self.only_failures.isChecked() else None,
+        )
+        self.show_selection(session.selection if session is not None else None)
+
+    def show_selection(self, selection: tuple[Side, int] | None) -> None:
+        """Mark the selected point."""
+        self.table.select(None if selection is None else self._row(*selection))
+
+    def next_failure(
+        self, selection: tuple[Side, int] | None, step: int
+    ) -> tuple[Side, int] | None:
+        """Give the failure after (1) or before (-1) a point in the order of the table."""
+        rows = [row for row in self.table.rows() if self._failures[row]]
+        if not rows:
+            return None
+        order = self.table.rows()
+        current = None if selection is None else self._row(*selection)
+        if current not in order:
+            return self._point(rows[0 if step > 0 else -1])
+        places = {row: place for place, row in enumerate(order)}
+        here = places[current] if current is not None else -1
+        beyond = [row for row in rows if (places[row] - here) * step > 0]
+        if not beyond:  # round and round
+            return self._point(rows[0 if step > 0 else -1])
+        return self._point(beyond[0 if step > 0 else -1])
+
+    def _row(self, side: Side, row: int) -> int:
+        return row if side is Side.REFERENCE else self._n_reference + row
+
+    def _point(self, row: int) -> tuple[Side, int]:
+        if row < self._n_reference:
+            return Side.REFERENCE, row
+        return Side.PREDICTION, row - self._n_reference
+
+    def _on_row(self, row: int, _column: int = 0) -> None:
+        self.point_chosen.emit(*self._point(row))
+
+    def _on_toggled(self, _checked: bool) -> None:
+        self.show_session(self._session)
+
+
+def _colour(word: str) -> Rgb:
+    return styles.STATUS_COLOURS[Status(word)]
+
+
+class DetectionSettingsPanel(QWidget):
+    """Team, distance, threshold, and what is done with edits."""
+
+    open_wanted = Signal()
+    team_chosen = Signal(str)
+    settings_chosen = Signal(DetectionSettings)
+    edit_wanted = Signal(object)  # Side
+    undo_wanted = Signal(bool)  # back?
+    save_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._settings = DetectionSettings()
+        self._range: tuple[float, float] | None = None
+        self.team, self.distance = QComboBox(), QDoubleSpinBox()
+        self.team.setStyleSheet(COMPACT_COMBO)
+        self.team.setToolTip("Whose detections are shown.")
+        self.distance.setRange(0.1, 1000.0)
+        self.distance.setDecimals(1)
+        self.distance.setSuffix(" µm")
+        self.distance.setKeyboardTracking(False)
+        self.distance.setToolTip(DETECTION_MEANINGS["distance"])
+        self.reset = _button("reset", f"Back to {DISTANCE_UM:g} µm and all detections.")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, _STEPS)
+        self.slider.setToolTip(DETECTION_MEANINGS["threshold"])
+        self._threshold = QLabel()
+        self.open = QPushButton("Open cohort…")
+        self.edit_team = _button(
+            "add detections", "Take napari's tool that adds points: detections."
+        )
+        self.edit_reference = _button("add annotated", "The same for annotated points.")
+        self.undo = _button("undo", f"Take the newest change back ({key_text('Ctrl-z')}).")
+        self.redo = _button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
+        self.save = _button("save as…", "Write the points that were changed to a CSV file.")
+        self._edits = ElidedLabel()
+        self._lay_out()
+        self._connect()
+
+    def show_cohort(self, cohort: DetectionCohort) -> None:
+        """List the teams of a cohort."""
+        with QSignalBlocker(self.team):
+            self.team.clear()
+            self.team.addItems(list(cohort.team_names))
+        self.team.setEnabled(bool(cohort.teams))
+
+    def show_session(self, session: DetectionSession) -> None:
+        """Show team, settings and edits."""
+        self._settings, self._range = session.settings, session.confidence_range
+        with QSignalBlocker(self.team), QSignalBlocker(self.distance), QSignalBlocker(self.slider):
+            self.team.setCurrentText(session.team or "")
+            self.distance.setValue(session.settings.distance_um)
+            self.slider.setEnabled(self._range is not None)
+            if not self.slider.isSliderDown():
+                self.slider.setValue(self._position(session.settings.confidence))
+        confidence = session.settings.confidence
+        shown = "all" if confidence is None else f"≥ {confidence:.3f}"
+        self._threshold.setText("no confidences" if self._range is None else shown)
+        self.reset.setEnabled(session.settings != DetectionSettings())
+
+    def show_edits(self, session: DetectionSession, side: Side) -> None:
+        """Show what may be undone, and what is not saved."""
+        self.undo.setEnabled(session.may_undo(side))
+        self.redo.setEnabled(session.may_undo(side, back=False))
+        places = session.unsaved
+        words = [f"{name} ({team or 'annotation'})" for name, team in places]
+        self._edits.set_text(f"not saved: {', '.join(words)}" if words else "no unsaved edits")
+        self.save.setEnabled(session.points(side) is not None)
+
+    def threshold_text(self) -> str:
+        """Give what is said about the threshold."""
+        return self._threshold.text()
+
+    def edits_text(self) -> str:
+        """Give what is said about edits."""
+        return self._edits.text()
+
+    def _lay_out(self) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(6, 4, 6, 4)
+        grid.setVerticalSpacing(4)
+        grid.addWidget(self.open, 0, 0, 1, 2)
+        grid.addWidget(QLabel("team"), 1, 0)
+        grid.addWidget(self.team, 1, 1)
+        second = QHBoxLayout()
+        second.addWidget(self.distance, 1)
+        second.addWidget(self.reset)
+        grid.addWidget(QLabel("within"), 2, 0)
+        grid.addLayout(second, 2, 1)
+        third = QHBoxLayout()
+        third.addWidget(self.slider, 1)
+        third.addWidget(self._threshold)
+        grid.addWidget(QLabel("confidence"), 3, 0)
+        grid.addLayout(third, 3, 1)
+        edits = QHBoxLayout()
+        edits.setSpacing(3)
+        for button in (self.edit_team, self.edit_reference, self.undo, self.redo, self.save):
+            edits.addWidget(button)
+        edits.addStretch(1)
+        grid.addLayout(edits, 4, 0, 1, 2)
+        grid.addWidget(self._edits, 5, 0, 1, 2)
+        grid.setColumnStretch(1, 1)
+        self._threshold.setMinimumWidth(self.fontMetrics().horizontalAdvance("no confidences"))
+
+    def _connect(self) -> None:
+        self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
+        self.team.currentTextChanged.connect(self.team_chosen.emit)
+        self.distance.valueChanged.connect(lambda _: self._choose())
+        self.slider.valueChanged.connect(lambda _: self._choose())
+        self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(DetectionSettings()))
+        self.edit_team.clicked.connect(lambda _=False: self.edit_wanted.emit(Side.PREDICTION))
+        self.edit_reference.clicked.connect(lambda _=False: self.edit_wanted.emit(Side.REFERENCE))
+        self.undo.clicked.connect(lambda _=False: self.undo_wanted.emit(True))
+        self.redo.clicked.connect(lambda _=False: self.undo_wanted.emit(False))
+        self.save.clicked.connect(lambda _=False: self.save_wanted.emit())
+
+    def _choose(self) -> None:
+        confidence = self._settings.confidence
+        if self.slider.value() != self._position(confidence):
+            confidence = self._confidence(self.slider.value())
+        self.settings_chosen.emit(DetectionSettings(self.distance.value(), confidence))
+
+    def _confidence(self, position: int) -> float | None:
+        """Give the threshold at a place of the slider; none at its beginning."""
+        if self._range is None or position == 0:
+            return None
+        low, high = self._range
+        return low + (high - low) * position / _STEPS
+
+    def _position(self, confidence: float | None) -> int:
+        if self._range is None or confidence is None:
+            return 0
+        low, high = self._range
+        share = (confidence - low) / (high - low) if high > low else 1.0
+        return min(max(round(_STEPS * share), 1), _STEPS)
+
+
+def _button(text: str, tooltip: str) -> QToolButton:
+    button = QToolButton()
+    button.setText(text)
+    button.setToolTip(tooltip)
+    return button
+
+
+class DetectionTitle(QWidget):
+    """Which frame and team are shown, the F-measure, and the selected point."""
+
+    keys_clicked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = ElidedLabel("", mode=Qt.TextElideMode.ElideLeft)
+        self._figure, self._selected = QLabel(), ElidedLabel(NOTHING_SELECTED)
+        self._figure.setToolTip(DETECTION_MEANINGS["f_measure"])
+        keys = _button(KEY_LIST.text, "All keys and what they do")
+        keys.clicked.connect(lambda _=False: self.keys_clicked.emit())
+        first, second = QHBoxLayout(), QHBoxLayout()
+        first.addWidget(self._title, 1)
+        first.addWidget(self._figure)
+        second.addWidget(self._selected, 1)
+        second.addWidget(keys)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 2, 6, 2)
+        layout.setSpacing(1)
+        layout.addLayout(first)
+        layout.addLayout(second)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_session(self, session: DetectionSession) -> None:
+        """Show what is looked at, and its F-measure."""
+        if session.shown is None:
+            self._title.set_text("Loading …")
+            return
+        settings, frame = session.settings, session.shown.frame
+        parts = [frame.name, session.team or "no team", f"within {settings.distance_um:g} µm"]
+        if settings.confidence is not None:
+            parts.append(f"confidence ≥ {settings.confidence:.3f}")
+        keys = " · ".join(f"{key.text}: {key.meaning}" for key in (*DETECTION_KEYS, KEY_LIST))
+        self._title.set_text(" · ".join(parts), tooltip=keys)
+        figure = (
+            _why(session)
+            if session.judged is None
+            else (f"F {ratio_text(session.judged.counts.f_measure)}")
+        )
+        self._figure.setText(f"<b style='font-size: large'>{figure}</b>")
+
+    def show_selected(self, session: DetectionSession) -> None:
+        """Show the selected point in a line."""
+        self._selected.set_text(_described(session))
+
+    def title(self) -> str:
+        """Give the title as it is shown."""
+        return self._title.text()
+
+    def figure(self) -> str:
+        """Give the figure beside the title, with its marks."""
+        return self._figure.text()
+
+    def selected_text(self) -> str:
+        """Give what is said about the selected point."""
+        return self._selected.text()
+
+
+def _why(session: DetectionSession) -> str:
+    """Say why there is no figure."""
+    if session.points(Side.REFERENCE) is None:
+        return "no annotation"
+    return "no file of this team"
+
+
+def _described(session: DetectionSession) -> str:
+    judged = session.judged
+    if session.selection is None or judged is None:
+        return NOTHING_SELECTED
+    side, row = session.selection
+    is_reference = side is Side.REFERENCE
+    points = judged.reference if is_reference else judged.prediction
+    status = STATUSES[(judged.reference_status if is_reference else judged.prediction_status)[row]]
+    distances = judged.reference_distance_um if is_reference else judged.prediction_distance_um
+    parts = [f"▶ {SIDE_WORDS[side]} {points.ids[row]}", str(status)]
+    if not math.isnan(points.confidence[row]):
+        parts.append(f"confidence {points.confidence[row]:g}")
+    if not math.isnan(distances[row]):
+        what = "partner" if status is Status.TP else "nearest"
+        parts.append(f"{what} {distances[row]:.1f} µm away")
+    return " · ".join(parts)
+
+
+_LEGEND: tuple[tuple[Side, Status, str], ...] = (
+    (Side.REFERENCE, Status.TP, "found"),
+    (Side.REFERENCE, Status.FN, "missed (FN)"),
+    (Side.PREDICTION, Status.TP, "right (TP)"),
+    (Side.PREDICTION, Status.FP, "wrong (FP)"),
+    (Side.PREDICTION, Status.IGNORED, "not sure enough"),
+)
+
+
+class DetectionLegend(QWidget):
+    """What circles, crosses and colours mean, with counts."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._words: Mapping[tuple[Side, Status], QLabel] = {
+            (side, status): QLabel() for side, status, _ in _LEGEND
+        }
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(6, 2, 6, 2)
+        for side, title in ((Side.REFERENCE, "◯ annotated"), (Side.PREDICTION, "✚ detected")):
+            name = QLabel(f"<b>{title}</b>")
+            name.setToolTip(DETECTION_MEANINGS[str(side)])
+            layout.addWidget(name)
+            for own, status, _ in _LEGEND:
+                if own is side:
+                    icon = QLabel()
+                    icon.setPixmap(outline_icon(styles.STATUS_COLOURS[status], 3.0).pixmap(16, 16))
+                    layout.addWidget(icon)
+                    self._words[side, status].setToolTip(POINT_STATUS_MEANINGS[status])
+                    layout.addWidget(self._words[side, status])
+            layout.addSpacing(10)
+        layout.addStretch(1)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_session(self, session: DetectionSession) -> None:
+        """Count what is shown."""
+        judged = session.judged
+        for side, status, word in _LEGEND:
+            text = UNDEFINED
+            if judged is not None:
+                own = (
+                    judged.reference_status if side is Side.REFERENCE else judged.prediction_status
+                )
+                text = count_text(int((own == STATUS_CODE[status]).sum()))
+            self._words[side, status].setText(f"{word} {text}")
+
+    def text(self, side: Side, status: Status) -> str:
+        """Give what is said about a status."""
+        return self._words[side, status].text()

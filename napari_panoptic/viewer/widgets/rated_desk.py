@@ -1,0 +1,332 @@
+"""The desk for cohorts of several raters: panels around the image, opened and closed as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import napari
+import numpy as np
+from qtpy.QtCore import Qt, QTimer
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
+
+from napari_panoptic.rated import RatedCohort
+from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
+from napari_panoptic.report.text import ratio
+from napari_panoptic.viewer.keys import Shortcut
+from napari_panoptic.viewer.rated_scene import RatedScene, Shown
+from napari_panoptic.viewer.rated_work import CaseLoader, CaseView, CohortScores, Wanted
+from napari_panoptic.viewer.widgets.rated_panels import (
+    CasesPanel,
+    LevelsPanel,
+    RatedLegend,
+    RatedTitle,
+    RatersPanel,
+    SlicesPanel,
+)
+
+CASES_DOCK = "Cases"
+LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK = "Levels", "Slices", "Raters"
+TITLE_DOCK, LEGEND_DOCK = "Raters title", "Raters legend"
+LEFT_WIDTH, RIGHT_WIDTH = 260, 400
+RATED_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("j", "next case"),
+    Shortcut("k", "previous case"),
+    Shortcut("n", "next level"),
+    Shortcut("w", "worst slice"),
+)
+"""Keys of this desk."""
+
+
+class RatedDesk:
+    """The panels, the layers, and what is shown in them.
+
+    Parameters
+    ----------
+    viewer
+        A viewer with a window.
+    cohort
+        What to show.
+    """
+
+    def __init__(self, viewer: napari.Viewer, cohort: RatedCohort) -> None:
+        self._viewer = viewer
+        self.cohort = cohort
+        self.scene = RatedScene(viewer, cohort.settings)
+        self._docks: dict[str, QDockWidget] = {}
+        self._is_closed = False
+        self._results: dict[tuple[str, str], RatedResult] = {}
+        self._wanted: Wanted | None = None
+        self.view: CaseView | None = None
+        self.title = RatedTitle()
+        self.legend = RatedLegend(" · ".join(f"{s.text}: {s.meaning}" for s in RATED_KEYS))
+        self.cases = CasesPanel(cohort)
+        self.levels = LevelsPanel(cohort.settings, self.scene.shown)
+        self.slices = SlicesPanel()
+        self.raters = RatersPanel()
+        self.cases.desk = self
+        self._loader = CaseLoader(cohort, self._on_view, self._on_error)
+        self._scores = CohortScores(cohort, self._on_result)
+        self._connect()
+        # The window may go without closing the docks first. A method, not a lambda: Qt's bindings
+        # hold methods weakly.
+        self.cases.destroyed.connect(self._let_go)
+
+    # --- what others ask for ---------------------------------------------------------------------
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything asked for is shown."""
+        return self._is_closed or (not self._loader.is_busy and self._scores.is_done)
+
+    def show_failure(self) -> None:
+        """Show the worst case, and its worst slice, as for a picture."""
+        self.slices.go_to_worst()
+
+    def may_leave(self) -> bool:
+        """Tell whether another cohort may be shown: nothing here can be lost."""
+        return True
+
+    def start(self, case: str | None = None) -> None:
+        """Put the panels around the image, and show a case; the first where None."""
+        self._build()
+        structure = self.cohort.structures[0]
+        if case is not None and structure not in self.cohort.region(case).masks:
+            structure = self.cohort.region(case).structures[0]
+        names = [own.name for own in self.cohort.cases_with(structure)]
+        team = self.cohort.teams[0] if self.cohort.teams else None
+        self.cases.structures.setCurrentText(structure)
+        self._list_cases(structure, team)
+        self.want(Wanted(case or names[0], structure, team))
+        self._scores.start(structure)
+
+    def want(self, wanted: Wanted) -> None:
+        """Show something as soon as it is loaded."""
+        self._wanted = wanted
+        self.cases.select(wanted.case)
+        self.title.set_text(f"loading {wanted.case} …")
+        self._loader.load(wanted)
+
+    def close(self) -> None:
+        """Take the panels away and let go of the viewer; layers are hidden."""
+        if self._is_closed:
+            return
+        self._let_go()
+        for dock in self._docks.values():
+            widget = dock.widget()
+            self._viewer.window.remove_dock_widget(dock)
+            dock.deleteLater()
+            if widget is not None:
+                widget.deleteLater()
+        self._docks = {}
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        """Make every connection; they end with the widgets, and in `_let_go`."""
+        self.cases.structure_chosen.connect(self._on_structure)
+        self.cases.team_chosen.connect(self._on_team)
+        self.cases.case_chosen.connect(self._on_case)
+        self.levels.level_chosen.connect(self._on_level)
+        self.levels.only_chosen.connect(self._on_only)
+        self.levels.shown_changed.connect(self._on_shown)
+        self.slices.slice_chosen.connect(self.scene.go_to_slice)
+        self._viewer.dims.events.current_step.connect(self._on_step)
+        actions: dict[str, Callable[[], None]] = {
+            "j": lambda: self.step_case(1),
+            "k": lambda: self.step_case(-1),
+            "n": self.next_level,
+            "w": self.slices.go_to_worst,
+        }
+        for shortcut in RATED_KEYS:
+            action = actions[shortcut.key]
+            self._viewer.bind_key(shortcut.key, lambda _viewer, do=action: do(), overwrite=True)
+
+    def _let_go(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._loader.close()
+        self._scores.close()
+        self._viewer.dims.events.current_step.disconnect(self._on_step)
+        self.scene.close()
+        for shortcut in RATED_KEYS:
+            self._viewer.bind_key(shortcut.key, None)
+
+    # --- what is chosen --------------------------------------------------------------------------
+
+    def step_case(self, step: int) -> None:
+        """Go to the next or the previous case in the order of the list."""
+        if self._wanted is None:
+            return
+        name = self.cases.neighbour(self._wanted.case, step)
+        if name is not None:
+            self._on_case(name)
+
+    def next_level(self) -> None:
+        """Draw the next level, after the last the first."""
+        level = (self.scene.level + 1) % len(self.cohort.settings.levels)
+        self.levels.table.show_chosen(level)
+        self._on_level(level)
+
+    def _on_case(self, name: str) -> None:
+        if self._wanted is not None and name != self._wanted.case:
+            self.want(Wanted(name, self._wanted.structure, self._wanted.team))
+
+    def _on_team(self, name: str) -> None:
+        if self._wanted is not None:
+            self.want(Wanted(self._wanted.case, self._wanted.structure, name))
+            self._list_cases(self._wanted.structure, name)
+
+    def _on_structure(self, name: str) -> None:
+        if self._wanted is None:
+            return
+        team, names = self._wanted.team, [case.name for case in self.cohort.cases_with(name)]
+        self._list_cases(name, team)
+        case = self._wanted.case if self._wanted.case in names else names[0]
+        self.want(Wanted(case, name, team))
+        self._scores.start(name)
+
+    def _on_level(self, level: int) -> None:
+        self.scene.set_level(level, only=self.scene.only_level)
+        self._show_title()
+
+    def _on_only(self, is_only: bool) -> None:
+        self.scene.set_level(self.scene.level, only=is_only)
+
+    def _on_shown(self, shown: set[Shown]) -> None:
+        self.scene.set_shown(shown)
+
+    def _on_step(self) -> None:
+        self.slices.strip.show_current(self.scene.slice_number)
+
+    # --- what comes back -------------------------------------------------------------------------
+
+    def _on_view(self, view: CaseView) -> None:
+        before, self.view = self.view, view
+        settings, found = self.cohort.settings, view.comparison
+        is_new = before is None or before.wanted.case != view.wanted.case
+        self.scene.show(view.picture, is_new_case=is_new)
+        self.levels.show_figures(found, view.raters, self.scene.level)
+        scores = np.zeros(0) if found is None else found.slice_scores(settings)
+        is_marked = np.array([plane.any() for plane in view.picture.votes[: len(scores)]], bool)
+        self.slices.show_slices(scores, is_marked)
+        self._docks[SLICES_DOCK].setVisible(view.loaded.reference.is_volume)
+        self.slices.strip.show_current(self.scene.slice_number)
+        team = None
+        if view.wanted.team is not None and found is not None:
+            team = (view.wanted.team, found.left_out_score(settings))
+        self.raters.show_raters(
+            view.raters, view.picture.raters, team, view.objects, view.wanted.structure
+        )
+        self.legend.show_legend(view.raters.raters, view.picture.raters)
+        self._show_title()
+
+    def _on_error(self, wanted: Wanted, message: str) -> None:
+        self.title.set_text(f"{wanted.case} cannot be shown: {message}")
+
+    def _on_result(self, case: str, structure: str, result: RatedResult | None) -> None:
+        if result is not None:
+            self._results[case, structure] = result
+        if self._wanted is not None and structure == self._wanted.structure:
+            self._list_cases(structure, self._wanted.team)
+
+    def _list_cases(self, structure: str, team: str | None) -> None:
+        names = [case.name for case in self.cohort.cases_with(structure)]
+        rows: dict[str, dict[str, Any]] = {}
+        for name in names:
+            result = self._results.get((name, structure))
+            if result is not None and team is not None:
+                rows[name] = case_row(result, team, self.cohort.settings)
+        self.cases.show_cases(names, rows)
+        self.cases.select(None if self._wanted is None else self._wanted.case)
+
+    def _show_title(self) -> None:
+        view = self.view
+        if view is None:
+            return
+        wanted, settings = view.wanted, self.cohort.settings
+        parts = [wanted.case, wanted.structure]
+        if view.comparison is not None and wanted.team is not None:
+            level = self.scene.level
+            dice = view.comparison.dice(settings)
+            parts.append(wanted.team)
+            parts.append(f"Dice {ratio(view.comparison.score(settings))}")
+            parts.append(f"at {settings.levels[level]:g}: {ratio(float(dice[level]))}")
+        if view.prediction is not None and view.prediction.state in (MISSING, UNREADABLE):
+            parts.append(f"prediction {view.prediction.state}: counted as background")
+        notes = "\n".join(finding.message for finding in view.findings)
+        marked = " ⚠" if view.findings else ""
+        self.title.set_text(" · ".join(parts) + marked, tooltip=notes)
+
+    # --- the window ------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        """Put the panels around the image."""
+        for name, widget, where in (
+            (TITLE_DOCK, self.title, "top"),
+            (LEGEND_DOCK, self.legend, "bottom"),
+            (CASES_DOCK, self.cases, "left"),
+            (LEVELS_DOCK, self.levels, "right"),
+            (SLICES_DOCK, self.slices, "right"),
+            (RATERS_DOCK, self.raters, "right"),
+        ):
+            self._docks[name] = self._viewer.window.add_dock_widget(
+                widget, name=name, area=where, add_vertical_stretch=False
+            )
+        for name in (TITLE_DOCK, LEGEND_DOCK):
+            self._docks[name].setTitleBarWidget(QWidget())  # a strip needs no title of its own
+        window = self.cases.window()
+        if not isinstance(window, QMainWindow):
+            return
+        left, right = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
+        window.setCorner(Qt.Corner.TopLeftCorner, left)
+        window.setCorner(Qt.Corner.BottomLeftCorner, left)
+        window.setCorner(Qt.Corner.TopRightCorner, right)
+        window.setCorner(Qt.Corner.BottomRightCorner, right)
+        found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+        layer_list, controls = found.get("layer list"), found.get("layer controls")
+        if layer_list is not None and controls is not None:
+            window.splitDockWidget(self._docks[CASES_DOCK], layer_list, Qt.Orientation.Vertical)
+            window.tabifyDockWidget(layer_list, controls)
+            layer_list.raise_()
+        # Sizes can be given once Qt has laid the docks out.
+        timer = QTimer(self.cases)
+        timer.setSingleShot(True)
+        timer.timeout.connect(self._give_sizes)
+        timer.start(0)
+
+    def _give_sizes(self) -> None:
+        window = self.cases.window()
+        if self._is_closed or not isinstance(window, QMainWindow):
+            return
+        docks = [self._docks[name] for name in (LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK)]
+        width = min(RIGHT_WIDTH, round(0.3 * window.width()))
+        horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        window.resizeDocks([self._docks[CASES_DOCK], docks[0]], [LEFT_WIDTH, width], horizontal)
+        height = window.height()
+        found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+        if (layer_list := found.get("layer list")) is not None:
+            own = [self._docks[CASES_DOCK], layer_list]
+            window.resizeDocks(own, [round(0.55 * height), round(0.45 * height)], vertical)
+        shares = (0.36, 0.22, 0.42)
+        window.resizeDocks(docks, [round(share * height) for share in shares], vertical)
+
+
+def show_rated(viewer: Any, cohort: RatedCohort, case: str | None = None) -> RatedDesk:
+    """Show a cohort of several raters; a desk that is open is closed first."""
+    viewer = getattr(viewer, "__wrapped__", viewer)
+    before = rated_desk_in(viewer)
+    if before is not None:
+        before.close()
+    desk = RatedDesk(viewer, cohort)
+    desk.start(case)
+    return desk
+
+
+def rated_desk_in(viewer: Any) -> RatedDesk | None:
+    """Give the desk that is open in a viewer, or None."""
+    viewer = getattr(viewer, "__wrapped__", viewer)
+    docked = viewer.window.dock_widgets.values()
+    panels = (widget for widget in docked if isinstance(widget, CasesPanel))
+    return next((panel.desk for panel in panels if panel.desk is not None), None)

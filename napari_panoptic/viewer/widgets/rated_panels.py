@@ -1,0 +1,429 @@
+"""The panels of the desk for several raters: cases, levels, slices, raters, and two strips."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from psygnal import Signal
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.evaluation.rater_objects import ObjectAgreement
+from napari_panoptic.evaluation.raters import Agreement, Comparison, Standing, standing
+from napari_panoptic.level_outlines import (
+    PREDICTION_COLOURS,
+    REFERENCE_COLOURS,
+    level_colours,
+    rater_colour,
+)
+from napari_panoptic.palette import hex_colour
+from napari_panoptic.rated import RatedCohort, RatersSettings
+from napari_panoptic.report.text import UNDEFINED, count, ratio
+from napari_panoptic.viewer.rated_scene import Shown
+from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
+from napari_panoptic.viewer.widgets.parts import (
+    COMPACT_COMBO,
+    Cell,
+    ElidedLabel,
+    Figure,
+    FigureTable,
+    heading,
+)
+from napari_panoptic.viewer.widgets.rated_strips import SliceStrip, SpreadStrip
+
+if TYPE_CHECKING:
+    from napari_panoptic.viewer.widgets.rated_desk import RatedDesk
+
+STANDING_WORDS = {
+    Standing.BELOW: "below",
+    Standing.WITHIN: "within",
+    Standing.ABOVE: "above",
+    Standing.UNDEFINED: UNDEFINED,
+}
+_STANDING_MEANING = (
+    "Whether the team's Dice against all raters but one lies within that of the raters themselves, "
+    "measured the same way: below the lowest, within, or above the highest."
+)
+NO_TEAMS = (
+    "There are no predictions yet: add a folder per team, TEAM/CASE/STRUCTURE.nii.gz, or name "
+    "files.predictions in the cohort.toml. The raters can be compared without."
+)
+_SHOWN_MEANINGS = {
+    Shown.RATERS: "The outline of each rater's mask, in a colour of their own.",
+    Shown.REFERENCE: "Where the share of raters who marked a pixel reaches the level.",
+    Shown.PREDICTION: "Where the predicted probability reaches the level.",
+    Shown.DISAGREEMENT: "1 - |2 p - 1| of the raters' mean p: clear where all are of one mind, "
+    "pink where they are divided.",
+}
+
+
+class CasesPanel(QWidget):
+    """Menus of structure and team, and the cases, worst first."""
+
+    structure_chosen = Signal(str)
+    team_chosen = Signal(str)
+    case_chosen = Signal(str)
+
+    def __init__(self, cohort: RatedCohort) -> None:
+        super().__init__()
+        self.desk: RatedDesk | None = None
+        self._names: list[str] = []
+        self.structures, self.teams = QComboBox(), QComboBox()
+        for menu, names in ((self.structures, cohort.structures), (self.teams, cohort.teams)):
+            menu.addItems(list(names))
+            menu.setStyleSheet(COMPACT_COMBO)
+            menu.setSizeAdjustPolicy(
+                QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+            )
+            menu.setMinimumContentsLength(10)
+        self.teams.setEnabled(bool(cohort.teams))
+        form = QFormLayout()
+        form.setContentsMargins(4, 4, 4, 0)
+        form.addRow("Structure", self.structures)
+        form.addRow("Team", self.teams)
+        self.table = ArrayTable()
+        self.table.setAccessibleName("Cases")
+        self.note = QLabel("" if cohort.teams else NO_TEAMS)
+        self.note.setWordWrap(True)
+        self.note.setVisible(not cohort.teams)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addLayout(form)
+        layout.addWidget(self.note)
+        layout.addWidget(self.table)
+        self.structures.textActivated.connect(self.structure_chosen.emit)
+        self.teams.textActivated.connect(self.team_chosen.emit)
+        self.table.row_chosen.connect(self._on_row)
+
+    def show_cases(self, cases: Sequence[str], rows: Mapping[str, Mapping[str, object]]) -> None:
+        """Show the cases of a structure: Dice and standing as far as they are known.
+
+        The lowest Dice comes first, unless another column was asked for.
+        """
+        selected = self.selected()
+        dice = {name: _number(rows.get(name, {}).get("dice")) for name in cases}
+        self._names = sorted(cases, key=lambda name: (math.isnan(dice[name]), dice[name]))
+        values = np.array([dice[name] for name in self._names])
+        stands = [_word(rows.get(name)) for name in self._names]
+        states = [str(rows.get(name, {}).get("prediction", "")) for name in self._names]
+        columns = (
+            Column(
+                "case",
+                "The case.",
+                np.array(self._names, dtype=object),
+                tooltip=lambda row: f"{self._names[row]}; prediction {states[row] or 'unknown'}",
+                width=118,
+                is_text=True,
+            ),
+            Column("Dice", "Average over the levels.", values, text=ratio, width=56),
+            Column("stands", _STANDING_MEANING, np.array(stands, dtype=object), width=64),
+        )
+        self.table.show_rows(columns)
+        self.select(selected)
+
+    def select(self, name: str | None) -> None:
+        """Mark the case that is shown."""
+        self.table.select(self._names.index(name) if name in self._names else None)
+
+    def selected(self) -> str | None:
+        """Give the marked case."""
+        row = self.table.selected()
+        return None if row is None or row >= len(self._names) else self._names[row]
+
+    def neighbour(self, name: str | None, step: int) -> str | None:
+        """Give the next or previous case in the order of the table; round at its ends."""
+        order = [self._names[row] for row in self.table.rows()]
+        if not order:
+            return None
+        place = order.index(name) if name in order else -step
+        return order[(place + step) % len(order)]
+
+    def _on_row(self, row: int, _column: int) -> None:
+        self.case_chosen.emit(self._names[row])
+
+
+class LevelsPanel(QWidget):
+    """The average, Dice at each level, and what is drawn."""
+
+    level_chosen = Signal(int)
+    only_chosen = Signal(bool)
+    shown_changed = Signal(object)
+
+    def __init__(self, settings: RatersSettings, shown: set[Shown]) -> None:
+        super().__init__()
+        self._settings = settings
+        self.average = Figure("Dice", "Average of Dice over the levels.", large=True)
+        self.brier = Figure(
+            "Brier",
+            "Mean squared difference of probability and the raters' masks; lower is better.",
+        )
+        self.stands = Figure("among the raters", _STANDING_MEANING)
+        figures = QHBoxLayout()
+        for figure in (self.average, self.brier, self.stands):
+            figures.addWidget(figure)
+        self.table = FigureTable()
+        self.table.chosen.connect(self._on_level)
+        self.only = QCheckBox("draw the chosen level only")
+        self.only.setChecked(True)
+        self.only.toggled.connect(self.only_chosen.emit)
+        self.boxes = {what: QCheckBox(str(what)) for what in Shown}
+        grid = QGridLayout()
+        grid.setContentsMargins(0, 0, 0, 0)
+        for number, (what, box) in enumerate(self.boxes.items()):
+            box.setChecked(what in shown)
+            box.setToolTip(_SHOWN_MEANINGS[what])
+            box.toggled.connect(self._on_shown)
+            grid.addWidget(box, number // 2, number % 2)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 4, 6, 4)
+        layout.addLayout(figures)
+        layout.addWidget(self.table)
+        layout.addWidget(self.only)
+        layout.addWidget(heading("Over the image"))
+        layout.addLayout(grid)
+        layout.addStretch(1)
+
+    def show_figures(self, found: Comparison | None, raters: Agreement, level: int) -> None:
+        """Show the figures of a case; without a team, dashes."""
+        settings = self._settings
+        n = len(settings.levels)
+        dice = np.full(n, math.nan) if found is None else found.dice(settings)
+        reason = "There is no prediction." if found is None else ""
+        self.average.set_text(ratio(math.nan if found is None else found.score(settings)))
+        self.brier.set_text(ratio(math.nan if found is None else found.brier), reason=reason)
+        own = math.nan if found is None else found.left_out_score(settings)
+        self.stands.set_text(STANDING_WORDS[standing(own, raters.spread)], reason=reason)
+        blues = level_colours(REFERENCE_COLOURS, n)
+        header = [
+            Cell("level", "Pixels are compared whose probability reaches it."),
+            Cell("Dice", "2 both / (mean + prediction)"),
+            Cell("raters' mean", "Pixels that reach the level."),
+            Cell("prediction", "Pixels that reach the level."),
+        ]
+        rows = []
+        for place, value in enumerate(settings.levels):
+            sizes = [UNDEFINED, UNDEFINED]
+            if found is not None:
+                counts = found.counts[place]
+                sizes = [count(float(counts.reference)), count(float(counts.prediction))]
+            rows.append(
+                [
+                    Cell(f"{value:g}", "Draw this level.", colour=blues[place], target=place),
+                    Cell(ratio(float(dice[place])), target=place, bold=True),
+                    Cell(sizes[0], target=place),
+                    Cell(sizes[1], target=place),
+                ]
+            )
+        self.table.fill(header, rows)
+        self.table.show_chosen(level)
+
+    def _on_level(self, target: object) -> None:
+        if isinstance(target, int):
+            self.table.show_chosen(target)
+            self.level_chosen.emit(target)
+
+    def _on_shown(self, _is_on: bool) -> None:
+        self.shown_changed.emit({what for what, box in self.boxes.items() if box.isChecked()})
+
+
+class SlicesPanel(QWidget):
+    """Dice of each slice of a volume, and the way to the worst."""
+
+    slice_chosen = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._worst: int | None = None
+        self.strip = SliceStrip()
+        self.note = QLabel()
+        self.note.setWordWrap(True)
+        self.worst = QPushButton("Go to the worst slice")
+        self.worst.setToolTip("The lowest Dice among the slices in which a rater marked something.")
+        self.worst.clicked.connect(self.go_to_worst)
+        self.strip.slice_chosen.connect(self.slice_chosen.emit)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 4, 6, 4)
+        layout.addWidget(self.note)
+        layout.addWidget(self.strip, 1)
+        layout.addWidget(self.worst)
+
+    def show_slices(self, scores: NDArray[np.float64], is_marked: NDArray[np.bool_]) -> None:
+        """Show the slices of a volume, or say why there are none."""
+        self.strip.show_scores(scores, is_marked)
+        wanted = np.where(is_marked & ~np.isnan(scores), scores, math.inf)
+        has_worst = bool(len(wanted)) and math.isfinite(float(wanted.min()))
+        self._worst = int(np.argmin(wanted)) if has_worst else None
+        self.worst.setEnabled(has_worst)
+        self.strip.setVisible(bool(len(scores)))
+        self.worst.setVisible(bool(len(scores)))
+        text = "This case is a single slice." if not len(scores) else "Each slice by itself:"
+        if self._worst is not None:
+            text += f" worst is slice {self._worst} ({ratio(float(scores[self._worst]))})."
+        self.note.setText(text)
+
+    def go_to_worst(self) -> None:
+        """Go to the worst slice, where there is one."""
+        if self._worst is not None:
+            self.slice_chosen.emit(self._worst)
+
+
+class RatersPanel(QScrollArea):
+    """The team among the raters, and each two raters compared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.strip = SpreadStrip()
+        self.note = QLabel()
+        self.note.setWordWrap(True)
+        self.pairs = FigureTable(stretch_first=False)
+        self.quality = FigureTable(stretch_first=False)
+        self._quality_title = heading("Objects: PQ above, F1 below the diagonal")
+        inner = QWidget()
+        layout = QVBoxLayout(inner)
+        layout.setContentsMargins(6, 4, 6, 4)
+        title = "Each rater against the mean of the others"
+        for label in (
+            head := heading(title, "Dice, averaged over the levels."),
+            self._quality_title,
+        ):
+            label.setWordWrap(True)
+        layout.addWidget(head)
+        layout.addWidget(self.strip)
+        layout.addWidget(self.note)
+        layout.addWidget(heading("Dice of each two raters"))
+        layout.addWidget(self.pairs)
+        layout.addWidget(self._quality_title)
+        layout.addWidget(self.quality)
+        layout.addStretch(1)
+        self.setWidget(inner)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
+    def show_raters(
+        self,
+        found: Agreement,
+        numbers: Sequence[int],
+        team: tuple[str, float] | None,
+        objects: ObjectAgreement | None,
+        structure: str,
+    ) -> None:
+        """Show the agreement on a structure of a case."""
+        colours = [rater_colour(number) for number in numbers]
+        averages = found.left_out_mean.tolist()
+        self.strip.show_spread(list(zip(found.raters, averages, colours, strict=True)), team)
+        self.note.setText(_said(found, team))
+        header = [Cell("rater"), *(Cell(name) for name in found.raters), Cell("others")]
+        rows = [
+            [
+                Cell(name, f"{count(float(found.area_px[i]))} px", colour=colours[i]),
+                *(
+                    Cell("", "") if i == j else _shaded(float(found.pairwise[i, j]))
+                    for j in range(len(found.raters))
+                ),
+                Cell(ratio(averages[i]), "Against the mean of all others.", bold=True),
+            ]
+            for i, name in enumerate(found.raters)
+        ]
+        self.pairs.fill(header, rows)
+        self.quality.setVisible(objects is not None)
+        self._quality_title.setVisible(objects is not None)
+        if objects is not None:
+            pq, f1 = objects.of_class(structure)
+            table = np.where(np.triu(np.ones(pq.shape, bool)), pq, f1)
+            names = [Cell("rater"), *(Cell(name) for name in found.raters)]
+            cells = [
+                [
+                    Cell(name, colour=colours[i]),
+                    *(
+                        Cell("") if i == j else _shaded(float(table[i, j]))
+                        for j in range(len(found.raters))
+                    ),
+                ]
+                for i, name in enumerate(found.raters)
+            ]
+            self.quality.fill(names, cells)
+
+
+class RatedTitle(ElidedLabel):
+    """One line above the image: what is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.setContentsMargins(6, 3, 6, 3)
+
+
+class RatedLegend(QLabel):
+    """Below the image: what the colours mean, and the keys; over two lines where it must."""
+
+    def __init__(self, keys: str) -> None:
+        super().__init__()
+        self._keys = keys
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        self.setContentsMargins(6, 2, 6, 2)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+
+    def show_legend(self, raters: Sequence[str], numbers: Sequence[int]) -> None:
+        """Name the raters' colours, and those of the levels."""
+        chips = [
+            (f"rater {name}", rater_colour(number))
+            for name, number in zip(raters, numbers, strict=True)
+        ]
+        chips.append(("their mean", level_colours(REFERENCE_COLOURS, 5)[2]))
+        chips.append(("prediction", level_colours(PREDICTION_COLOURS, 5)[2]))
+        shown = [
+            f"<span style='color:{hex_colour(colour)}'>■</span>&nbsp;{_unbroken(word)}"
+            for word, colour in chips
+        ]
+        keys = _unbroken(self._keys).replace("&nbsp;·&nbsp;", " · ")
+        self.setText(f"{'&nbsp; '.join(shown)}<br>{keys}")
+
+
+def _unbroken(text: str) -> str:
+    return html.escape(text).replace(" ", "&nbsp;")
+
+
+def _said(found: Agreement, team: tuple[str, float] | None) -> str:
+    low, high = found.spread
+    if math.isnan(low):
+        return "One rater has no spread to compare with."
+    text = f"Raters reach {ratio(low)} to {ratio(high)}; two agree by {ratio(found.mean_pairwise)}."
+    if team is None or math.isnan(team[1]):
+        return text
+    where = {
+        Standing.BELOW: "below every rater",
+        Standing.WITHIN: "within the raters' spread",
+        Standing.ABOVE: "above every rater",
+    }[standing(team[1], (low, high))]
+    return f"{text} {team[0]} reaches {ratio(team[1])} against the same references: {where}."
+
+
+def _shaded(value: float) -> Cell:
+    return Cell(ratio(value), shade=0.0 if math.isnan(value) else max(0.0, value) ** 2 * 0.6)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else math.nan
+
+
+def _word(row: Mapping[str, object] | None) -> str:
+    return "" if row is None else STANDING_WORDS[Standing(str(row["standing"]))]

@@ -1,0 +1,71 @@
+"""The tests on every supported Python, with both Qt bindings, oldest and newest dependencies.
+
+``make test-all`` runs all of it; ``nox --list`` names the sessions; what follows ``--`` goes to
+pytest. Windows need a display: without one, run it under xvfb-run, as ``make test-all`` does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "uv"
+nox.options.error_on_missing_interpreters = False
+PYTHONS = ("3.11", "3.12", "3.13")
+PROJECT = nox.project.load_toml("pyproject.toml")
+TEST_TOOLS = nox.project.dependency_groups(PROJECT, "test")
+
+
+@nox.session(python=PYTHONS)
+@nox.parametrize("qt", ["pyqt6", "pyside6"])
+def newest(session: nox.Session, qt: str) -> None:
+    """Test with the newest dependencies."""
+    session.install("--upgrade", f".[{qt},dask]", *TEST_TOOLS)
+    _test(session, qt)
+
+
+@nox.session(python=PYTHONS[0])
+@nox.parametrize("qt", ["pyqt6", "pyside6"])
+def oldest(session: nox.Session, qt: str) -> None:
+    """Test with the oldest dependencies that pyproject.toml allows."""
+    limits = Path(session.create_tmp(), f"oldest-{qt}.txt")
+    extras = (f"--extra={qt}", "--extra=dask")
+    lowest = ("uv", "pip", "compile", "pyproject.toml", "--resolution=lowest-direct", "--quiet")
+    session.run(*lowest, *extras, f"--output-file={limits}", external=True)
+    session.install(f".[{qt},dask]", "--constraint", str(limits), *TEST_TOOLS)
+    _test(session, qt)
+
+
+@nox.session(python=PYTHONS[0])
+def package(session: nox.Session) -> None:
+    """Build sdist and wheel, check what they say of themselves, and start the wheel by itself."""
+    session.install("build", "twine")
+    dist = Path(session.create_tmp(), "dist")
+    for old in dist.glob("*"):
+        old.unlink()
+    session.run("python", "-m", "build", "--outdir", str(dist))
+    session.run("twine", "check", "--strict", *map(str, dist.iterdir()))
+    for built in sorted(dist.iterdir()):
+        session.install("--force-reinstall", "--no-deps", str(built))
+    (wheel,) = dist.glob("*.whl")
+    session.install(str(wheel))
+    sample = Path(session.create_tmp(), "sample")
+    session.run("napari-panoptic", "sample", str(sample))
+    session.run("napari-panoptic", "evaluate", str(sample), "--output", str(sample / "tables"))
+
+
+@nox.session(python=PYTHONS[0])
+def docs(session: nox.Session) -> None:
+    """Build the documentation; warnings are errors."""
+    session.install(".", *nox.project.dependency_groups(PROJECT, "docs"))
+    session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "site")
+
+
+def _test(session: nox.Session, qt: str) -> None:
+    """Run the tests of the checkout with the package that is installed."""
+    versions = "import sys, qtpy, numpy, napari; print(sys.version.split()[0], qtpy.API_NAME, "
+    versions += "qtpy.QT_VERSION, 'numpy', numpy.__version__, 'napari', napari.__version__)"
+    environment = {"QT_API": qt, "PYTEST_QT_API": qt}
+    session.run("python", "-c", versions, env=environment)
+    session.run("python", "-m", "pytest", *session.posargs, env=environment)

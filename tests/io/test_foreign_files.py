@@ -1,0 +1,112 @@
+"""Files as other programs wrote them, frozen in tests/data/formats.
+
+- ``ome_zarr_0_4.zip``, ``ome_zarr_0_5.zip``: ome-zarr 0.18.0, ``write_image`` and ``write_labels``,
+  with three levels and properties; zipped.
+- ``stardist_labels.tif``: csbdeep 0.8.2, ``save_tiff_imagej_compatible``, which StarDist uses.
+- ``cellpose_cp_masks.png`` and ``.tif``: cellpose 3.1.1.1, ``io.save_masks``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from napari_panoptic.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.label_images import read_labels
+from napari_panoptic.io.label_tiles import open_label_tiles
+from napari_panoptic.io.tiled_pixels import open_pixels
+from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
+from tests.io.builders import label_files
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "formats"
+SHAPE = (48, 60)
+ONE_CLASS = ClassScheme(("cell",), ((255, 0, 0),), ambiguous=None)
+BOXES = {1: (3, 4, 12, 15), 2: (20, 10, 31, 22), 5: (8, 30, 20, 44), 9: (33, 40, 44, 57)}
+LAST = (40, 3, 46, 9)
+CLASSES = {1: "Epithelial", 2: "Lymphocyte", 5: "Epithelial", 9: "Ambiguous", 70000: "Macrophage"}
+
+
+def drawn(last: int) -> NDArray[np.int64]:
+    """Draw the objects that the programs were given; the last one has another id in each."""
+    image = np.zeros(SHAPE, np.int64)
+    for id_, (y0, x0, y1, x1) in {**BOXES, last: LAST}.items():
+        image[y0:y1, x0:x1] = id_
+    return image
+
+
+def unzipped(name: str, folder: Path) -> Path:
+    path = folder / f"{name}.ome.zarr"
+    with ZipFile(DATA / f"{name}.zip") as file:
+        file.extractall(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["ome_zarr_0_4", "ome_zarr_0_5"])
+def test_labels_of_ome_zarr_tell_their_classes(name: str, tmp_path: Path) -> None:
+    path, image = unzipped(name, tmp_path), drawn(70000)
+    loaded = read_labels(label_files(path), MONUSAC_CLASSES, shape=SHAPE)
+    assert loaded.findings == ()
+    assert loaded.ambiguous is not None
+    assert np.array_equal(loaded.ambiguous, image == 9)
+    ids = np.where(image == 9, 0, image)
+    assert np.array_equal(loaded.labels.id_image(), ids)
+    names = loaded.labels.class_names_of_objects().tolist()
+    assert dict(zip(loaded.labels.ids.tolist(), names, strict=True)) == {
+        id_: cls for id_, cls in CLASSES.items() if cls != "Ambiguous"
+    }
+    tiles = open_label_tiles(label_files(path), MONUSAC_CLASSES, SHAPE)
+    assert tiles.labels.class_index.tolist() == loaded.labels.class_index.tolist()
+    assert np.array_equal(tiles.labels.read((0, 0, *SHAPE)), loaded.labels.index)
+    assert tiles.ambiguous is not None
+    assert np.array_equal(tiles.ambiguous.read((0, 0, *SHAPE)), loaded.ambiguous)
+
+
+def test_a_table_beside_goes_before_the_properties(tmp_path: Path) -> None:
+    path = unzipped("ome_zarr_0_4", tmp_path)
+    table = "id,class\n" + "".join(f"{id_},Neutrophil\n" for id_ in CLASSES)
+    (tmp_path / "ome_zarr_0_4.csv").write_text(table)
+    loaded = read_labels(label_files(path), MONUSAC_CLASSES, shape=SHAPE)
+    assert set(loaded.labels.class_names_of_objects()) == {"Neutrophil"}
+
+
+def test_a_label_without_properties_is_reported(tmp_path: Path) -> None:
+    path = unzipped("ome_zarr_0_4", tmp_path)
+    attributes = path / "labels" / "nuclei" / ".zattrs"
+    text = attributes.read_text()
+    attributes.write_text(text.replace("70000", "70001"))
+    (finding,) = read_labels(label_files(path), MONUSAC_CLASSES, shape=SHAPE).findings
+    assert finding.kind is FindingKind.UNKNOWN_CLASS
+    assert finding.object_ids == (70000,)
+    attributes.write_text(text.replace('"label-value"', '"value"'))
+    with pytest.raises(UnreadableFileError, match="expected properties of labels"):
+        read_labels(label_files(path), MONUSAC_CLASSES, shape=SHAPE)
+
+
+@pytest.mark.parametrize(
+    "name", ["stardist_labels.tif", "cellpose_cp_masks.tif", "cellpose_cp_masks.png"]
+)
+def test_label_images_of_segmentation_programs(name: str, tmp_path: Path) -> None:
+    path = DATA / name
+    loaded = read_labels(label_files(path), ONE_CLASS, shape=SHAPE)
+    assert loaded.findings == ()
+    assert np.array_equal(loaded.labels.id_image(), drawn(12))
+    assert np.array_equal(open_pixels(path, "labels").read((0, 0, *SHAPE)), drawn(12))
+    table = tmp_path / "classes.csv"
+    table.write_text("id,class\n1,1\n2,2\n5,1\n9,Ambiguous\n12,Macrophage\n")
+    classed = read_labels(label_files(path, table), MONUSAC_CLASSES, shape=SHAPE)
+    assert classed.labels.class_index.tolist() == [1, 2, 1, 4]
+
+
+def test_a_seg_file_of_cellpose_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "a_1_seg.npy"
+    np.save(path, {"masks": drawn(12), "outlines": drawn(12)})  # type: ignore[arg-type]
+    for read in (
+        lambda: read_labels(label_files(path), ONE_CLASS, shape=SHAPE),
+        lambda: open_label_tiles(label_files(path), ONE_CLASS, SHAPE),
+    ):
+        with pytest.raises(UnreadableFileError, match=r"pickled.*export the masks as PNG or TIFF"):
+            read()

@@ -1,0 +1,181 @@
+"""Formats that packages bring: the page that tells how, and what is broken."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from napari_panoptic.cli import main
+from napari_panoptic.errors import FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.io import forms
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.loading import load_masks
+from napari_panoptic.io.registry import Form, LoadedMasks
+from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from tests.io.builders import noise, two_objects, write_svs, write_tiff
+from tests.paths import REPOSITORY
+
+PAGE = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
+(MODULE,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+(PROJECT,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S)
+SHAPE = (12, 16)
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Install distributions, each of one module, into a folder of their own."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setattr(forms, "_KNOWN", forms._Known())
+    before = set(sys.modules)
+
+    def install(name: str, text: str, points: dict[str, str]) -> None:
+        module = name.replace("-", "_")
+        (site / f"{module}.py").write_text(text, encoding="utf-8")
+        info = site / f"{module}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = [f"{key} = {value}" for key, value in points.items()]
+        (info / "entry_points.txt").write_text(f"[{forms.ENTRY_POINTS}]\n" + "\n".join(lines))
+
+    yield install  # type: ignore[misc]
+    for module in set(sys.modules) - before:
+        if str(getattr(sys.modules[module], "__file__", "")).startswith(str(site)):
+            del sys.modules[module]
+
+
+def circles(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("id,class,x,y,radius\n7,epithelial,4,4,3\n9,Lymphocyte,11,6,2\n3,Odd,1,1,1\n")
+    return path
+
+
+def described(root: Path) -> Path:
+    """Make a cohort whose annotation and one team are circles."""
+    (root / "cohort.toml").write_text(
+        "[classes]\nEpithelial = [255, 0, 0]\nLymphocyte = [255, 255, 0]\n[files]\n"
+        'image = "{region}.png"\nreference.circles = "{region}.csv"\n'
+        'predictions.circles = "teams/{team}/{region}.csv"\n'
+        'predictions.labels = "teams/{team}/{region}.tif"\n'
+    )
+    Image.fromarray(noise(*SHAPE)).save(root / "a_1.png")
+    circles(root / "a_1.csv")
+    circles(root / "teams" / "round" / "a_1.csv")
+    return root
+
+
+def test_the_page_tells_how_to_bring_a_format(install: Install, tmp_path: Path) -> None:
+    points = tomllib.loads(PROJECT)["project"]["entry-points"][forms.ENTRY_POINTS]
+    install("nuclei-circles", MODULE, points)
+    root = described(tmp_path)
+    tables = tmp_path / "tables"
+    assert main(["evaluate", str(root), "--output", str(tables), "--source", "circles"]) == 0
+    objects = pd.read_csv(tables / "objects.csv")
+    assert objects.query("side == 'reference'")["id"].tolist() == [7, 9]
+    assert objects["status"].tolist() == ["TP"] * 4
+    assert list(forms.known_forms())[-1] == "circles"
+    cohort = open_cohort(root)
+    (region,) = cohort.regions
+    assert region.reference is not None
+    assert region.reference.source == "circles"
+    loaded = load_masks(region.reference, cohort.scheme, shape=SHAPE)
+    rows, columns = np.indices(SHAPE)
+    inside = (columns - 4) ** 2 + (rows - 4) ** 2 < 9
+    assert np.array_equal(loaded.labels.id_image() == 7, inside)
+    assert [f.kind for f in loaded.findings] == [FindingKind.UNKNOWN_CLASS]
+    with pytest.raises(UnreadableFileError, match="size is not known"):
+        load_masks(region.reference, cohort.scheme, shape=None)
+
+
+def test_among_the_folders_of_monusac_its_files_are_found(install: Install, tmp_path: Path) -> None:
+    install("nuclei-circles", MODULE, {"circles": "nuclei_circles:CIRCLES"})
+    annotations = tmp_path / "MoNuSAC Testing Data and Annotations" / "P"
+    circles(annotations / "P_1.circles.csv")
+    write_svs(annotations / "P_1.svs", noise(*SHAPE))
+    circles(tmp_path / "Teams" / "round" / "P" / "P_1.circles.csv")
+    cohort = open_cohort(tmp_path)
+    assert cohort.findings == ()
+    assert cohort.regions[0].reference is not None
+    assert cohort.regions[0].reference.source == "circles"
+    assert list(cohort.predictions["round", "P_1"]) == ["circles"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("raise RuntimeError('no licence')", "no licence"),
+        ("import a_module_that_is_not_there", "No module named 'a_module_that_is_not_there'"),
+        ("F = 3", "expected a napari_panoptic.io.registry.Form, found a int"),
+        ("G = 3", "has no attribute 'F'"),
+        (
+            "from napari_panoptic.io.registry import Form\n"
+            "F = Form(name='labels', title='Mine', load=print)",
+            "the format 'labels' is built in, and cannot be replaced; choose another name",
+        ),
+    ],
+)
+def test_a_broken_package_is_named_and_stops_nothing(
+    text: str, reason: str, install: Install, tmp_path: Path
+) -> None:
+    install("broken-package", text, {"mine": "broken_package:F"})
+    (tmp_path / "cohort.toml").write_text(
+        '[classes]\nEpithelial = [255, 0, 0]\n[files]\nreference.labels = "{region}.tif"\n'
+    )
+    write_tiff(tmp_path / "a_1.tif", two_objects())
+    cohort = open_cohort(tmp_path)
+    (finding,) = cohort.findings
+    assert finding.kind is FindingKind.BROKEN_PLUGIN
+    assert "the format 'mine' of the package broken-package cannot be used" in finding.message
+    assert reason in finding.message
+    assert cohort.regions[0].reference is not None
+    loaded = load_masks(cohort.regions[0].reference, cohort.scheme, shape=SHAPE)
+    assert len(loaded.labels) == 2
+
+
+def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "_KNOWN", forms._Known())
+    expected = load_masks(MaskFiles(Source.SUBMISSION, {}), MONUSAC_CLASSES, shape=SHAPE)
+
+    def load(*_: object) -> LoadedMasks:
+        return expected
+
+    mine = Form(name="mine", title="Mine", load=load)
+    files = MaskFiles(Source("mine"), {})
+    with pytest.raises(UnreadableFileError, match="no reader for masks in the form 'mine'"):
+        load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
+    forms.register(mine)
+    forms.register(mine)
+    assert load_masks(files, MONUSAC_CLASSES, shape=SHAPE) is expected
+    with pytest.raises(PanopticError, match="'mine' is there already"):
+        forms.register(Form(name="mine", title="Other", load=load))
+    with pytest.raises(PanopticError, match="'geojson' is built in"):
+        forms.register(Form(name="geojson", title="Other", load=load))
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"name": "My format", "load": print}, "lower-case letters, digits and hyphens"),
+        ({"name": "mine"}, "neither be read nor written"),
+        ({"name": "mine", "write": print}, "needs an ending"),
+        ({"name": "mine", "load": print, "endings": ("csv",)}, "start with a dot, found csv"),
+    ],
+)
+def test_a_format_that_cannot_be_used(fields: dict[str, object], match: str) -> None:
+    with pytest.raises(PanopticError, match=match):
+        Form(title="Mine", **fields)  # type: ignore[arg-type]
+
+
+def test_the_page_lists_every_built_in_format() -> None:
+    listed = re.findall(r"^\| `([a-z0-9-]+)` \|", PAGE, re.M)
+    assert listed == [form.name for form in forms.BUILT_IN]

@@ -1,0 +1,194 @@
+"""What is converted opens again as it was, in every format; and stays away from what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from napari_panoptic.cli import main
+from napari_panoptic.conversion import Conversion, convert, form_to_write
+from napari_panoptic.errors import FindingKind, PanopticError, SettingsError, UnwritableFileError
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.loading import load_masks
+from napari_panoptic.io.registry import LoadedMasks, Objects
+from napari_panoptic.io.tiled_loading import open_masks
+from napari_panoptic.io.writers import write_label_tiff
+from napari_panoptic.regions import ClassScheme, Cohort
+
+SCHEME = ClassScheme(("A", "B", "C"), ((255, 0, 0), (0, 255, 0), (0, 0, 255)), ambiguous="Void")
+CLASSES = "[classes]\nA = [255, 0, 0]\nB = [0, 255, 0]\nC = [0, 0, 255]\n"
+DESCRIPTION = CLASSES + '[ambiguous]\nname = "Void"\n[files]\n'
+SHAPE = (17, 23)
+READ_BACK = {
+    "labels": 'reference.labels = "{region}.tif"',
+    "ome-zarr": 'reference.labels = "{region}.ome.zarr"',
+    "pannuke": 'reference.pannuke = "masks.npy"',
+    "conic": 'reference.conic = "labels.npy"',
+    "coco-panoptic": 'reference.coco-panoptic = "panoptic.json"',
+}
+"""The formats that keep every id, and how a description names what was written."""
+
+
+def drawn(seed: int, shape: tuple[int, int] = SHAPE) -> tuple[LabelImage, NDArray[np.bool_] | None]:
+    """Draw boxes over each other, of ids far apart, and an area that cuts some of them."""
+    rng = np.random.default_rng(seed)
+    image = np.zeros(shape, np.int64)
+    for id_ in rng.choice([1, 2, 7, 255, 256, 70_000, 2**24 - 40], rng.integers(0, 7), False):
+        y, x = rng.integers(0, shape[0] - 2), rng.integers(0, shape[1] - 2)
+        image[y : y + rng.integers(1, 9), x : x + rng.integers(1, 9)] = id_
+    ids = np.unique(image[image > 0]).tolist()
+    classes = dict(zip(ids, rng.choice(SCHEME.names, len(ids)).tolist(), strict=True))
+    ambiguous = np.zeros(shape, bool)
+    y, x = rng.integers(0, 12, 2)
+    ambiguous[y : y + 5, x : x + 6] = True
+    labels = LabelImage.from_array(image, classes, SCHEME.names)
+    return labels, ambiguous if seed % 3 else None
+
+
+def cohort_of(root: Path, seeds: list[int], shapes: list[tuple[int, int]] | None = None) -> Cohort:
+    """Write an annotation and a team's predictions as label images, with the real writer."""
+    (root / "team").mkdir(parents=True)
+    for number, seed in enumerate(seeds):
+        labels, ambiguous = drawn(seed, shapes[number] if shapes else SHAPE)
+        region = f"p{seed % 2}_{number}"
+        objects = Objects(labels, Side.REFERENCE, region, "", ambiguous, SCHEME, None)
+        write_label_tiff(root / f"{region}.tif", objects)
+        objects = Objects(labels, Side.PREDICTION, region, "team", None, SCHEME, None)
+        write_label_tiff(root / "team" / f"{region}.tif", objects)
+    (root / "cohort.toml").write_text(
+        DESCRIPTION + 'reference.labels = "{region}.tif"\n'
+        'predictions.labels = "{team}/{region}.tif"\n'
+    )
+    return open_cohort(root)
+
+
+def reopened(folder: Path, line: str) -> Cohort:
+    (folder / "cohort.toml").write_text(DESCRIPTION + line)
+    return open_cohort(folder)
+
+
+def read(cohort: Cohort, region: str) -> LoadedMasks:
+    files = cohort.region(region).reference
+    assert files is not None
+    return load_masks(files, cohort.scheme, shape=None, region=region)
+
+
+def assert_same(
+    loaded: LoadedMasks, labels: LabelImage, ambiguous: NDArray[np.bool_] | None
+) -> None:
+    assert np.array_equal(loaded.labels.id_image(), labels.id_image())
+    assert loaded.labels.class_names_of_objects().tolist() == (
+        labels.class_names_of_objects().tolist()
+    )
+    if ambiguous is None:
+        assert loaded.ambiguous is None
+    else:
+        assert loaded.ambiguous is not None
+        assert np.array_equal(loaded.ambiguous, ambiguous)
+
+
+@settings(
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seeds=st.lists(st.integers(0, 10_000), min_size=1, max_size=3))
+def test_everything_opens_again_as_it_was(
+    seeds: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("cohort")
+    cohort = cohort_of(root, seeds)
+    assert cohort.findings == ()
+    for name, line in READ_BACK.items():
+        output = root / "out" / name
+        findings = convert(
+            Conversion(cohort, None, form_to_write(name), EvaluationSettings()), output
+        )
+        again = reopened(output, line)
+        assert [(r.name, r.patient) for r in again.regions] == [
+            (r.name, r.patient) for r in cohort.regions
+        ]
+        hidden = 0
+        for number, seed in enumerate(seeds):
+            labels, ambiguous = drawn(seed)
+            if name == "coco-panoptic" and ambiguous is not None:
+                hidden += int((ambiguous & (labels.index > 0)).any())
+                ambiguous = ambiguous & (labels.index == 0)
+                ambiguous = ambiguous if ambiguous.any() else None
+            assert_same(read(again, f"p{seed % 2}_{number}"), labels, ambiguous)
+        assert [f.kind for f in findings] == [FindingKind.FALLBACK] * hidden
+
+
+def test_slides_open_in_windows_with_their_ambiguous_area(tmp_path: Path) -> None:
+    cohort = cohort_of(tmp_path / "c", [4])
+    for name in ("labels", "ome-zarr"):
+        output = tmp_path / name
+        convert(Conversion(cohort, None, form_to_write(name), EvaluationSettings()), output)
+        (region,) = reopened(output, READ_BACK[name]).regions
+        assert region.reference is not None
+        tiles = open_masks(region.reference, SCHEME, SHAPE)
+        labels, ambiguous = drawn(4)
+        assert np.array_equal(tiles.labels.read((0, 0, *SHAPE)), labels.index)
+        assert tiles.ambiguous is not None
+        assert np.array_equal(tiles.ambiguous.read((0, 0, *SHAPE)), ambiguous)
+
+
+def test_the_command_converts_a_team(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cohort = cohort_of(tmp_path / "c", [1, 2])
+    output = tmp_path / "out"
+    command = ["convert", str(cohort.root), "--team", "team", "--to", "conic"]
+    assert main([*command, "--output", str(output)]) == 0
+    assert capsys.readouterr().out == f"conic written to {output}\n"
+    assert sorted(path.name for path in output.iterdir()) == ["labels.npy", "regions.csv"]
+    before = (output / "labels.npy").stat().st_mtime_ns
+    assert main([*command, "--output", str(output)]) == 1
+    assert "the folder is not empty" in capsys.readouterr().err
+    assert (output / "labels.npy").stat().st_mtime_ns == before
+    (output / "mine.txt").write_text("kept")
+    assert main([*command, "--output", str(output), "--force"]) == 0
+    assert (output / "labels.npy").stat().st_mtime_ns > before
+    assert (output / "mine.txt").read_text() == "kept"
+    again = reopened(output, READ_BACK["conic"])
+    assert_same(read(again, "p1_0"), drawn(1)[0], None)
+
+
+def test_a_region_that_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
+    cohort = cohort_of(tmp_path / "c", [1, 2])
+    (cohort.root / "p0_1.tif").write_bytes(b"broken")
+    work = Conversion(cohort, None, form_to_write("labels"), EvaluationSettings())
+    with pytest.raises(PanopticError, match="nothing was written"):
+        convert(work, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c"]
+
+
+def test_regions_without_a_prediction_are_left_out_and_named(tmp_path: Path) -> None:
+    root = cohort_of(tmp_path / "c", [1, 2]).root
+    (root / "team" / "p0_1.tif").unlink()
+    work = Conversion(open_cohort(root), "team", form_to_write("conic"), EvaluationSettings())
+    (finding,) = convert(work, tmp_path / "out")
+    assert (finding.kind, finding.region) == (FindingKind.MISSING, "p0_1")
+    assert len(np.load(tmp_path / "out" / "labels.npy")) == 1
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    cohort = cohort_of(tmp_path / "c", [1, 2], [SHAPE, (20, 20)])
+    work = Conversion(cohort, None, form_to_write("pannuke"), EvaluationSettings())
+    with pytest.raises(UnwritableFileError, match="regions of one size only"):
+        convert(work, tmp_path / "out")
+    with pytest.raises(SettingsError, match="there is no format 'submission' that can be written"):
+        form_to_write("submission")
+    to_labels = Conversion(cohort, None, form_to_write("labels"), EvaluationSettings())
+    with pytest.raises(PanopticError, match="is a file of the cohort"):
+        convert(to_labels, cohort.root, replace_files=True)
+    with pytest.raises(PanopticError, match="this is a file"):
+        convert(to_labels, cohort.root / "cohort.toml")
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]

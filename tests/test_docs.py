@@ -1,0 +1,79 @@
+"""The documentation: its code runs, its links lead somewhere, its pages are all in the contents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from napari_panoptic.cli import _parser, main
+from tests.paths import REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *REPOSITORY.glob("*.md")])
+FENCES = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """Give page and text of every block in a language; the README's have tests of their own."""
+    return [
+        (page.relative_to(REPOSITORY).as_posix(), text)
+        for page in PAGES
+        if page.name != "README.md" or page.parent != REPOSITORY
+        for found, text in FENCES.findall(page.read_text(encoding="utf-8"))
+        if found == language
+    ]
+
+
+PYTHON = [
+    pytest.param(page, text, id=f"{page}-{n}") for n, (page, text) in enumerate(blocks("python"))
+]
+COMMANDS = sorted(
+    {
+        line.split("#")[0].strip().rstrip("\\").strip()
+        for _, text in blocks("sh")
+        for line in text.replace("\\\n", " ").splitlines()
+        if line.startswith("napari-panoptic ")
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make what examples read: a cohort, and the tables of its evaluation."""
+    folder = tmp_path_factory.mktemp("docs")
+    assert main(["sample", str(folder / "COHORT")]) == 0
+    tables = ["evaluate", str(folder / "COHORT"), "--output", str(folder / "TABLES")]
+    assert main([*tables, "--no-distances"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(("page", "text"), PYTHON)
+def test_code_runs(page: str, text: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    exec(compile(text, page, "exec"), {"__name__": "example"})  # noqa: S102 - the docs are the test
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_are_understood(command: str) -> None:
+    words = command.replace("…", "").split()
+    assert _parser().parse_args(words[1:]).command == words[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_page_is_in_the_contents() -> None:
+    listed = set()
+    for page in (DOCS / "index.md", DOCS / "decisions" / "README.md"):
+        for contents in re.findall(
+            r"^```\{toctree\}\n(.*?)^```", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
+        ):
+            names = [line for line in contents.split() if not line.startswith(":")]
+            listed |= {(page.parent / f"{name}.md").resolve() for name in names}
+    missing = {page.resolve() for page in DOCS.rglob("*.md")} - listed - {DOCS / "index.md"}
+    assert not missing
