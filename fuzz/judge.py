@@ -83,10 +83,14 @@ class Judge:
         logging.disable(logging.CRITICAL)
         # What was imported stays: the collector need not look at it again and again.
         gc.freeze()
+        self._hook_before = sys.unraisablehook
         sys.unraisablehook = self._lost.append
 
     def close(self) -> None:
-        """Remove the folder."""
+        """Remove the folder, and leave the process as it was."""
+        logging.disable(logging.NOTSET)
+        gc.unfreeze()
+        sys.unraisablehook = self._hook_before
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def failure_of(self, data: bytes) -> Failure | None:
