@@ -1,10 +1,11 @@
 # The commands of this repository. What they do is in scripts/.
 .POSIX:
-.PHONY: help demo test test-all docs audit faults bench bench-all clean environment
+.PHONY: help demo test test-all docs audit faults fuzz bench bench-all clean environment
 
 help:
 	@echo "make demo    open the viewer on the sample cohort (no display: saves demo.png)"
 	@echo "make test    check formatting, lint, types and import rules, and run the tests"
+	@echo "make fuzz    feed damaged files to every reader, 200,000 each (hours; Linux)"
 	@echo "make docs    build the documentation into site/"
 	@echo "make audit   ask whether installed packages have known weaknesses (needs a network)"
 	@echo "make test-all  test on every supported Python and Qt, oldest and newest dependencies"
@@ -21,6 +22,11 @@ demo: environment
 test:
 	@sh scripts/setup.sh test
 	@sh scripts/test.sh
+
+fuzz:
+	@sh scripts/setup.sh test
+	@.venv/bin/python -m pip install --quiet --group fuzz
+	@.venv/bin/python -m fuzz
 
 # In environments of their own, which nox makes; needs the interpreters to be there.
 test-all:
@@ -53,6 +59,6 @@ bench-all: environment
 	@.venv-bench/bin/python -m benchmarks.run --all
 
 clean:
-	rm -rf build dist site sample-cohort demo.png .mypy_cache .ruff_cache .pytest_cache
+	rm -rf build dist site sample-cohort demo.png .fuzz .mypy_cache .ruff_cache .pytest_cache
 	rm -rf .hypothesis .import_linter_cache *.egg-info
-	find napari_panoptic tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find napari_panoptic tests benchmarks fuzz -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,10 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.visible import visible
+from napari_panoptic.visible import shortened, visible
 
-_LONGEST = 2000
-"""Of a message: files can hold names of any length."""
+LONGEST_MESSAGE = 2000
+"""Characters; longer messages of errors lose their middle."""
+LONGEST_WORD = 200
+"""Characters of one word that a message quotes from a file."""
 
 
 class PanopticError(Exception):
@@ -40,11 +42,12 @@ class PanopticError(Exception):
         region: str | None = None,
         object_id: int | None = None,
     ) -> None:
-        self.message = message
+        # Files are quoted, in which a name can have any length; the remedy stands at the end.
+        self.message = shortened(message, LONGEST_MESSAGE)
         self.path = path
         self.region = region
         self.object_id = object_id
-        super().__init__(message)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         """Give the message, with the place it is about; names in it cannot act on a terminal."""
@@ -54,7 +57,7 @@ class PanopticError(Exception):
         if self.object_id is not None:
             place.append(f"object {self.object_id}")
         text = f"{', '.join(place)}: {self.message}" if place else self.message
-        return visible(text, longest=_LONGEST)
+        return visible(text, longest=2 * LONGEST_MESSAGE)
 
 
 class UnreadableFileError(PanopticError):
@@ -142,26 +145,16 @@ class Finding:
 
 
 def english_list(words: Sequence[object], *, limit: int = 8) -> str:
-    """Join words with commas and an "and"; a long list is cut and counted.
+    """Join words with commas and an "and"; a long list is cut and counted, a long word cut.
 
     Examples
     --------
     >>> english_list(["a", "b", "c"])
     'a, b and c'
     """
-    texts = [str(word) for word in words]
+    texts = [shortened(str(word), LONGEST_WORD) for word in words]
     if len(texts) > limit:
         return f"{', '.join(texts[:limit])} and {len(texts) - limit} more"
     if len(texts) < 2:
         return "".join(texts)
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
-
-
-def no_such(what: str, name: str, known: Sequence[str]) -> str:
-    """Say that there is nothing of a name, and what has a similar one."""
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or list(known[:5])
-    if not close:
-        return f"there is no {what} '{name}': this cohort has no {what}s"
-    return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -25,11 +25,21 @@ from napari_panoptic.evaluation.challenge import ClassScore
 from napari_panoptic.evaluation.metrics import Counts
 from napari_panoptic.pipeline import RegionResult, RowsFile
 
+Value = TypeVar("Value")
 RegionResults = list[list[RegionResult]]
 """Per condition, the teams of one region."""
 
 _FORMAT = "napari-panoptic region 1"
 _ENDING = ".part.json"
+# What is raised where a file is no JSON, or holds other values than this version writes.
+_NOT_AS_WRITTEN = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 
 
 class DamagedPartError(PanopticError):
@@ -110,7 +120,10 @@ class PartStore:
         found = self._read(region)
         if found is None:
             return None
-        results = [[_result(record) for record in records] for records in json.loads(found[1])]
+        try:
+            results = [[_result(record) for record in records] for records in json.loads(found[1])]
+        except _NOT_AS_WRITTEN as error:
+            raise self._damaged(region) from error
         return [[self._with_whole_rows(result) for result in found] for found in results]
 
     def rows_path(self, region: str, number: int) -> Path:
@@ -178,15 +191,18 @@ class PartStore:
             fingerprint = str(header["fingerprint"])
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, *_NOT_AS_WRITTEN):
             is_whole = False
         if not is_whole:
-            raise DamagedPartError(
-                "the stored results are damaged or half-written: the region is evaluated again",
-                path=path,
-                region=region,
-            )
+            raise self._damaged(region)
         return fingerprint, body
+
+    def _damaged(self, region: str) -> DamagedPartError:
+        return DamagedPartError(
+            "the stored results are damaged or half-written: the region is evaluated again",
+            path=self._path(region),
+            region=region,
+        )
 
 
 def _plain(value: np.generic) -> Any:
@@ -218,9 +234,9 @@ def _result(record: Mapping[str, Any]) -> RegionResult:
     objects, counts, scores = record["objects"], record["counts"], record["scores"]
     rows = record.get("rows")
     return RegionResult(
-        team=record["team"],
-        patient=record["patient"],
-        region=record["region"],
+        team=_of_type(str, record["team"]),
+        patient=_of_type(str, record["patient"]),
+        region=_of_type(str, record["region"]),
         objects=None if objects is None else _frame(objects),
         counts=None if counts is None else _counts(counts),
         scores=None if scores is None else {name: _score(own) for name, own in scores.items()},
@@ -283,7 +299,15 @@ def _finding(record: Mapping[str, Any]) -> Finding:
     path = record["path"]
     changed = {
         "kind": FindingKind(record["kind"]),
+        "message": _of_type(str, record["message"]),
+        "count": _of_type(int, record["count"]),
         "path": None if path is None else Path(path),
-        "object_ids": tuple(record["object_ids"]),
+        "object_ids": tuple(_of_type(int, id_) for id_ in record["object_ids"]),
     }
     return Finding(**{**record, **changed})
+
+
+def _of_type(kind: type[Value], value: Any) -> Value:
+    if type(value) is not kind:
+        raise TypeError(f"expected a {kind.__name__}, found {value!r}")
+    return value

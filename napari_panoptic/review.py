@@ -684,7 +684,12 @@ class ReviewStore:
         self._notices += notices
         self._times_opened += 1
         self._identity = identity_of(self._path)
-        self._seen = self._state_of_file()
+        try:
+            self._seen = self._state_of_file()
+        except BaseException:
+            # Otherwise nobody could set the damaged file aside while this one lives.
+            self._connection.close()
+            raise
 
     def _state_of_file(self) -> tuple[int, int]:
         """Give a number that others' changes change, and the newest change's number."""

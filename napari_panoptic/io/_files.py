@@ -9,6 +9,8 @@ import re
 import stat
 import struct
 import threading
+import tokenize
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -32,10 +34,15 @@ DECODING_ERRORS: tuple[type[Exception], ...] = (
     TypeError,
     LookupError,
     ArithmeticError,
+    AssertionError,
+    NameError,
     RuntimeError,
     EOFError,
     AttributeError,
+    MemoryError,
+    SyntaxError,
     struct.error,
+    tokenize.TokenError,
     zlib.error,
     Image.DecompressionBombError,
 )
@@ -74,6 +81,8 @@ _NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 
 TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
+MOST_PAGES = 10_000
+"""TIFF files with more pages than this are not read."""
 MOST_CHANNELS = 16
 """Where nothing names the dimensions, one longer than this is height or width."""
 
@@ -139,12 +148,16 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
     """
     check_file(path, what)
     try:
-        match file_kind(path):
-            case "tiff":
-                return _at_least_flat(_decode_tiff(path, colour))
-            case "npy":
-                return _at_least_flat(_decode_npy(path, what))
-        return _at_least_flat(_decode_other(path, colour))
+        with without_warnings():
+            match file_kind(path):
+                case "tiff":
+                    array = _decode_tiff(path, colour)
+                case "npy":
+                    array = _decode_npy(path, what)
+                case _:
+                    array = _decode_other(path, colour)
+        _checked_shape(array.shape)
+        return array
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
 
@@ -159,18 +172,24 @@ def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
     """
     check_file(path, what)
     try:
-        match file_kind(path):
-            case "tiff":
-                with open_tiff(path) as tiff:
-                    return channels_last_shape(tuple(tiff.series[0].shape), tiff.series[0].axes)
-            case "npy":
-                mapped = _at_least_flat(map_npy(path, what))
-                return channels_last_shape(tuple(mapped.shape), "")
-            case _:
-                with open_picture(path) as image:
-                    return (image.height, image.width)
+        with without_warnings():
+            return _shape_of(path, what)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
+
+
+def _shape_of(path: Path, what: str) -> tuple[int, ...]:
+    match file_kind(path):
+        case "tiff":
+            with open_tiff(path) as tiff:
+                shape, axes = tuple(tiff.series[0].shape), tiff.series[0].axes
+            return channels_last_shape(_checked_shape(shape), axes)
+        case "npy":
+            mapped = map_npy(path, what)
+            return channels_last_shape(_checked_shape(mapped.shape), "")
+        case _:
+            with open_picture(path) as image:
+                return (image.height, image.width)
 
 
 def file_kind(path: Path) -> str:
@@ -186,6 +205,8 @@ def undecodable(path: Path, what: str, error: Exception) -> UnreadableFileError:
     """Make the error for a file that a decoder gave up on."""
     reason = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
     reason = reason.replace(str(path), path.name)
+    # Decoders quote what stands in the file, which may be no text at all.
+    reason = reason.encode("utf-8", "backslashreplace").decode("utf-8")
     return UnreadableFileError(
         f"expected {what}, but it cannot be decoded: it is damaged, cut off or of another "
         f"format ({reason[:160]}); copy or export it again",
@@ -341,6 +362,72 @@ def folder_to_disk(folder: Path) -> None:
     _bring_names_to_disk(folder)
 
 
+def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if len(shape) < 2 or 0 in shape:
+        raise ValueError(f"an array of shape {shape} is no picture")
+    return shape
+
+
+_quiet_lock = threading.Lock()
+_quiet: list[warnings.catch_warnings[None]] = []
+_quiet_users = 0
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Keep what decoders warn of to ourselves: what is wrong with a file is said by errors.
+
+    Several threads may decode at once. The filters are those of the whole
+    process: the first one to come sets them, the last one to go sets them back.
+    """
+    global _quiet_users
+    with _quiet_lock:
+        if _quiet_users == 0:
+            _quiet.append(warnings.catch_warnings(action="ignore"))
+            _quiet[0].__enter__()
+        _quiet_users += 1
+    try:
+        yield
+    finally:
+        with _quiet_lock:
+            _quiet_users -= 1
+            if _quiet_users == 0:
+                _quiet.pop().__exit__(None, None, None)
+
+
+def check_page_chain(path: Path) -> None:
+    """Make sure that the pages of a TIFF file, each of which names the next one, have an end.
+
+    The decoder follows a chain that leads back into itself for hours.
+
+    Raises
+    ------
+    ValueError
+        For a circle, and for more than `MOST_PAGES`.
+    """
+    with path.open("rb") as file:
+        start = file.read(8)
+        order = "<" if start[:2] == b"II" else ">"
+        is_big = b"+" in start[2:4]
+        # How many tags a page has, how long each is, and where the next page begins.
+        n_tags, tag_bytes, link = ("Q", 20, "Q") if is_big else ("H", 12, "I")
+        if not is_big:
+            file.seek(4)
+        seen = set[int]()
+        while place := _unpacked(file, order + link):
+            if place in seen or len(seen) == MOST_PAGES:
+                raise ValueError(f"its pages lead in a circle, or are more than {MOST_PAGES}")
+            seen.add(place)
+            file.seek(place)
+            file.seek(tag_bytes * _unpacked(file, order + n_tags), os.SEEK_CUR)
+
+
+def _unpacked(file: BinaryIO, form: str) -> int:
+    """Read a number; 0 where the file ends before it."""
+    data = file.read(struct.calcsize(form))
+    return int(struct.unpack(form, data)[0]) if len(data) == struct.calcsize(form) else 0
+
+
 def exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
     """Move new files or folders to their places; old ones lie together in a folder meanwhile.
 
@@ -372,12 +459,6 @@ def _remove_folder(folder: Path) -> None:
     rmtree(folder.rename(_part_of(folder)), ignore_errors=True)
 
 
-def _at_least_flat(array: NDArray[Any]) -> NDArray[Any]:
-    if array.ndim < 2:
-        raise ValueError(f"an array of shape {array.shape} is no picture")
-    return array
-
-
 def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
     with open_tiff(path) as tiff:
         series = tiff.series[0]
@@ -397,15 +478,25 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
 
 
 def check_complete(path: Path, tiff: Any) -> None:
-    """Refuse a file whose pixel data lie beyond its end.
+    """Refuse a file any page of which is not all there; see `check_page_complete`."""
+    for page in tiff.series[0].pages:
+        check_page_complete(path, page)
 
-    The decoder would fill what is missing with zeros, that is, background.
+
+def check_page_complete(path: Path, page: Any) -> None:
+    """Refuse a page whose pixel data lie beyond the end of its file, or nowhere.
+
+    The decoder would fill what is missing with zeros, that is, background, or
+    take the file's first bytes for pixels.
     """
     size = path.stat().st_size
-    for page in tiff.series[0].pages:
-        ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
-        if max(ends, default=0) > size:
-            raise ValueError(f"pixel data end at byte {max(ends)}, the file at byte {size}")
+    pieces = list(zip(page.dataoffsets, page.databytecounts, strict=True))
+    end = max((offset + length for offset, length in pieces), default=0)
+    if end > size:
+        raise ValueError(f"pixel data end at byte {end}, the file at byte {size}")
+    # Pieces without a byte were never written, which is background.
+    if any(length and not offset for offset, length in pieces):
+        raise ValueError("it does not say where its pixel data are")
 
 
 def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
@@ -447,7 +538,14 @@ def _decode_other(path: Path, colour: bool) -> NDArray[Any]:
 
 
 def open_tiff(path: Path) -> Any:
-    """Open a TIFF file for what its own pages hold: no XML of it is read, and no other file."""
+    """Open a TIFF file for what its own pages hold: no XML of it is read, and no other file.
+
+    Raises
+    ------
+    ValueError
+        Where its pages have no end.
+    """
+    check_page_chain(path)
     return tifffile.TiffFile(path, **_SERIES_OF_OTHERS)
 
 

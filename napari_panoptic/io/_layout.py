@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -225,7 +226,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise CohortError(f"it cannot be read ({error.strerror})", path=path) from error
     except UnicodeDecodeError as error:
         raise CohortError("it is not UTF-8 text; save it as UTF-8", path=path) from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # Numbers of thousands of digits and very deep lists are none of the library's own errors.
         raise CohortError(f"it is no valid TOML: {error}", path=path) from error
 
 
@@ -328,9 +330,11 @@ def patient_expression(value: Any) -> re.Pattern[str] | None:
     """Read how a patient is told from a region's name; None where nothing is said."""
     if value is None:
         return None
+    text = text_at(value, "files.patient")
     try:
-        expression = re.compile(text_at(value, "files.patient"))
-    except re.error as error:
+        with warnings.catch_warnings(action="error", category=FutureWarning):
+            expression = re.compile(text)
+    except (re.error, FutureWarning, OverflowError, RecursionError) as error:
         raise CohortError(f"files.patient is no valid regular expression: {error}") from error
     if "patient" not in expression.groupindex:
         raise CohortError(

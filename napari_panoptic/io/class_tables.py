@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.io._files import check_file
-from napari_panoptic.io.label_images import read_sidecar
+from napari_panoptic.io.label_images import object_id, read_sidecar
 from napari_panoptic.regions import ClassScheme
 
 
@@ -81,7 +81,7 @@ def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
     check_file(path, "a table of classes (id,class)")
     try:
         table = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         # Whatever is unusual is left to the careful way, which also says what is wrong.
         table = _from_mapping(read_sidecar(path, scheme))
     return _with_numbers_named(table, scheme)
@@ -99,6 +99,8 @@ def _with_numbers_named(table: ClassTable, scheme: ClassScheme) -> ClassTable:
 
 def _from_mapping(classes: Mapping[int, str]) -> ClassTable:
     codes: dict[str, int] = {}
+    # No label image has larger ids.
+    classes = {id_: name for id_, name in classes.items() if 0 < id_ <= np.iinfo(np.int64).max}
     code = [codes.setdefault(name, len(codes)) for name in classes.values()]
     ids = np.fromiter(classes.keys(), np.int64, len(classes))
     return ClassTable.of(ids, np.array(code, np.int64), tuple(codes))
@@ -106,10 +108,12 @@ def _from_mapping(classes: Mapping[int, str]) -> ClassTable:
 
 def _from_json(path: Path) -> ClassTable:
     classes = orjson.loads(path.read_bytes())
+    if not all(type(name) is str for name in classes.values()):
+        raise TypeError("classes that are no text")
     codes: dict[str, int] = {}
-    stripped = (str(name).strip() for name in classes.values())
+    stripped = (name.strip() for name in classes.values())
     code = np.fromiter((codes.setdefault(name, len(codes)) for name in stripped), np.int64)
-    return ClassTable.of(np.fromiter(map(int, classes), np.int64), code, tuple(codes))
+    return ClassTable.of(np.fromiter(map(object_id, classes), np.int64), code, tuple(codes))
 
 
 def _from_csv(path: Path) -> ClassTable:
@@ -117,13 +121,15 @@ def _from_csv(path: Path) -> ClassTable:
         first = file.readline()
         delimiter = max(",;\t", key=first.count)
         columns = {name.strip().casefold(): name for name in first.rstrip("\r\n").split(delimiter)}
+        if len(columns) < first.count(delimiter) + 1:
+            raise ValueError("columns of one name, or names with separators in them")
         id_column, class_column = columns["id"], columns["class"]
         file.seek(0)
         frame = pd.read_csv(
             file,
             sep=delimiter,
             usecols=[id_column, class_column],
-            dtype={id_column: "int64", class_column: "category"},
+            dtype={id_column: "object", class_column: "category"},
             keep_default_na=False,
             index_col=False,
         )
@@ -132,4 +138,5 @@ def _from_csv(path: Path) -> ClassTable:
     code = np.array(categories.codes, np.int64)
     if (code < 0).any():
         raise ValueError("rows without a class")
-    return ClassTable.of(frame[id_column].to_numpy(np.int64), code, names)
+    ids = np.fromiter(map(object_id, frame[id_column]), np.int64, len(frame))
+    return ClassTable.of(ids, code, names)

@@ -6,7 +6,8 @@ import math
 import re
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -114,7 +115,7 @@ class _Watch:
     progress: Callable[[int, int], None] | None = None
     is_wanted: Callable[[], bool] = lambda: True
 
-    def blocks(self) -> Iterator[bytes]:
+    def blocks(self) -> Generator[bytes, None, None]:
         """Give the file block by block."""
         total = self.path.stat().st_size
         with self.path.open("rb") as file:
@@ -244,7 +245,8 @@ def _content(watch: _Watch, dtype: _Dtype) -> tuple[_Content, list[Finding]]:
         # Slower, and right in every case; it also words the error, if there is one.
         pass
     try:
-        return _parsed(watch.blocks(), path, dtype), []
+        with closing(watch.blocks()) as blocks:
+            return _parsed(blocks, path, dtype), []
     except defusedxml.ElementTree.ParseError as error:
         if ErrorString(error.code) not in _ENCODING_ERRORS:
             raise _broken(path, error) from error
@@ -311,13 +313,14 @@ def _scanned(watch: _Watch, dtype: _Dtype) -> _Content:
     parser.parser.EndElementHandler = content.end
     rest = b""
     is_first = True
-    for block in watch.blocks():
-        if is_first:
-            declaration = _declaration(block)
-            block = block[len(declaration) :]
-            parser.feed(declaration)
-            is_first = False
-        rest = _feed(parser, content, rest + block, is_last=False)
+    with closing(watch.blocks()) as blocks:
+        for block in blocks:
+            if is_first:
+                declaration = _declaration(block)
+                block = block[len(declaration) :]
+                parser.feed(declaration)
+                is_first = False
+            rest = _feed(parser, content, rest + block, is_last=False)
     _feed(parser, content, rest, is_last=True)
     # The parser may keep an end for later, and the regions in it.
     parser.close()

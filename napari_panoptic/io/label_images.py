@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,8 @@ WHAT = "a label image (one positive number per object)"
 SIDECAR_SUFFIXES = (".csv", ".json")
 """Files that give the class of each id, beside a label image of the same stem."""
 
+MOST_CLASS_NUMBERS = 100
+"""A channel with more different numbers than this holds no class numbers."""
 AMBIGUOUS_SUFFIX = "_ambiguous.tif"
 """Ending of the mask of the ambiguous area beside a label image of the same stem."""
 
@@ -297,19 +300,27 @@ def labels_from_class_numbers(
 
     The class of an object is that of most of its pixels. What was odd is added to the findings.
     """
-    ids, class_numbers = numbers[..., 0], numbers[..., 1]
     mask, found = object_mask(
-        ids, path=path, what="the channel of ids", may_be_binary=may_be_binary
+        numbers[..., 0], path=path, what="the channel of ids", may_be_binary=may_be_binary
     )
     findings.extend(found)
     index, unique_ids = compact(mask)
-    highest = int(class_numbers.max(initial=0)) + 1
+    what = "the channel of class numbers"
+    kinds, class_numbers = compact(checked_array(numbers[..., 1], what))
+    if len(class_numbers) > MOST_CLASS_NUMBERS:
+        raise UnreadableFileError(
+            f"expected numbers of classes, 1 to {len(scheme.names)}, in the second channel, found "
+            f"{len(class_numbers)} different numbers up to {int(class_numbers[-1])}; save ids and "
+            f"class numbers, or one channel of ids per class",
+            path=path,
+        )
+    n_kinds = len(class_numbers) + 1
     # How many pixels of each object say which class.
     votes = np.bincount(
-        index.ravel().astype(np.int64) * highest + class_numbers.ravel(),
-        minlength=(len(unique_ids) + 1) * highest,
-    ).reshape(-1, highest)[1:]
-    winner = votes.argmax(axis=1) if len(votes) else np.zeros(0, np.int64)
+        index.ravel().astype(np.int64) * n_kinds + kinds.ravel(),
+        minlength=(len(unique_ids) + 1) * n_kinds,
+    ).reshape(-1, n_kinds)[1:]
+    winner = np.append(0, class_numbers)[votes.argmax(axis=1)]
     mixed = unique_ids[np.count_nonzero(votes, axis=1) > 1].tolist()
     if mixed:
         message = (
@@ -570,8 +581,8 @@ def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
-        classes = {int(id_): str(name).strip() for id_, name in pairs}
-    except (ValueError, TypeError, KeyError, csv.Error) as error:
+        classes = {object_id(id_): _name(name) for id_, name in pairs}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, csv.Error) as error:
         raise UnreadableFileError(
             f"expected {what}: CSV with the header id,class, or JSON such as "
             f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
@@ -586,6 +597,29 @@ def _numbers_named(classes: Mapping[int, str], scheme: ClassScheme) -> dict[int,
     return {id_: numbers.get(name, name) for id_, name in classes.items()}
 
 
+def object_id(text: str) -> int:
+    """Read an id; many programs write whole numbers as 1.0.
+
+    Raises
+    ------
+    ValueError
+        Where it is no whole number, or one that a floating-point number does not hold exactly.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer() or abs(number) > 2**53:
+            raise
+        return int(number)
+
+
+def _name(value: object) -> str:
+    name = "" if value is None else str(value).strip()
+    name.encode()  # JSON can hold halves of characters, which nobody can show or write
+    return name
+
+
 def _json_pairs(text: str) -> list[tuple[Any, Any]]:
     table = json.loads(text)
     if not isinstance(table, dict):
@@ -595,11 +629,16 @@ def _json_pairs(text: str) -> list[tuple[Any, Any]]:
 
 def _csv_pairs(text: str) -> list[tuple[str, str]]:
     first = text.split("\n", 1)[0]
-    rows = csv.DictReader(text.splitlines(), delimiter=max(",;\t", key=first.count))
+    file = io.StringIO(text, newline="")
+    rows = csv.DictReader(file, delimiter=max(",;\t", key=first.count))
     columns = {name.strip().casefold(): name for name in rows.fieldnames or ()}
     if missing := [name for name in ("id", "class") if name not in columns]:
         raise KeyError(f"no column {english_list(missing)}")
-    return [(row[columns["id"]], row[columns["class"]]) for row in rows]
+    return [
+        (row[columns["id"]], row[columns["class"]])
+        for row in rows
+        if any(str(cell or "").strip() for cell in row.values())
+    ]
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +116,7 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     first = text.split("\n", 1)[0]
     separator = ";" if first.count(";") > first.count(",") else ","
     try:
-        lines = csv.reader(text.splitlines(), delimiter=separator, strict=True)
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
         rows = [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row)]
     except csv.Error as error:
         raise UnreadableFileError(f"expected a CSV table, found: {error}", path=path) from error

@@ -268,7 +268,14 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
             path=path,
         )
     (version,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-    return int(version or 0)
+    if not isinstance(version, int | None):
+        raise ReviewError(
+            f"the review file says that its layout is {str(version)[:60]!r}, which is no number; "
+            f"it was changed by another program and left as it is: restore a copy, or begin "
+            f"another file",
+            path=path,
+        )
+    return version or 0
 
 
 def _check_bytes(connection: sqlite3.Connection, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from ctypes import ArgumentError
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +92,11 @@ class SlideImage:
     mpp: float | None
     findings: tuple[Finding, ...]
     shape: tuple[int, int]
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether levels are read where they are looked at, from an open file."""
+        return any(isinstance(level, SlideLevel) for level in self.levels)
 
     def close(self) -> None:
         """Close the file, if one is open."""
@@ -231,10 +236,13 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
     if slide is None:
         return _read_plain(path)
     try:
-        return _read_slide(slide, path)
+        image = _read_slide(slide, path)
     except BaseException:
         slide.close()
         raise
+    if not image.is_lazy:
+        slide.close()
+    return image
 
 
 def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
@@ -243,8 +251,7 @@ def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
     mpp, findings = _slide_mpp(slide, path)
     levels: tuple[NDArray[np.uint8] | SlideLevel, ...]
     if width * height <= LARGEST_ARRAY_PX:
-        with closing(slide):
-            levels = (_region(slide, (0, 0), 0, (width, height), path),)
+        levels = (_region(slide, (0, 0), 0, (width, height), path),)
     else:
         lazy = tuple(SlideLevel(slide, level, path) for level in range(slide.level_count))
         levels = (*_but_smallest(lazy), _overview(lazy[-1]))

@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.io._files import DECODING_ERRORS, check_file, check_size, undecodable
+from napari_panoptic.io._files import (
+    DECODING_ERRORS,
+    check_file,
+    check_size,
+    undecodable,
+    without_warnings,
+)
 from napari_panoptic.io._masks import object_mask, vanished_findings
+from napari_panoptic.io._matlab5 import read_variable
 from napari_panoptic.io.limits import (
     BYTES_PER_PX,
     DEFLATE_RATIO,
@@ -118,10 +125,18 @@ def _read_class(
     variables = mat_variables(path)
     name, findings = _chosen(variables, class_name, shape, path, region)
     check_pixels(variables[name], 1, path=path, what=WHAT)
-    array = _squeezed(mat_value(path, name))
     what = f"the {class_name} mask (variable '{name}')"
-    if array.ndim == 2:
-        check_size(array.shape, shape, path=path, region=region, what=what)
+    told = _squeezed_shape(variables[name])
+    # What is no mask is not read: of other shapes the library can crash.
+    if len(told) != 2:
+        raise UnreadableFileError(
+            f"{what} must be 2-D (rows, columns), found an array of shape {told}",
+            path=path,
+            region=region,
+        )
+    check_size(told, shape, path=path, region=region, what=what)
+    array = _squeezed(mat_value(path, name))
+    check_size(array.shape, told, path=path, region=region, what=what)
     mask, found = object_mask(array, path=path, what=what, region=region, class_name=class_name)
     return mask, [*findings, *found]
 
@@ -232,7 +247,10 @@ def mat_variables(path: Path) -> dict[str, Shape]:
         return _hdf5_variables(path)
     _check_elements(path)
     try:
-        listed = scipy.io.whosmat(path, appendmat=False)
+        with without_warnings():
+            listed = scipy.io.whosmat(path, appendmat=False)
+        if any(size < 0 for _, shape, _ in listed for size in shape):
+            raise ValueError("a variable has a negative size")
     except (*DECODING_ERRORS, MatReadError) as error:
         raise undecodable(path, WHAT, error) from error
     names = [name for name, _, _ in listed]
@@ -254,12 +272,15 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
         Where it cannot be decoded.
     """
     import scipy.io
-    from scipy.io.matlab import MatReadError
+    from scipy.io.matlab import MatReadError, matfile_version
 
     if _is_hdf5(path):
         return _hdf5_value(path, name)
     try:
-        value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
+        with without_warnings():
+            if matfile_version(path, appendmat=False)[0] == 1:
+                return read_variable(path, name)
+            value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
     except (*DECODING_ERRORS, MatReadError) as error:
         raise undecodable(path, WHAT, error) from error
     check_pixels(value.shape, value.dtype.itemsize, path=path, what=WHAT)

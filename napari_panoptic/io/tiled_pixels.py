@@ -18,12 +18,14 @@ from napari_panoptic.evaluation.tiles import Box
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
+    check_page_complete,
     check_segments,
     file_kind,
     map_npy,
     open_tiff,
     read_pixels,
     undecodable,
+    without_warnings,
 )
 from napari_panoptic.io.limits import SEGMENT_BYTES, check_segment
 
@@ -85,7 +87,8 @@ def open_pixels(path: Path, what: str) -> TiledPixels:
     """
     try:
         if is_zarr(path):
-            return _open_zarr(path, what)
+            with without_warnings():
+                return _open_zarr(path, what)
         check_file(path, what)
         match file_kind(path):
             case "tiff":
@@ -289,7 +292,7 @@ def _open_tiff(path: Path, what: str) -> TiledPixels:
         page = level.pages[0].aspage()
         if page.shape[:2] != shape:
             raise ValueError(f"planes of {page.shape} for an image of {shape}")
-        _check_complete(path, page)
+        check_page_complete(path, page)
         check_segments(path, page)
         if page.is_memmappable and page.is_contiguous:
             array = np.broadcast_to(np.zeros((), tiff.byteorder + page.dtype.char), shape)
@@ -305,14 +308,6 @@ def _without_samples(level: Any) -> tuple[int, ...]:
         for size, axis in zip(level.shape, level.axes, strict=True)
         if axis in "YX" or size != 1
     )
-
-
-def _check_complete(path: Path, page: Any) -> None:
-    """Refuse a file whose pixel data lie beyond its end: they would be taken for background."""
-    size = path.stat().st_size
-    ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
-    if max(ends, default=0) > size:
-        raise ValueError(f"pixel data end at byte {max(ends)}, the file at byte {size}")
 
 
 class _Segments:

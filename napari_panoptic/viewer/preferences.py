@@ -113,17 +113,17 @@ class Preferences:
     def review_file(self, cohort: Path) -> Path | None:
         """Give the review file that somebody chose for a cohort, or None."""
         chosen = self._review_files().get(str(cohort.absolute()))
-        return None if chosen is None else Path(chosen)
+        return Path(chosen) if isinstance(chosen, str) else None
 
     def choose_review_file(self, cohort: Path, file: Path) -> None:
         """Remember which review file somebody chose for a cohort."""
         chosen = self._review_files() | {str(cohort.absolute()): str(file.absolute())}
         self._set("review", "files", json.dumps(chosen, ensure_ascii=False))
 
-    def _review_files(self) -> dict[str, str]:
+    def _review_files(self) -> dict[str, Any]:
         try:
             chosen = json.loads(str(self._get("review", "files", "")) or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return chosen if isinstance(chosen, dict) else {}
 

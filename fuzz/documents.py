@@ -1,0 +1,492 @@
+"""Files with mistakes: a good document as plain values, edited, and written in its format.
+
+Lengths, offsets and checksums are right whatever the values are, so that readers get
+as far as the values themselves.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import sqlite3
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+Write = Callable[[Any], bytes]
+
+_NUMBERS = [0, -1, 1, 2, 3, 5, 8, 16, 32, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**53]
+_NUMBERS += [2**63 - 1, 2**63, 2**64, 10**30, 0.5, -0.5, 1e-320, 1e308, math.nan, math.inf]
+_TEXTS = [
+    "",
+    " ",
+    "0",
+    "1",
+    "-1",
+    "1.5",
+    "1e999",
+    "nan",
+    "\0",
+    "é",
+    "\ud800",
+    "\U0001f600",
+    "a" * 300,
+]
+_TEXTS += ["Epithelial", "epithelial ", "Ambiguous", "Class 1", "a\nb", "..", "/", "{region}", "*"]
+_TEXTS += ["(", "[[a]", "x{99999999999}", "(?P<patient>", "9" * 5000, "<b>", "1;2", "true", "null"]
+
+
+class Deep:
+    """Stands for so many lists in each other, which no serializer could write by recursion."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+
+class Choices:
+    """Decisions read from bytes, so that whoever changes a byte changes a decision.
+
+    Parameters
+    ----------
+    data
+        Where it ends, every further decision is the first one there is.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def below(self, n: int) -> int:
+        """Give a number from 0 to n - 1."""
+        size = 1 if n <= 256 else 2 if n <= 65536 else 8
+        taken = self.some_bytes(size)
+        return int.from_bytes(taken, "little") % n if n else 0
+
+    def some_bytes(self, size: int) -> bytes:
+        """Give the next bytes, or as many as there are."""
+        taken = self._data[self._at : self._at + size]
+        self._at += size
+        return taken
+
+    def one_of(self, values: list[Any]) -> Any:
+        """Give one of some values."""
+        return values[self.below(len(values))]
+
+
+def odd_value(choices: Choices) -> Any:
+    """Give a value that fits nowhere, or only just."""
+    match choices.below(16):
+        case 0 | 1 | 2 | 3:
+            return choices.one_of(_NUMBERS)
+        case 4 | 5 | 6:
+            return choices.one_of(_TEXTS)
+        case 7 | 8:
+            return choices.below(70_000) - 300
+        case 9:
+            return struct.unpack("<f", choices.some_bytes(4).ljust(4, b"\0"))[0]
+        case 10:
+            return choices.some_bytes(choices.below(8)).decode("utf-8", "surrogateescape")
+        case 11:
+            return choices.one_of([None, True, False])
+        case 12:
+            return [odd_value(choices) for _ in range(choices.below(4))]
+        case 13:
+            return {choices.one_of(_TEXTS): odd_value(choices)}
+        case 14:
+            return Deep(choices.one_of([200, 3000, 100_000]))
+    return choices.one_of(_NUMBERS) * choices.one_of([1, -1])
+
+
+def edited(document: Any, choices: Choices) -> Any:
+    """Take a document of plain values, and change, remove or repeat some of them."""
+    root = [copy.deepcopy(document)]
+    for _ in range(choices.below(5)):
+        places = list(_places(root))
+        holder, key = choices.one_of(places)
+        match choices.below(8):
+            case 0 if holder is not root:
+                del holder[key]
+            case 1 if isinstance(holder, list) and holder is not root:
+                holder.insert(key, copy.deepcopy(holder[key]))
+            case 2:
+                other, other_key = choices.one_of(places)
+                holder[key] = copy.deepcopy(other[other_key])
+            case _:
+                holder[key] = odd_value(choices)
+    return root[0]
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in list(items):
+        yield value, key
+        if isinstance(item, (dict, list)):
+            yield from _places(item)
+
+
+def document(goods: list[Any], write: Write, decisions: bytes) -> bytes:
+    """Write a file with mistakes; now and then its bytes are damaged as well.
+
+    Parameters
+    ----------
+    goods
+        Good documents.
+    write
+        Writes one.
+    decisions
+        Which document, and which mistakes; none at all where there are no decisions.
+    """
+    choices = Choices(decisions)
+    chosen = choices.one_of(goods)
+    damage = choices.below(12)
+    data = write(edited(chosen, choices))
+    at = choices.below(len(data) + 1)
+    match damage:
+        case 10:
+            return data[:at]
+        case 11:
+            inserted = choices.some_bytes(choices.below(5))
+            return data[:at] + inserted + data[at + choices.below(5) :]
+    return data
+
+
+def whole(value: Any, low: int = 0, high: int = 2**32 - 1) -> int:
+    """Make a whole number within limits of anything."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        value = 0 if value in (None, "") else len(str(value))
+    return max(low, min(high, int(value)))
+
+
+def text_of(value: Any) -> str:
+    """Make text of anything."""
+    return "[" * value.depth if isinstance(value, Deep) else str(value)
+
+
+def raw(text: str) -> bytes:
+    """Give the bytes of a text, lone surrogates included."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+# --- text ---------------------------------------------------------------------------------------
+
+
+def json_bytes(value: Any) -> bytes:
+    """Write JSON; NaN and infinities as Python writes them."""
+    return raw(_json(value))
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, Deep):
+        return "[" * value.depth + "]" * value.depth
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(str(k))}: {_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    return json.dumps(value)
+
+
+def toml_bytes(value: Any) -> bytes:
+    """Write TOML: one key per line, tables in line."""
+    if not isinstance(value, dict):
+        return raw(_toml(value))
+    return raw("\n".join(f"{_toml_key(key)} = {_toml(item)}" for key, item in value.items()))
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case Deep():
+            return "[" * value.depth + "]" * value.depth
+        case dict():
+            return "{" + ", ".join(f"{_toml_key(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_toml, value)) + "]"
+        case bool():
+            return str(value).lower()
+        case None:
+            return "1979-05-27"
+        case int() | float():
+            return str(value)
+    return json.dumps(str(value), ensure_ascii="\ud800" not in str(value))
+
+
+def _toml_key(key: Any) -> str:
+    return json.dumps(str(key))
+
+
+def xml_bytes(value: Any) -> bytes:
+    """Write XML: an element is {"tag": name, attribute: text, "in": [elements]}."""
+    return raw('<?xml version="1.0" encoding="UTF-8"?>\n' + _xml(value))
+
+
+def _xml(value: Any) -> str:
+    if isinstance(value, Deep):
+        return "<Region>" * min(value.depth, 3000) + "</Region>" * min(value.depth, 3000)
+    if not isinstance(value, dict):
+        return escape(str(value))
+    tag = str(value.get("tag", "x"))
+    attributes = "".join(
+        f" {key}={quoteattr(text_of(text))}"
+        for key, text in value.items()
+        if key not in ("tag", "in")
+    )
+    inside = value.get("in", [])
+    inside = inside if isinstance(inside, list) else [inside]
+    return (
+        f"<{tag}{attributes}>{''.join(map(_xml, inside))}</{tag}>"
+        if inside
+        else f"<{tag}{attributes}/>"
+    )
+
+
+def csv_bytes(value: Any) -> bytes:
+    """Write a table: a list of rows."""
+    rows = value if isinstance(value, list) else [value]
+    return raw("\n".join(_csv_row(row) for row in rows))
+
+
+def _csv_row(row: Any) -> str:
+    cells = row if isinstance(row, list) else [row]
+    return ",".join(text_of(cell) for cell in cells)
+
+
+def lines_bytes(value: Any) -> bytes:
+    """Write lines of text."""
+    lines = value if isinstance(value, list) else [value]
+    return raw("\n".join(map(text_of, lines)))
+
+
+def part_bytes(value: Any) -> bytes:
+    """Write a stored region: {"header": …, "body": …}, with the checksum of the body."""
+    if not isinstance(value, dict):
+        return json_bytes(value)
+    body = _json(value.get("body"))
+    header = value.get("header")
+    if isinstance(header, dict) and "sha256" in header:
+        header = header | {"sha256": hashlib.sha256(raw(body)).hexdigest()}
+    return raw(f"{_json(header)}\n{body}\n")
+
+
+def pack_files(value: Any) -> bytes:
+    """Write several files as one: {name: content}; contents that are no text are JSON."""
+    if not isinstance(value, dict):
+        return json_bytes(value)
+    parts = []
+    for name, content in value.items():
+        data = (
+            bytes.fromhex(content[4:]) if str(content).startswith("hex:") else json_bytes(content)
+        )
+        parts.append(raw(f"--- {name} {len(data)}\n") + data)
+    return b"\n".join(parts)
+
+
+def unpack_files(data: bytes, allowed: tuple[str, ...]) -> dict[str, bytes]:
+    """Read what `pack_files` wrote, as far as it can be; other names are left out."""
+    files: dict[str, bytes] = {}
+    at = 0
+    while (at := data.find(b"--- ", at)) >= 0:
+        end = data.find(b"\n", at)
+        name, _, size = data[at + 4 : end if end >= 0 else None].decode("latin-1").rpartition(" ")
+        at = end + 1 if end >= 0 else len(data)
+        following = data.find(b"\n--- ", at)
+        stop = (
+            at + int(size[:7]) if size.isdecimal() else following if following >= 0 else len(data)
+        )
+        if name in allowed:
+            files[name] = data[at:stop]
+        at = max(stop, at) if stop <= len(data) else len(data)
+    return files
+
+
+# --- pixels -------------------------------------------------------------------------------------
+
+TIFF_TYPES = {1: "B", 2: "s", 3: "H", 4: "I", 5: "II", 11: "f", 12: "d", 13: "I", 16: "Q"}
+
+
+def tiff_bytes(value: Any) -> bytes:
+    """Write a TIFF: {"order": "<", "pages": [{"tags": [[code, type, values]], "data": [hex]}]}.
+
+    A value "offset" or "size" of a tag stands for those of the page's data.
+    """
+    if not isinstance(value, dict):
+        value = {"pages": [value]}
+    order = ">" if value.get("order") == ">" else "<"
+    out = bytearray((b"MM\0*" if order == ">" else b"II*\0") + bytes(4))
+    link = 4
+    pages = value.get("pages")
+    for page in _listed(pages):
+        if not isinstance(page, dict):
+            continue
+        pieces = page.get("data")
+        pieces = [_hex(piece) for piece in (pieces if isinstance(pieces, list) else [pieces])]
+        offsets = []
+        for piece in pieces:
+            offsets.append(len(out))
+            out += piece
+        sizes = [len(piece) for piece in pieces]
+        tags = [tag for tag in _listed(page.get("tags")) if isinstance(tag, list) and len(tag) > 2]
+        entries = [_tiff_entry(order, tag, offsets, sizes, out) for tag in tags]
+        out += bytes(len(out) % 2)
+        struct.pack_into(f"{order}I", out, link, len(out))
+        out += struct.pack(f"{order}H", min(len(entries), 65535)) + b"".join(entries)
+        link = len(out)
+        out += bytes(4)
+    return bytes(out)
+
+
+def _tiff_entry(
+    order: str, tag: list[Any], offsets: list[int], sizes: list[int], out: bytearray
+) -> bytes:
+    code, kind, values = whole(tag[0], 0, 65535), whole(tag[1], 0, 65535), tag[2]
+    values = offsets if values == "offset" else sizes if values == "size" else values
+    if isinstance(values, str) or kind == 2:
+        packed = raw(text_of(values)) + b"\0"
+        count = len(packed)
+    else:
+        numbers = values if isinstance(values, list) else [values]
+        letter = TIFF_TYPES.get(kind, "H")[0]
+        packed = b"".join(_number(order, letter, number) for number in numbers)
+        count = len(numbers) // len(TIFF_TYPES.get(kind, "H"))
+    count = whole(tag[3]) if len(tag) > 3 else count
+    if len(packed) > 4:
+        start = len(out)
+        out += packed + bytes(len(packed) % 2)
+        packed = struct.pack(f"{order}I", start)
+    return struct.pack(f"{order}HHI", code, kind, count) + packed.ljust(4, b"\0")
+
+
+def _number(order: str, letter: str, value: Any) -> bytes:
+    if letter in "fd":
+        try:
+            return struct.pack(order + letter, value)
+        except (struct.error, OverflowError, TypeError):
+            return struct.pack(order + letter, math.nan)
+    if letter == "s":
+        letter = "B"
+    most = 2 ** (8 * struct.calcsize(f"<{letter}")) - 1
+    return struct.pack(order + letter, whole(value, 0, most))
+
+
+def _hex(value: Any) -> bytes:
+    try:
+        return bytes.fromhex(str(value))
+    except ValueError:
+        return raw(text_of(value))
+
+
+def png_bytes(value: Any) -> bytes:
+    """Write a PNG: a list of [name, content]; checksums are right, IDAT is compressed."""
+    chunks = value if isinstance(value, list) else [value]
+    out = b"\x89PNG\r\n\x1a\n"
+    for chunk in chunks:
+        name, content = (*chunk, "", "")[:2] if isinstance(chunk, list) else (chunk, "")
+        if isinstance(content, list):  # the header
+            numbers = [whole(number) for number in [*content, *[0] * 7][:7]]
+            data = struct.pack(">II", *numbers[:2]) + bytes(number % 256 for number in numbers[2:])
+        else:
+            data = _hex(content)
+        data = zlib.compress(data) if name == "IDAT" else data
+        tag = raw(text_of(name)).ljust(4, b"\0")[:4]
+        out += struct.pack(">I", len(data)) + tag + data
+        out += struct.pack(">I", zlib.crc32(tag + data))
+    return out
+
+
+def npy_bytes(value: Any) -> bytes:
+    """Write an NPY file: {"version": 1, "header": {…} or text, "data": hex}."""
+    if not isinstance(value, dict):
+        return b"\x93NUMPY\x01\x00" + json_bytes(value)
+    header = value.get("header")
+    text = header if isinstance(header, str) else _python(header)
+    data = raw(text) + b"\n"
+    version = whole(value.get("version", 1), 0, 255)
+    length = struct.pack("<H" if version == 1 else "<I", min(len(data), 65535))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + data + _hex(value.get("data"))
+
+
+def _python(value: Any) -> str:
+    match value:
+        case Deep():
+            return "(" * value.depth + ")" * value.depth
+        case dict():
+            return "{" + ", ".join(f"{k!r}: {_python(v)}" for k, v in value.items()) + "}"
+        case list():
+            return "(" + "".join(f"{_python(v)}, " for v in value) + ")"
+    return repr(value)
+
+
+def mat_bytes(value: Any) -> bytes:
+    """Write a MATLAB file of version 5: a list of variables (see `_mat_variable`)."""
+    variables = value if isinstance(value, list) else [value]
+    out = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x0100) + b"IM"
+    for variable in variables:
+        element = _mat_variable(variable if isinstance(variable, dict) else {})
+        if isinstance(variable, dict) and variable.get("compressed"):
+            packed = zlib.compress(element)
+            element = struct.pack("<II", 15, len(packed)) + packed
+        out += element
+    return out
+
+
+def _mat_variable(variable: dict[str, Any]) -> bytes:
+    """Write {"class", "flags", "dims", "name", "type", "data", "more"} as a miMATRIX element."""
+    flags = struct.pack(
+        "<II", whole(variable.get("class"), 0, 255) | whole(variable.get("flags"), 0, 255) << 8, 0
+    )
+    dims = variable.get("dims")
+    dims = dims if isinstance(dims, list) else [dims]
+    shape = struct.pack(f"<{len(dims)}i", *(whole(n, -(2**31), 2**31 - 1) for n in dims))
+    body = _element(6, flags) + _element(5, shape)
+    body += _element(1, raw(text_of(variable.get("name", ""))))
+    body += _element(whole(variable.get("type"), 0, 2**31), _hex(variable.get("data")))
+    for pair in _listed(variable.get("more")):
+        if isinstance(pair, list) and len(pair) == 2:
+            body += _element(whole(pair[0], 0, 2**31), _hex(pair[1]))
+    return struct.pack("<II", 14, len(body)) + body
+
+
+def _element(kind: int, data: bytes) -> bytes:
+    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+
+def sqlite_bytes(value: Any) -> bytes:
+    """Write a database: {"statements": [SQL], "rows": [[table, [values]]]}.
+
+    What SQLite refuses is left out.
+    """
+    value = value if isinstance(value, dict) else {}
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in _listed(value.get("statements")):
+            _execute(connection, str(statement), [])
+        for row in _listed(value.get("rows")):
+            if isinstance(row, list) and len(row) == 2 and isinstance(row[1], list):
+                marks = ", ".join("?" * len(row[1]))
+                _execute(connection, f"INSERT INTO {row[0]} VALUES ({marks})", row[1])  # noqa: S608
+        connection.commit()
+        try:
+            return connection.serialize()
+        except sqlite3.OperationalError:  # nothing was made
+            return b""
+
+
+def _execute(connection: sqlite3.Connection, statement: str, values: list[Any]) -> None:
+    values = [value if isinstance(value, (int, float, str)) else None for value in values]
+    try:
+        connection.execute(statement, values)
+    except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError, ValueError):
+        return
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def array_hex(array: Any, *, order: str = "C") -> str:
+    """Give the bytes of an array as they are in a file."""
+    return str(array.tobytes(order=order).hex())

@@ -1,0 +1,92 @@
+"""The short form, for the tests: seeded, the same inputs every time, no libFuzzer.
+
+``python -m fuzz.short INPUTS LOG``: so many inputs per reader, half of them mutations of good
+files,
+half of them documents with mistakes that Hypothesis chooses. Prints what failed, and nothing else;
+where the process dies, the last input is in the log, see `fuzz.judge.Logbook`.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from fuzz.judge import Logbook, limit_memory
+from fuzz.targets import TARGETS, Target
+
+SEED = 20_201_121
+
+
+def main(inputs: int, place: Path) -> int:
+    """Feed every reader; give the number of failures."""
+    log = Logbook(place)
+    if Path("/proc/self/statm").exists():
+        limit_memory()
+    return sum(_failures(name, target, inputs, log) for name, target in TARGETS.items())
+
+
+def _failures(name: str, target: Target, inputs: int, log: Logbook) -> int:
+    judge = target.judge()
+    found: dict[str, str] = {}
+
+    def judged(data: bytes) -> None:
+        log.note(0, data)
+        failure = judge.failure_of(data)
+        if failure is not None:
+            shown = f"{name}: {failure.kind} at {failure.place}\n{data[:300]!r}\n{failure.details}"
+            found.setdefault(failure.key, shown)
+
+    for data in _mutations(target.all_seeds(), inputs // 2):
+        judged(data)
+    _documents(target, inputs // 2, judged)
+    judge.close()
+    for text in found.values():
+        print(text)
+    return len(found)
+
+
+def _mutations(seeds: list[bytes], count: int) -> Iterator[bytes]:
+    """Give the seeds, then copies with bytes changed, left out, repeated, or of two files."""
+    yield from seeds
+    chance = random.Random(SEED)  # noqa: S311 - inputs of tests
+    for _ in range(max(0, count - len(seeds))):
+        data = bytearray(chance.choice(seeds))
+        for _ in range(chance.randint(1, 4)):
+            at, end = sorted(chance.choices(range(len(data) + 1), k=2))
+            match chance.randrange(5):
+                case 0 if data:
+                    data[at % len(data)] ^= 1 << chance.randrange(8)
+                case 1 if data:
+                    data[at % len(data)] = chance.choice(b"\x00\xff\x7f\x80 <>\"'[]{},:\n09-")
+                case 2:
+                    del data[at : min(end, at + 20)]
+                case 3:
+                    data[at:at] = data[at : min(end, at + 50)]
+                case _:
+                    data[at:] = chance.choice(seeds)[at:]
+        yield bytes(data)
+
+
+def _documents(target: Target, count: int, judged: Callable[[bytes], None]) -> None:
+    @settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.binary(min_size=8, max_size=60))
+    def feed(decisions: bytes) -> None:
+        judged(target.document(decisions))
+
+    feed()
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main(int(sys.argv[1]), Path(sys.argv[2])) else 0)

@@ -1,0 +1,428 @@
+"""Faults that fuzzing found: each with the smallest file that shows it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sqlite3
+import struct
+import threading
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from numpy.typing import NDArray
+
+from napari_panoptic.errors import CohortError, PanopticError, UnreadableFileError, english_list
+from napari_panoptic.io._files import MOST_PAGES, pixel_shape, read_pixels, without_warnings
+from napari_panoptic.io._layout import read_description
+from napari_panoptic.io.class_tables import read_class_table
+from napari_panoptic.io.imagescope import read_annotation
+from napari_panoptic.io.label_images import read_sidecar
+from napari_panoptic.io.loading import load_masks, reference_shape
+from napari_panoptic.io.metadata import read_metadata
+from napari_panoptic.io.review_file import ReviewError, open_review_file
+from napari_panoptic.io.slides import read_image
+from napari_panoptic.io.tiled_pixels import open_pixels
+from napari_panoptic.parts import DamagedPartError, PartStore, _sha256
+from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from tests.io.builders import label_files, noise, submission, two_objects, write_svs, write_tiff
+
+SHAPE = (12, 16)
+
+
+@contextmanager
+def every_file_closed() -> Iterator[None]:
+    """Fail where a file stays open, even if only until the garbage collector comes."""
+    gc.disable()
+    try:
+        first_free = os.dup(0)
+        os.close(first_free)
+        yield
+        now_free = os.dup(0)
+        os.close(now_free)
+        assert now_free == first_free
+    finally:
+        gc.enable()
+
+
+# --- TIFF -----------------------------------------------------------------------------------
+
+
+def test_a_slide_whose_tiles_are_damaged(tmp_path: Path) -> None:
+    """It was closed twice, and the second time raised an error of its own."""
+    path = write_svs(tmp_path / "a.svs", noise(40, 40))
+    with tifffile.TiffFile(path) as tiff:
+        offset, size = tiff.pages[0].dataoffsets[0], tiff.pages[0].databytecounts[0]
+    data = bytearray(path.read_bytes())
+    data[offset : offset + size] = bytes(size)
+    path.write_bytes(data)
+    with pytest.raises(UnreadableFileError, match="cannot be decoded"):
+        read_image(path)
+
+
+def _next_page(path: Path, place: int) -> None:
+    """Change where the page behind the first one begins."""
+    data = bytearray(path.read_bytes())
+    (first,) = struct.unpack_from("<I", data, 4)
+    (n_tags,) = struct.unpack_from("<H", data, first)
+    struct.pack_into("<I", data, first + 2 + 12 * n_tags, place or first)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("read", [read_pixels, pixel_shape, open_pixels])
+def test_pages_that_lead_in_a_circle(tmp_path: Path, read: Any) -> None:
+    """The decoder went round for hours."""
+    path = write_tiff(tmp_path / "a.tif", two_objects().astype(np.uint16))
+    _next_page(path, 0)
+    options = {"colour": False} if read is read_pixels else {}
+    with pytest.raises(UnreadableFileError, match="in a circle"):
+        read(path, "a mask", **options)
+
+
+def test_a_chain_of_countless_pages(tmp_path: Path) -> None:
+    path = write_tiff(tmp_path / "a.tif", two_objects().astype(np.uint16))
+    begin = path.stat().st_size
+    # Pages without a tag: their number, which is 0, and the place of the next one.
+    count = MOST_PAGES + 1
+    pages = [struct.pack("<HI", 0, begin + 6 * (k + 1)) for k in range(count)]
+    path.write_bytes(path.read_bytes() + b"".join(pages))
+    _next_page(path, begin)
+    with pytest.raises(UnreadableFileError, match=f"more than {MOST_PAGES}"):
+        pixel_shape(path, "a mask")
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_several_pages_are_read(tmp_path: Path, big: bool) -> None:
+    planes = np.stack([two_objects(20, 20).astype(np.uint16)] * 3)
+    path = write_tiff(tmp_path / "a.tif", planes, bigtiff=big, photometric="minisblack")
+    assert np.array_equal(read_pixels(path, "a mask", colour=False), np.moveaxis(planes, 0, -1))
+
+
+def test_pixel_data_that_are_nowhere(tmp_path: Path) -> None:
+    """The file's first bytes were taken for objects, and whole images differed from windows."""
+    path = write_tiff(tmp_path / "a.tif", two_objects().astype(np.uint32))
+    with tifffile.TiffFile(path) as tiff:
+        tag = tiff.pages[0].tags["StripOffsets"]
+        place = tag.offset + 8
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, place, 0)
+    path.write_bytes(data)
+    with pytest.raises(UnreadableFileError, match="does not say where"):
+        read_pixels(path, "a mask", colour=False)
+    with pytest.raises(UnreadableFileError, match="does not say where"):
+        open_pixels(path, "a mask")
+
+
+# --- NPY and PNG ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (7,), ()])
+@pytest.mark.parametrize("source", [Source.COLOUR_CODED, Source.LABELS])
+def test_pictures_without_pixels(tmp_path: Path, shape: tuple[int, ...], source: Source) -> None:
+    """The smallest value of no values was asked for."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros(shape, np.uint16))
+    files = MaskFiles(source, {"": (path,)})
+    with pytest.raises(UnreadableFileError, match="is no picture"):
+        load_masks(files, MONUSAC_CLASSES, shape=None)
+    with pytest.raises(UnreadableFileError, match="is no picture"):
+        pixel_shape(path, "a mask")
+
+
+@pytest.mark.parametrize("header", ["{'descr': '<i4', 'shape': (", "(" * 9000, "{'descr': \x00"])
+def test_npy_headers_that_are_no_python(tmp_path: Path, header: str) -> None:
+    """Python's tokenizer and parser have errors of their own."""
+    path = tmp_path / "a.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+    with pytest.raises(UnreadableFileError, match="cannot be decoded"):
+        pixel_shape(path, "a mask")
+
+
+def test_a_png_with_a_chunk_that_has_no_name(tmp_path: Path) -> None:
+    """Pillow calls that a syntax error."""
+    path = tmp_path / "a.png"
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0))
+    pixels = chunk(b"IDAT", zlib.compress(bytes(10)))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + header + chunk(b"\0\0\0\0", b"") + pixels)
+    with pytest.raises(UnreadableFileError, match="cannot be decoded"):
+        read_pixels(path, "a mask", colour=False)
+
+
+def test_a_channel_of_class_numbers_with_countless_numbers(tmp_path: Path) -> None:
+    """A table with a place for each number was made: terabytes for one large number."""
+    ids = np.arange(1, 193).reshape(SHAPE)
+    path = tmp_path / "a.npy"
+    np.save(path, np.stack([ids, ids], axis=-1))
+    with pytest.raises(UnreadableFileError, match="192 different numbers up to 192"):
+        load_masks(label_files(path), MONUSAC_CLASSES, shape=SHAPE)
+
+
+def test_a_large_class_number_is_an_unknown_class(tmp_path: Path) -> None:
+    numbers = two_objects().astype(np.int64)
+    numbers[numbers == 2] = 2**40
+    path = tmp_path / "a.npy"
+    np.save(path, np.stack([two_objects(), numbers], axis=-1))
+    loaded = load_masks(label_files(path), MONUSAC_CLASSES, shape=SHAPE)
+    assert loaded.labels.ids.tolist() == [1]
+    assert any(str(2**40) in finding.message for finding in loaded.findings)
+
+
+# --- MATLAB ---------------------------------------------------------------------------------
+
+
+def _element(kind: int, data: bytes) -> bytes:
+    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+
+def _mat(
+    tmp_path: Path,
+    class_number: int,
+    *elements: tuple[int, NDArray[Any] | bytes],
+    shape: tuple[int, int] = SHAPE,
+) -> MaskFiles:
+    """Write one variable; elements follow its name."""
+    body = _element(6, struct.pack("<II", class_number, 0)) + _element(
+        5, struct.pack("<2i", *shape)
+    )
+    body += _element(1, b"n_ary_mask")
+    for kind, data in elements:
+        body += _element(kind, data if isinstance(data, bytes) else data.tobytes(order="F"))
+    path = tmp_path / "a.mat"
+    header = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x0100) + b"IM"
+    path.write_bytes(header + _element(14, body))
+    return submission(Epithelial=path)
+
+
+def _ids(files: MaskFiles) -> NDArray[np.int64]:
+    return load_masks(files, MONUSAC_CLASSES, shape=SHAPE).labels.id_image()
+
+
+def test_matlab_numbers_are_read(tmp_path: Path) -> None:
+    files = _mat(tmp_path, 6, (2, two_objects().astype(np.uint8)))
+    assert np.array_equal(_ids(files), two_objects())
+
+
+@pytest.mark.parametrize("kind", [0, 8, 14, 200])
+def test_matlab_numbers_of_no_known_type(tmp_path: Path, kind: int) -> None:
+    """The library ended the process."""
+    with pytest.raises(UnreadableFileError, match=f"unknown type {kind}"):
+        _ids(_mat(tmp_path, 12, (kind, two_objects())))
+
+
+@pytest.mark.parametrize("size", [0, 4, 766, 1000])
+def test_matlab_numbers_that_do_not_fill_the_variable(tmp_path: Path, size: int) -> None:
+    with pytest.raises(UnreadableFileError, match="cannot be decoded"):
+        _ids(_mat(tmp_path, 12, (5, bytes(size))))
+
+
+def test_matlab_variables_of_negative_size(tmp_path: Path) -> None:
+    """That was the size of the region, where nothing else told it."""
+    files = _mat(tmp_path, 12, (5, bytes(8)), shape=(-1, -2))
+    assert reference_shape(None, [files]) is None
+    with pytest.raises(UnreadableFileError, match="negative size"):
+        load_masks(files, MONUSAC_CLASSES, shape=None)
+
+
+def _sparse(tmp_path: Path, rows: list[int], starts: list[int]) -> MaskFiles:
+    parts = [(5, np.array(rows, np.int32)), (5, np.array(starts, np.int32))]
+    return _mat(tmp_path, 5, *parts, (9, np.arange(1.0, len(rows) + 1)))
+
+
+def test_sparse_matlab_matrices_are_read(tmp_path: Path) -> None:
+    ids = _ids(_sparse(tmp_path, [3, 11], [0, 1] + [1] * 14 + [2]))
+    expected = np.zeros(SHAPE)
+    expected[3, 0], expected[11, 15] = 1, 2
+    assert np.array_equal(ids, expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "starts"),
+    [
+        ([5_000_000, 1], [0] + [2] * 16),  # was written there, outside of all memory
+        ([-1, 1], [0] + [2] * 16),
+        ([0, 1], []),
+        ([0, 1], [0, 2]),
+        ([0, 1], [0] * 16 + [10**9]),
+        ([0, 1], [0, 2, 1] + [2] * 14),
+        ([0, 1], [1] + [2] * 16),
+    ],
+)
+def test_sparse_matlab_matrices_with_wrong_indices(
+    tmp_path: Path, rows: list[int], starts: list[int]
+) -> None:
+    """The library ended the process, or wrote to memory that was not its own."""
+    with pytest.raises(UnreadableFileError, match="sparse matrix"):
+        _ids(_sparse(tmp_path, rows, starts))
+
+
+# --- text -----------------------------------------------------------------------------------
+
+
+def _both_ways(path: Path, content: str) -> tuple[dict[int, str], dict[int, str]]:
+    path.write_text(content, encoding="utf-8")
+    table = read_class_table(path, MONUSAC_CLASSES)
+    return read_sidecar(path, MONUSAC_CLASSES), table.names_of(table.ids.tolist())
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("id,class\n1\n", {1: ""}),  # was the class None
+        ("id,class\n1,a\x0cb\n", {1: "a\x0cb"}),  # was taken for two lines
+        ("id,class\n1,a\u2028b\n", {1: "a\u2028b"}),
+        ("id,class\n1.0,a\n2,b\n", {1: "a", 2: "b"}),  # was read in windows only
+        ("id,class\n1,a\n \n2,b\n", {1: "a", 2: "b"}),  # was read in windows only
+        ("id,class,class\n1,a,b\n", {1: "b"}),  # was a in windows
+    ],
+)
+def test_class_tables_mean_the_same_in_windows(
+    tmp_path: Path, content: str, expected: dict[int, str]
+) -> None:
+    assert _both_ways(tmp_path / "a.csv", content) == (expected, expected)
+
+
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_ids_larger_than_any_number_in_an_image(tmp_path: Path, ending: str) -> None:
+    content = {"csv": f"id,class\n{10**30},a\n2,b", "json": json.dumps({10**30: "a", "2": "b"})}
+    careful, quick = _both_ways(tmp_path / f"a.{ending}", content[ending])
+    assert careful == {10**30: "a", 2: "b"}
+    assert quick == {2: "b"}
+
+
+def test_json_classes_that_are_no_text_mean_the_same_in_windows(tmp_path: Path) -> None:
+    careful, quick = _both_ways(tmp_path / "a.json", f'{{"1": null, "2": {10**30}, "3": 1}}')
+    assert careful == quick == {1: "", 2: str(10**30), 3: "Epithelial"}
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"1": "\\ud800"}', '{"1.5": "a"}'])
+def test_json_tables_that_nobody_can_use(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content, encoding="utf-8")
+    for read in (read_sidecar, read_class_table):
+        with pytest.raises(UnreadableFileError, match="found something else"):
+            read(path, MONUSAC_CLASSES)
+
+
+def test_a_table_of_patients_keeps_lines_within_cells(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.csv"
+    path.write_text('patient,note\np,"a\nb"\n', encoding="utf-8")
+    assert read_metadata(path, ["p"]).group_of("note", "p") == "a\nb"
+
+
+def test_what_messages_quote_is_cut() -> None:
+    assert len(english_list(["a" * 5000, "b"])) < 300
+    message = str(PanopticError(f"expected a number, found {'a' * 5000}; write one"))
+    assert len(message) < 2100
+    assert message.endswith("; write one")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("x = " + "[" * 100_000, "no valid TOML"),
+        ("x = " + "9" * 5000, "no valid TOML"),
+        ("files.patient = '(?P<patient>x{99999999999})'", "no valid regular expression"),
+        ("files.patient = '(?P<patient>[[a])'", "no valid regular expression"),
+    ],
+)
+def test_descriptions_of_cohorts(tmp_path: Path, line: str, words: str) -> None:
+    path = tmp_path / "cohort.toml"
+    path.write_text(f"{line}\nclasses.a = [1, 2, 3]\nfiles.image = '{{region}}.png'\n")
+    with pytest.raises(CohortError, match=words):
+        read_description(path)
+
+
+@pytest.mark.parametrize(
+    "content", ["<Annotations><Region", "<Annotations><!-- a --><Region", "<a><Annotations"]
+)
+def test_an_annotation_that_is_cut_off_is_closed(tmp_path: Path, content: str) -> None:
+    """It stayed open until the garbage collector came, and Windows would not let it go."""
+    path = tmp_path / "a.xml"
+    path.write_text(content)
+    with every_file_closed(), pytest.raises(UnreadableFileError):
+        read_annotation(path, MONUSAC_CLASSES)
+
+
+# --- Zarr -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change", [{"shape": "\udc8a"}, {"dtype": "|O"}, {"fill_value": "x"}, {"unknown": 1}]
+)
+def test_zarr_metadata(tmp_path: Path, change: dict[str, Any]) -> None:
+    """Warnings got out, and messages that no terminal can show."""
+    folder = tmp_path / "a.zarr"
+    folder.mkdir()
+    good = {"zarr_format": 2, "shape": [12, 16], "chunks": [12, 16], "dtype": "<i4"}
+    good |= {"compressor": None, "fill_value": 0, "order": "C", "filters": None}
+    (folder / ".zarray").write_text(json.dumps(good | change))
+    try:
+        open_pixels(folder, "a mask").read((0, 0, 12, 16))
+    except PanopticError as error:
+        str(error).encode("utf-8")
+
+
+# --- what the program keeps -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body", ["[[{}]]", "[5]", "5", "[" * 100_000, '[[{"team": 5, "patient": "p", "region": "r"}]]']
+)
+def test_a_stored_region_of_another_layout(tmp_path: Path, body: str) -> None:
+    store = PartStore(tmp_path)
+    header = {"format": "napari-panoptic region 1", "region": "r", "fingerprint": "f"}
+    line = json.dumps(header | {"sha256": _sha256(body)})
+    store._path("r").write_text(f"{line}\n{body}\n", encoding="utf-8")
+    with pytest.raises(DamagedPartError):
+        store.read("r")
+
+
+def test_a_stored_region_whose_first_line_is_deep(tmp_path: Path) -> None:
+    store = PartStore(tmp_path)
+    store._path("r").write_text("[" * 100_000 + "\n\n", encoding="utf-8")
+    with pytest.raises(DamagedPartError):
+        store.fingerprint("r")
+
+
+def test_a_review_whose_layout_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "review.sqlite"
+    open_review_file(path, 1.0)[0].close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO schema_version VALUES ('x', '')")
+    with every_file_closed(), pytest.raises(ReviewError, match="no number"):
+        open_review_file(path, 1.0)
+
+
+def test_warnings_are_back_when_the_last_decoder_ends() -> None:
+    before = list(warnings.filters)
+    entered, may_end = threading.Event(), threading.Event()
+
+    def decode() -> None:
+        with without_warnings():
+            entered.set()
+            may_end.wait(10)
+
+    other = threading.Thread(target=decode)
+    with without_warnings():
+        other.start()
+        entered.wait(10)
+    warnings.warn("nobody hears this", stacklevel=1)
+    may_end.set()
+    other.join()
+    assert warnings.filters == before
+    with pytest.raises(UserWarning, match="heard"):
+        warnings.warn("this is heard", stacklevel=1)
