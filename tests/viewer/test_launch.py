@@ -130,7 +130,7 @@ def test_plugins_are_not_looked_for_again_for_their_settings(monkeypatch):
 
 def test_the_first_region_is_read_as_the_desk_asks_for_it(cohort, wait_until):
     """Of the first region only the team that is looked at: the others would delay the picture."""
-    ahead = launch._being_read(Session(cohort), None)
+    ahead = launch._being_read(cohort, None)
     try:
         wait_until(lambda: ahead.names and not ahead.is_busy)
         read = ahead.take(cohort.regions[0].name)
