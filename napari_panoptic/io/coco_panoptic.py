@@ -17,7 +17,6 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.ndimage import find_objects
 
 from napari_panoptic.errors import (
     Finding,
@@ -265,6 +264,8 @@ def _painted(objects: Objects) -> tuple[NDArray[np.int64], list[dict[str, Any]],
 def _segments(
     ids: NDArray[np.int64], category: Mapping[int, int], crowds: set[int]
 ) -> Iterator[dict[str, Any]]:
+    from scipy.ndimage import find_objects  # takes long to import, and only writing needs it
+
     index, found = compact(ids)
     areas = np.bincount(index.ravel(), minlength=len(found) + 1)
     for row, (id_, place) in enumerate(zip(found.tolist(), find_objects(index), strict=True)):

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from scipy.ndimage import binary_fill_holes, find_objects
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.labels import LabelImage
@@ -170,6 +169,8 @@ def write_hovernet(
 
 def _outer_contours(labels: LabelImage) -> Iterator[tuple[int, NDArray[np.int32], bool]]:
     """Give the row, the contour, and whether it says all, of each object with a pixel."""
+    from scipy.ndimage import find_objects  # takes long to import, and only writing needs it
+
     n = len(labels)
     rings = np.diff(pixel_outlines(labels.index, n).first_ring)
     boxes = find_objects(labels.index, n)
@@ -184,6 +185,8 @@ def _outer_contour(
     mask: NDArray[np.bool_], box: tuple[slice, slice]
 ) -> tuple[NDArray[np.int32], bool]:
     """Trace an object without its holes; tell whether the contour says all of it."""
+    from scipy.ndimage import binary_fill_holes
+
     filled = binary_fill_holes(mask)
     line = imagescope_vertices(filled.astype(np.int32), 1)[0]
     pieces = int(components(filled.astype(np.uint8)).max())
