@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
+import numpy as np
+
 from napari_panoptic.errors import (
     Finding,
     FindingKind,
@@ -47,6 +49,9 @@ class Conversion:
         How objects are recovered from colour-coded masks.
     source
         Which form of the predictions to read; None for the usual one.
+    replace_files
+        Whether the folder may hold files, of which those with the names of new
+        ones are replaced.
     """
 
     cohort: Cohort
@@ -54,6 +59,7 @@ class Conversion:
     form: Form
     settings: EvaluationSettings
     source: Source | None = None
+    replace_files: bool = False
 
 
 def form_to_write(name: str) -> Form:
@@ -73,7 +79,7 @@ def form_to_write(name: str) -> Form:
     return form
 
 
-def convert(work: Conversion, output: Path, *, replace_files: bool = False) -> list[Finding]:
+def convert(work: Conversion, output: Path) -> list[Finding]:
     """Write every region of a team, or of the annotation, into a folder.
 
     Either all is written or, after an error, nothing; files of the cohort are
@@ -84,10 +90,7 @@ def convert(work: Conversion, output: Path, *, replace_files: bool = False) -> l
     work
         What to write.
     output
-        The folder: new, or empty. It is made.
-    replace_files
-        Whether the folder may hold files, of which those with the names of new
-        ones are replaced.
+        The folder: new, or empty, if files are not to be replaced. It is made.
 
     Returns
     -------
@@ -101,7 +104,7 @@ def convert(work: Conversion, output: Path, *, replace_files: bool = False) -> l
         Where a region cannot be read or written, where there is nothing to
         write, and where files are in the way.
     """
-    _check_free(output, replace_files)
+    _check_free(output, work.replace_files)
     findings: list[Finding] = []
     regions = _regions(work, findings)
     if not regions:
@@ -180,12 +183,16 @@ def _objects(work: Conversion, region: Region, findings: list[Finding]) -> Objec
             f"the region cannot be read, and nothing was written: {reason}", region=region.name
         )
     findings.extend(found)
+    ambiguous = masks.ambiguous if team is None else None
+    if ambiguous is None and team is None and work.replace_files:
+        # An area that an earlier conversion has left beside the files is not this one's.
+        ambiguous = np.zeros(masks.labels.shape, np.bool_)
     return Objects(
         labels=without_erased(masks.labels),
         side=Side.REFERENCE if team is None else Side.PREDICTION,
         region=region.name,
         team=team or "",
-        ambiguous=masks.ambiguous if team is None else None,
+        ambiguous=ambiguous,
         scheme=cohort.scheme,
         mpp=reference.mpp,
         patient=region.patient,

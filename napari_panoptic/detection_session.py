@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from psygnal import Signal
 
 from napari_panoptic.detected import LoadedFrame
@@ -277,12 +277,7 @@ class DetectionSession:
     @property
     def confidence_range(self) -> tuple[float, float] | None:
         """Lowest and highest confidence of the team shown; None where it gives none."""
-        values: Mapping[tuple[str, str], Standing] = self._standings
-        found = [
-            float(value)
-            for (_, team), own in values.items()
-            if team == self.team
-            for value in own.confidence
-            if value == value  # not NaN
-        ]
-        return (min(found), max(found)) if found else None
+        own = [one.confidence for (_, team), one in self._standings.items() if team == self.team]
+        known = np.concatenate([np.zeros(0), *own])
+        known = known[~np.isnan(known)]
+        return (float(known.min()), float(known.max())) if len(known) else None

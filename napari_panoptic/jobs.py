@@ -164,8 +164,19 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
         "predictions": {t: [_named(files) for files in forms.values()] for t, forms in own.items()},
         "usual": {t: None if found is None else found[1] for t, found in usual.items()},
         "inputs": file_fingerprints(paths, cohort.root),
+        "changed": _times_of_shared(region, own),
     }
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def _times_of_shared(
+    region: Region, predictions: Mapping[str, Mapping[Source, MaskFiles]]
+) -> list[tuple[str, int]]:
+    """Note when files that hold many regions were changed: fingerprints of large ones miss it."""
+    forms = [files for forms in predictions.values() for files in forms.values()]
+    forms += [] if region.reference is None else [region.reference]
+    shared = {path for files in forms if files.item is not None for path in files.all_paths}
+    return [(str(path), path.stat().st_mtime_ns) for path in sorted(shared) if path.is_file()]
 
 
 def _named(files: MaskFiles | None) -> Any:

@@ -18,16 +18,19 @@ import numpy as np
 from PIL import Image
 from qtpy.QtWidgets import QApplication
 
+from napari_panoptic.evaluation.detections import DetectionSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.detection_sample import write_detection_sample
 from napari_panoptic.io.raters import open_raters
 from napari_panoptic.io.raters_sample import write_raters_sample
 from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.viewer.comparison import ViewMode
-from napari_panoptic.viewer.opening import AnyDesk
+from napari_panoptic.viewer.opening import AnyDesk, open_in
 from napari_panoptic.viewer.ranking_part import RankingPart
 from napari_panoptic.viewer.teams_part import TeamsPart
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+from napari_panoptic.viewer.widgets.detection_desk import DetectionDesk
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 from napari_panoptic.viewer.widgets.rated_desk import show_rated
 
@@ -82,6 +85,28 @@ def take(desk: Desk, viewer: napari.Viewer) -> None:
             desk.session.discard_edits()
 
 
+def take_detections() -> None:
+    """Take the picture of the desk of detections, at a threshold in the middle."""
+    with tempfile.TemporaryDirectory() as folder:
+        viewer = napari.Viewer()
+        try:
+            viewer.window.resize(*WINDOW_PX)
+            cohort = write_detection_sample(Path(folder) / "detections")
+            desk = open_in(viewer, cohort, region="A01_00a")
+            if not isinstance(desk, DetectionDesk) or desk.session is None:
+                raise TypeError("expected the desk of detections")
+            settle(desk, at_least_s=2.0)
+            desk.session.set_team("eager")
+            desk.session.set_settings(DetectionSettings(confidence=0.5))
+            settle(desk)
+            desk.show_failure()
+            desk.scene.fit()
+            settle(desk)
+            save(viewer, "detections")
+        finally:
+            viewer.close()
+
+
 def in_window(action: Callable[[Desk, napari.Viewer], None]) -> None:
     """Open the sample cohort in a window and do something with it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -124,4 +149,5 @@ def take_raters() -> None:
 if __name__ == "__main__":
     in_window(take)
     take_raters()
+    take_detections()
     sys.exit(0)

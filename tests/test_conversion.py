@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -18,10 +21,12 @@ from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.loading import load_masks
+from napari_panoptic.io.ome_zarr import write_ome_zarr
 from napari_panoptic.io.registry import LoadedMasks, Objects
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.io.writers import write_label_tiff
 from napari_panoptic.regions import ClassScheme, Cohort
+from tests.paths import REPOSITORY
 
 SCHEME = ClassScheme(("A", "B", "C"), ((255, 0, 0), (0, 255, 0), (0, 0, 255)), ambiguous="Void")
 CLASSES = "[classes]\nA = [255, 0, 0]\nB = [0, 255, 0]\nC = [0, 0, 255]\n"
@@ -179,6 +184,20 @@ def test_regions_without_a_prediction_are_left_out_and_named(tmp_path: Path) -> 
     assert len(np.load(tmp_path / "out" / "labels.npy")) == 1
 
 
+@pytest.mark.parametrize("name", ["labels", "conic"])
+def test_an_area_of_what_is_replaced_does_not_stay(name: str, tmp_path: Path) -> None:
+    with_area, without = cohort_of(tmp_path / "a", [4]), cohort_of(tmp_path / "b", [6])
+    for cohort in (with_area, without):
+        work = Conversion(cohort, None, form_to_write(name), EvaluationSettings(), None, True)
+        convert(work, tmp_path / "out")
+    assert_same(read(reopened(tmp_path / "out", READ_BACK[name]), "p0_0"), *drawn(6))
+    objects = Objects(drawn(6)[0], Side.REFERENCE, "a", "", None, SCHEME, None)
+    write_label_tiff(tmp_path / "a.tif", replace(objects, ambiguous=drawn(4)[1]))
+    assert (tmp_path / "a_ambiguous.tif").is_file()
+    write_label_tiff(tmp_path / "a.tif", objects)
+    assert not (tmp_path / "a_ambiguous.tif").exists()
+
+
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     cohort = cohort_of(tmp_path / "c", [1, 2], [SHAPE, (20, 20)])
     work = Conversion(cohort, None, form_to_write("pannuke"), EvaluationSettings())
@@ -188,7 +207,30 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         form_to_write("submission")
     to_labels = Conversion(cohort, None, form_to_write("labels"), EvaluationSettings())
     with pytest.raises(PanopticError, match="is a file of the cohort"):
-        convert(to_labels, cohort.root, replace_files=True)
+        convert(replace(to_labels, replace_files=True), cohort.root)
     with pytest.raises(PanopticError, match="this is a file"):
         convert(to_labels, cohort.root / "cohort.toml")
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
+
+
+def test_the_page_tells_how_what_was_written_is_named() -> None:
+    page = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
+    lines = dict(re.findall(r"^\| `([a-z-]+)` \| `predictions\.(.*)` \|$", page, re.M))
+    assert {name: f"reference.{line}" for name, line in lines.items()} == READ_BACK
+
+
+def test_ome_zarr_has_levels_and_micrometres(tmp_path: Path) -> None:
+    labels, _ = drawn(5, (600, 290))
+    path = tmp_path / "a.ome.zarr"
+    for mpp, unit in ((0.25, "micrometer"), (None, None)):
+        write_ome_zarr(path, Objects(labels, Side.REFERENCE, "a", "", None, SCHEME, mpp))
+        group = zarr.open_group(str(path / "labels" / "nuclei"), mode="r")
+        (scales,) = group.attrs["multiscales"]  # type: ignore[misc]
+        assert [axis.get("unit") for axis in scales["axes"]] == [unit, unit]
+        for level, data in enumerate(scales["datasets"]):
+            (transformation,) = data["coordinateTransformations"]
+            assert transformation["scale"] == [(mpp or 1) * 2**level] * 2
+            step = slice(None, None, 2**level)
+            assert np.array_equal(group[data["path"]], labels.id_image()[step, step])
+        assert len(scales["datasets"]) == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.ome.zarr"]

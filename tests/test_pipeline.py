@@ -69,14 +69,18 @@ def files(source: Source) -> MaskFiles:
 
 
 def test_colour_coded_masks_come_first_then_labels_then_submissions() -> None:
-    forms = {source: files(source) for source in reversed(Source)}
-    for source in (
+    order = (
         Source.COLOUR_CODED,
         Source.LABELS,
         Source.SUBMISSION,
         Source.IMAGESCOPE,
         Source.GEOJSON,
-    ):
+        Source.PANNUKE,
+        Source.CONIC,
+        Source.COCO_PANOPTIC,
+    )
+    forms = {source: files(source) for source in reversed(order)}
+    for source in order:
         assert choose_files(forms, None) is forms[source]
         del forms[source]
     assert choose_files(forms, None) is None

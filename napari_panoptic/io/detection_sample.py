@@ -208,7 +208,7 @@ _MISSING = ("offset", "A02_00b")
 
 def _write_frame(root: Path, scene: _Scene, seed: int, number: int) -> None:
     image = root / "frames" / f"{scene.name}.tif"
-    image.parent.mkdir(exist_ok=True)
+    image.parent.mkdir(parents=True, exist_ok=True)
     per_cm = 10_000 / _APERIO_MPP
     resolution = (per_cm, per_cm) if scene.name.startswith("A") else None
     tifffile.imwrite(

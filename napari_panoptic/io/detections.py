@@ -25,7 +25,14 @@ from napari_panoptic.io._layout import (
     table_at,
     text_at,
 )
-from napari_panoptic.io._patterns import Listing, Match, checked_listing, natural_key
+from napari_panoptic.io._patterns import (
+    Listing,
+    Match,
+    check_listing,
+    links_told,
+    natural_key,
+    outside_findings,
+)
 from napari_panoptic.points import DetectionCohort, Frame, ScoredFrame
 from napari_panoptic.regions import Team
 
@@ -51,6 +58,8 @@ class DetectionLayout:
     ----------
     image, reference, predictions
         Of frames; the preferred patterns first.
+    ignore
+        Files that fit these are not used, whatever else they fit.
     atypia_reference, atypia_predictions
         Scores of nuclear atypia.
     patient
@@ -66,6 +75,7 @@ class DetectionLayout:
     image: Patterns
     reference: Patterns
     predictions: Patterns
+    ignore: Patterns = ()
     atypia_reference: Patterns = ()
     atypia_predictions: Patterns = ()
     patient: re.Pattern[str] | None = None
@@ -92,6 +102,8 @@ MITOS_LAYOUT = DetectionLayout(
         f"{TEAMS}/{{team}}/{{patient}}/{{region}}.csv",
         f"{TEAMS}/{{team}}/{{region}}.csv",
     ),
+    # What pathologists discussed and took for no mitosis.
+    ignore=patterns_of("{patient}/mitosis/{region}_not_mitosis.csv"),
     atypia_reference=patterns_of("{patient}/atypia/x20/{region}_cna_score_decision.csv"),
     atypia_predictions=patterns_of(
         f"{TEAMS}/{{team}}/atypia/{{region}}.csv",
@@ -110,32 +122,40 @@ def looks_like_mitos(root: Path) -> bool:
         return False
 
 
-def open_detection_cohort(folder: str | Path) -> DetectionCohort:
+def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) -> DetectionCohort:
     """Find out which frames and teams a folder holds. No points are read.
 
     Parameters
     ----------
     folder
         The cohort's folder, or its ``cohort.toml``.
+    allow_outside
+        Whether links that lead out of the folder are followed.
 
     Raises
     ------
     CohortError
         Where the folder is missing, is a file, cannot be read, or holds no
         frame; where its ``cohort.toml`` cannot be understood.
+    OutsideLinksError
+        Where that may be so because links out of it were not followed.
     """
     root = Path(folder)
     if root.name == DESCRIPTION and root.is_file():
         root = root.parent
-    listing = checked_listing(root, _EXPECTED)
-    description = root / DESCRIPTION
-    if description.is_file():
-        layout = read_detection_description(description)
-    elif looks_like_mitos(root):
-        layout = MITOS_LAYOUT
-    else:
-        raise CohortError(f"this folder is no cohort of detections; {_EXPECTED}", path=root)
-    return _Discovery(layout, listing).cohort()
+    listing = Listing(root, allow_outside)
+    with links_told(listing):
+        check_listing(listing, _EXPECTED)
+        return _Discovery(_layout_of(listing), listing).cohort()
+
+
+def _layout_of(listing: Listing) -> DetectionLayout:
+    description = listing.root / DESCRIPTION
+    if any(entry.path == description for entry in listing.entries(listing.root)):
+        return read_detection_description(description)
+    if looks_like_mitos(listing.root):
+        return MITOS_LAYOUT
+    raise CohortError(f"this folder is no cohort of detections; {_EXPECTED}", path=listing.root)
 
 
 # --- the description ------------------------------------------------------------------------------
@@ -160,7 +180,7 @@ def read_detection_description(path: Path) -> DetectionLayout:
 def _layout(table: dict[str, Any]) -> DetectionLayout:
     check_keys(table, "", (TASK_KEY, "name", "mpp", "files"))
     files = table_at(table, "files", required=True)
-    check_keys(files, "files", ("image", "reference", "predictions", "patient", "atypia"))
+    check_keys(files, "files", ("image", "reference", "predictions", "ignore", "patient", "atypia"))
     atypia = table_at(files, "atypia", prefix="files.")
     check_keys(atypia, "files.atypia", ("reference", "predictions"))
     own, teams = {"patient"}, {"patient", "team"}
@@ -176,6 +196,7 @@ def _layout(table: dict[str, Any]) -> DetectionLayout:
         predictions=pattern_list(
             files.get("predictions", []), "files.predictions", {"region"}, teams
         ),
+        ignore=pattern_list(files.get("ignore", []), "files.ignore", set(), teams | {"region"}),
         atypia_reference=pattern_list(
             atypia.get("reference", []), "files.atypia.reference", {"region"}, own
         ),
@@ -241,6 +262,7 @@ class _Discovery:
         self._layout = layout
         self._listing = listing
         self._team_names: dict[str, str] = {"": ONLY_TEAM}
+        self._ignored = {m.path for p in layout.ignore for m in p.files(listing)}
 
     def cohort(self) -> DetectionCohort:
         layout = self._layout
@@ -268,6 +290,7 @@ class _Discovery:
             atypia=atypia,
             findings=(
                 *self._listing.findings,
+                *outside_findings(self._listing),
                 *_frame_findings(tuple(frames.values()), layout),
                 *_missing_predictions(tuple(frames.values()), predictions),
                 *_missing_scores(atypia),
@@ -277,18 +300,20 @@ class _Discovery:
 
     def _shelf(self, patterns: Patterns) -> _Shelf:
         shelf = _Shelf()
-        for pattern in patterns:
-            for match in pattern.files(self._listing):
-                shelf.add(match)
+        for match in self._matches(patterns):
+            shelf.add(match)
         return shelf
+
+    def _matches(self, patterns: Patterns) -> Iterator[Match]:
+        for pattern in patterns:
+            yield from (m for m in pattern.files(self._listing) if m.path not in self._ignored)
 
     def _by_team(self, patterns: Patterns) -> dict[str, _Shelf]:
         shelves: dict[str, _Shelf] = defaultdict(_Shelf)
-        for pattern in patterns:
-            for match in pattern.files(self._listing):
-                name = match.fields.get("team", "")
-                self._team_names.setdefault(name.casefold(), name)
-                shelves[name.casefold()].add(match)
+        for match in self._matches(patterns):
+            name = match.fields.get("team", "")
+            self._team_names.setdefault(name.casefold(), name)
+            shelves[name.casefold()].add(match)
         return shelves
 
     def _keys(self, shelves: Sequence[_Shelf]) -> dict[_Key, str]:
@@ -343,12 +368,11 @@ class _Discovery:
         """Report files of teams for frames that the cohort does not have."""
         layout = self._layout
         by_team: dict[str, dict[Path, str]] = defaultdict(dict)
-        for pattern in (*layout.predictions, *layout.atypia_predictions):
-            for match in pattern.files(self._listing):
-                if match.path not in used:
-                    name = match.fields.get("team", "")
-                    team = self._team_names.get(name.casefold(), name)
-                    by_team[team][match.path] = match.fields["region"]
+        for match in self._matches((*layout.predictions, *layout.atypia_predictions)):
+            if match.path not in used:
+                name = match.fields.get("team", "")
+                team = self._team_names.get(name.casefold(), name)
+                by_team[team][match.path] = match.fields["region"]
         for team, files in by_team.items():
             names = sorted(set(files.values()), key=natural_key)
             yield Finding(

@@ -67,6 +67,7 @@ _FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.CHANGED: "Files that changed while they were being evaluated",
     FindingKind.NO_MPP: "Unknown pixel size: distances stay in pixels",
     FindingKind.FALLBACK: "Read in another form than usual",
+    FindingKind.OUTSIDE_FOLDER: "Links that lead out of the cohort's folder: not followed",
     FindingKind.MALFORMED: "Lines of tables that are not what they should be",
     FindingKind.AMBIGUOUS_VARIABLE: "Files with several variables to choose from",
 }
@@ -158,11 +159,14 @@ def _all_inputs(number_of_files: int, together: str) -> Html:
 
 def data_quality_section(report: CohortReport) -> list[Child]:
     """List what was missing, unreadable or odd."""
-    return findings_parts(report.findings)
+    always = (FindingKind.VANISHED, FindingKind.OVERLAPPING, FindingKind.MISSING)
+    return findings_parts(report.findings, always)
 
 
-def findings_parts(findings: Sequence[Finding]) -> list[Child]:
-    """List findings: a table of their kinds, and each of them."""
+def findings_parts(
+    findings: Sequence[Finding], always: Sequence[FindingKind] = (FindingKind.MISSING,)
+) -> list[Child]:
+    """List findings: a table of their kinds, some of which are told even if there are none."""
     if not findings:
         return [paragraph("Nothing was missing, unreadable or odd.")]
     parts: list[Child] = []
@@ -176,8 +180,7 @@ def findings_parts(findings: Sequence[Finding]) -> list[Child]:
             number(sum(f.count for f in by_kind.get(kind, [])), count),
         ]
         for kind in FindingKind
-        if kind in by_kind
-        or kind in (FindingKind.VANISHED, FindingKind.OVERLAPPING, FindingKind.MISSING)
+        if kind in by_kind or kind in always
     ]
     records = [finding.as_record() for finding in findings]
     caption = "What was met while reading, and how many objects, pixels or files it concerns."

@@ -1,4 +1,4 @@
-"""Pictures of frames, and of single failures, with a ring around every point."""
+"""Pictures of failures: circles around annotated points, crosses where something was detected."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ PICTURE_PX = 336
 """Width of a picture in its file; pages show it at half of that."""
 FIELD_UM = 64.0
 """Width of what a picture of a failure shows."""
-REFERENCE_WIDTH, PREDICTION_WIDTH = 6, 3
-"""Widths of the rings: annotated points are heavier, as in the window."""
+_CIRCLE_WIDTH, _ARM, _ARM_WIDTH = 6, 14, 8
+_DARK = (13, 13, 13)
+"""How circles around annotated points and crosses of detections are drawn, as in the window."""
 _DRAWN_PX = 2 * PICTURE_PX  # rings are drawn twice as fine and made smaller: smooth edges
 _QUALITY = 82
 
@@ -110,9 +111,9 @@ def _jpeg(
     factor = _DRAWN_PX / field_px
     judged = result.judged
     reach = [factor * radius_um / mpp for mpp in mpp_xy]
-    for xy_px, status, width in (
-        (judged.reference.xy_px, judged.reference_status, REFERENCE_WIDTH),
-        (judged.prediction.xy_px, judged.prediction_status, PREDICTION_WIDTH),
+    for side, xy_px, status in (
+        (Side.REFERENCE, judged.reference.xy_px, judged.reference_status),
+        (Side.PREDICTION, judged.prediction.xy_px, judged.prediction_status),
     ):
         # The middle of a pixel lies half a pixel inside the picture.
         places = (xy_px - np.array(corner[::-1]) + 0.5) * factor
@@ -120,11 +121,13 @@ def _jpeg(
             if not (-reach[0] <= x <= _DRAWN_PX + reach[0]):
                 continue
             colour = STATUS_COLOURS[STATUSES[code]]
-            box = (x - reach[0], y - reach[1], x + reach[0], y + reach[1])
-            draw.ellipse(box, outline=colour, width=width)
-            if width == PREDICTION_WIDTH:  # a cross tells a detection where rings lie together
-                draw.line((x - 7, y, x + 7, y), fill=colour, width=width)
-                draw.line((x, y - 7, x, y + 7), fill=colour, width=width)
+            if side is Side.REFERENCE:
+                box = (x - reach[0], y - reach[1], x + reach[0], y + reach[1])
+                draw.ellipse(box, outline=colour, width=_CIRCLE_WIDTH)
+                continue
+            for arm, width, ink in ((_ARM + 3, _ARM_WIDTH + 6, _DARK), (_ARM, _ARM_WIDTH, colour)):
+                draw.line((x - arm, y, x + arm, y), fill=ink, width=width)
+                draw.line((x, y - arm, x, y + arm), fill=ink, width=width)
     target = io.BytesIO()
     small = picture.resize((PICTURE_PX, PICTURE_PX), Image.Resampling.LANCZOS)
     small.save(target, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)

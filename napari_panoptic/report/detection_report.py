@@ -288,9 +288,9 @@ def _worst(evaluation: DetectionEvaluation) -> list[Child]:
     parts: list[Child] = [
         note(
             "The frames in which each team failed most often; of each, points that were missed, "
-            "and what was wrongly found most surely. Rings have the distance within which a "
-            "detection is right: heavy around annotated points, fine with a cross in the middle "
-            f"around detections. Pictures are {FIELD_UM:.0f} µm wide."
+            "and what was wrongly found most surely. Circles are as wide as a detection may lie "
+            "from the annotated point in their middle; crosses are detections. "
+            f"Pictures are {FIELD_UM:.0f} µm wide."
         ),
         _legend(),
     ]

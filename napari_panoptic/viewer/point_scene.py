@@ -16,13 +16,14 @@ from napari_panoptic.evaluation.vocabulary import STATUSES, Side
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.palette import rgba_table
 from napari_panoptic.points import Points as PointValues
+from napari_panoptic.viewer.in_one_go import drawn_once
 from napari_panoptic.viewer.scene import IMAGE, MARGIN, ROLE
 from napari_panoptic.viewer.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 
 NAMES = {Side.REFERENCE: "annotated points", Side.PREDICTION: "detections"}
 """Names of the layers, and their roles."""
 SELECTED = "selected point"
-CIRCLE_WIDTH_UM, CROSS_UM = 0.9, 6.0
+CIRCLE_WIDTH_UM, CROSS_UM = 0.9, 4.0
 """Width of the circles around annotated points, and size of the crosses of detections."""
 COMFORTABLE_UM = 90.0
 """Width of what is seen when a point is centred from afar."""
@@ -53,6 +54,7 @@ class PointScene:
         self._on_points = on_points
         self._mpp_xy = (1.0, 1.0)
         self._distance_um = 1.0
+        self._shape: tuple[int, int] | None = None
         self._known: dict[Side, PointValues] = {}
         self._is_filling = False
         self._is_changing: Side | None = None
@@ -64,11 +66,15 @@ class PointScene:
     def show_frame(self, image: SlideImage | None, mpp_xy: tuple[float, float]) -> None:
         """Show another image, whole."""
         self._mpp_xy = mpp_xy
+        is_first = not any(ROLE in layer.metadata for layer in self._viewer.layers)
         with self._filling():
             self._fill_image(image)
+        if is_first:
+            self._viewer.canvas.overlays.scale_bar.visible = True
         shape = None if image is None else image.shape
-        if shape is not None:
-            self.fit(shape)
+        self._shape = shape
+        self._activate(None)
+        self.fit()
 
     def show_points(self, side: Side, points: PointValues | None, distance_um: float) -> None:
         """Fill the layer of a side; None hides it: nothing is known there."""
@@ -86,13 +92,13 @@ class PointScene:
                 {"id": points.ids.astype(float), "confidence": points.confidence}
             )
             self._set_defaults(side, layer, points)
-            layer.scale = self._mpp_xy[::-1]
-            layer.units = ("micrometer", "micrometer")
+            self._place(layer)
             self._set_look(side, layer)
             layer.visible = True
 
     def show_judged(self, judged: JudgedPoints | None, distance_um: float) -> None:
         """Colour every point by what became of it."""
+        is_other_size = distance_um != self._distance_um
         self._distance_um = distance_um
         with self._filling():
             for side in Side:
@@ -100,7 +106,8 @@ class PointScene:
                 if points is None:
                     continue
                 layer = self._layer(side)
-                self._set_look(side, layer)
+                if is_other_size:
+                    self._set_look(side, layer)
                 if judged is None:
                     colours = np.repeat(rgba_table([NEUTRAL_COLOUR]), len(points), axis=0)
                 elif side is Side.REFERENCE:
@@ -111,17 +118,21 @@ class PointScene:
 
     def mark(self, side: Side | None, row: int = -1) -> None:
         """Mark the selected point by a white ring, or none."""
+        if side is None:
+            if (layer := self._own(SELECTED)) is not None and layer.visible:
+                layer.visible = False
+            return
+        before = self._active_side()
         with self._filling():
             layer = self._own(SELECTED) or self._viewer.add_points(
-                np.zeros((0, 2)), name=SELECTED, metadata={ROLE: SELECTED}
+                np.zeros((0, 2)), name=SELECTED, metadata={ROLE: SELECTED}, **self._placed
             )
-            points = None if side is None else self._known.get(side)
+            points = self._known.get(side)
             if points is None or not 0 <= row < len(points):
                 layer.visible = False
                 return
             layer.data = points.xy_px[row : row + 1, ::-1].copy()
-            layer.scale = self._mpp_xy[::-1]
-            layer.units = ("micrometer", "micrometer")
+            self._place(layer)
             layer.size = 2.6 * self._distance_um / self._mean_mpp
             layer.face_color = [_TRANSPARENT]
             layer.border_color = [(1.0, 1.0, 1.0, 1.0)]
@@ -129,7 +140,7 @@ class PointScene:
             layer.border_width = 0.7 / self._mean_mpp
             layer.visible = True
             layer.editable = False
-        self._activate(self._active_side())
+        self._activate(before)
 
     def holds(self, side: Side, points: PointValues | None) -> bool:
         """Tell whether the layer of a side shows these very points."""
@@ -148,12 +159,20 @@ class PointScene:
 
     def set_sure(self, confidence: float) -> None:
         """Say how sure detections are that somebody adds by hand."""
-        self._sure = confidence
+        if confidence != self._sure:
+            self._sure = confidence
+            points = self._known.get(Side.PREDICTION)
+            if points is not None:
+                with self._filling():
+                    self._set_defaults(Side.PREDICTION, self._layer(Side.PREDICTION), points)
 
     # --- the camera ---
 
-    def fit(self, shape: tuple[int, int]) -> None:
-        """Show the whole image."""
+    def fit(self) -> None:
+        """Show the whole image, where there is one."""
+        shape = self._shape
+        if shape is None:
+            return
         scale = self._mpp_xy[::-1]
         extent = np.array(shape) * scale
         camera = self._viewer.scene.camera
@@ -262,6 +281,15 @@ class PointScene:
             self._is_filling = before
 
     @property
+    def _placed(self) -> dict[str, Any]:
+        """Scale and units of every layer: napari warns where they differ for a moment."""
+        return {"scale": self._mpp_xy[::-1], "units": ("micrometer", "micrometer")}
+
+    def _place(self, layer: Layer) -> None:
+        layer.units = self._placed["units"]
+        layer.scale = self._placed["scale"]
+
+    @property
     def _mean_mpp(self) -> float:
         return float(np.mean(self._mpp_xy))
 
@@ -278,6 +306,7 @@ class PointScene:
                 metadata={ROLE: NAMES[side]},
                 features=pd.DataFrame({"id": np.zeros(0), "confidence": np.zeros(0)}),
                 symbol="disc" if side is Side.REFERENCE else "cross",
+                **self._placed,
             )
             self._viewer.add_layer(layer)
         if self._connected.get(side) is not layer:
@@ -315,12 +344,15 @@ class PointScene:
     def _colour(self, side: Side, layer: Points, colours: NDArray[np.float32]) -> None:
         if not len(colours):
             return
-        if side is Side.REFERENCE:
-            layer.border_color = colours
-            layer.face_color = np.zeros_like(colours)
-        else:
-            layer.face_color = colours
-            layer.border_color = np.tile(np.array(_DARK, np.float32), (len(colours), 1))
+        dark = np.tile(np.array(_DARK, np.float32), (len(colours), 1))
+        border, face = (
+            (colours, np.zeros_like(colours)) if side is Side.REFERENCE else (dark, colours)
+        )
+        if np.array_equal(layer.border_color, border) and np.array_equal(layer.face_color, face):
+            return
+        with drawn_once(layer):
+            layer.border_color = border
+            layer.face_color = face
 
     def _fill_image(self, image: SlideImage | None) -> None:
         layer = self._own(IMAGE)
@@ -335,13 +367,19 @@ class PointScene:
             layer = None
         if layer is None:
             data = list(image.levels) if several else image.levels[0]
-            layer = Image(data, name=IMAGE, rgb=True, multiscale=several, metadata={ROLE: IMAGE})
+            layer = Image(
+                data,
+                name=IMAGE,
+                rgb=True,
+                multiscale=several,
+                metadata={ROLE: IMAGE},
+                **self._placed,
+            )
             self._viewer.add_layer(layer)
             self._viewer.layers.move(self._viewer.layers.index(layer), 0)
         else:
             layer.data = image.levels[0]
-        layer.scale = self._mpp_xy[::-1]
-        layer.units = ("micrometer", "micrometer")
+        self._place(layer)
         layer.visible = True
 
     def _activate(self, side: Side | None) -> None:

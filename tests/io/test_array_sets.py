@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 from napari_panoptic.cli import main
 from napari_panoptic.errors import CohortError, FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.experiment import Condition, Experiment
+from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.slides import probe_image, read_image
+from napari_panoptic.jobs import region_fingerprint
 from napari_panoptic.regions import Cohort
 
 SHAPE = (16, 20)
@@ -176,3 +180,22 @@ def test_what_cannot_be_listed(tmp_path: Path) -> None:
     (root / "images.npy").unlink()
     with pytest.raises(CohortError, match=re.escape("a row for each of the 3 regions")):
         open_cohort(root)
+
+
+def test_a_change_in_the_middle_of_a_large_array_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprints, "_WHOLE_FILE_BYTES", 100)
+    monkeypatch.setattr(fingerprints, "_END_BYTES", 100)
+    fingerprints._file_fingerprint.cache_clear()
+    cohort = open_cohort(conic(tmp_path))
+    work = Experiment(("a",), (Condition("", EvaluationSettings(), None),))
+    region = cohort.region("0001")
+    before = region_fingerprint(cohort, region, work)
+    assert region_fingerprint(cohort, region, work) == before
+    assert region_fingerprint(cohort, cohort.region("0000"), work) != before
+    array = np.load(tmp_path / "labels.npy")
+    array[1, 8, 8] = 0
+    write(tmp_path / "labels.npy", array)
+    assert region_fingerprint(cohort, region, work) != before
+    fingerprints._file_fingerprint.cache_clear()

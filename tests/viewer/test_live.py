@@ -488,7 +488,7 @@ class TestAround:
         assert layer.name == "careful"
         assert not panel.differences.isVisible()
 
-    @pytest.mark.parametrize("ending", [".tif", ".geojson", ".xml"])
+    @pytest.mark.parametrize("ending", [".tif", ".geojson", ".xml", ".ome.zarr"])
     def test_a_copy_is_saved(self, desk, layer, follows, tmp_path, ending, wait_until):
         part = part_of(desk)
         layer.data[:100] = 0

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import napari
-from napari.utils.notifications import show_error, show_info
 from psygnal import SignalInstance
 from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
@@ -29,6 +28,7 @@ from napari_panoptic.viewer.keys import (
 )
 from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.point_scene import PointScene
+from napari_panoptic.viewer.shown import show_error, show_info, shown
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.detection_panels import (
     DetectionFigures,
@@ -39,6 +39,7 @@ from napari_panoptic.viewer.widgets.detection_panels import (
     PointTable,
 )
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
+from napari_panoptic.viewer.widgets.notes import NotesDialog
 
 INSPECTOR = "Detections (Panoptic)"
 FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK = "Frames", "Figures", "Points"
@@ -109,7 +110,7 @@ class DetectionDesk:
         self.settings = inspector.settings
         self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
         self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
-        self.keys = KeysDialog(inspector)
+        self.keys, self.notes = KeysDialog(inspector), NotesDialog(inspector)
         self._later = QTimer(inspector)
         self._later.setSingleShot(True)
         self._later.setInterval(FOLLOW_MS)
@@ -140,7 +141,9 @@ class DetectionDesk:
         box = QMessageBox(self._inspector.window())
         box.setIcon(QMessageBox.Icon.Warning)
         box.setWindowTitle("Edits are not saved")
-        box.setText("These edits are not saved and will be lost:\n" + "\n".join(lines[:8]) + more)
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        head = "These edits are not saved and will be lost:\n"
+        box.setText(shown(head + "\n".join(lines[:8]) + more))
         leave = box.addButton("Leave without saving", QMessageBox.ButtonRole.DestructiveRole)
         box.setDefaultButton(box.addButton("Stay", QMessageBox.ButtonRole.RejectRole))
         box.exec()
@@ -231,11 +234,19 @@ class DetectionDesk:
         width = min(RIGHT_WIDTH, round(0.34 * window.width()))
         window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         height = window.height()
+        named = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+        if (controls := named.get(_LAYER_CONTROLS)) is not None:
+            heights = [round(0.6 * height), round(0.4 * height)]
+            window.resizeDocks([frames, controls], heights, Qt.Orientation.Vertical)
         window.resizeDocks(
             [figures, self._docks[POINTS_DOCK]],
             [round(0.5 * height), round(0.3 * height)],
             Qt.Orientation.Vertical,
         )
+        timer = QTimer(self._inspector)
+        timer.setSingleShot(True)
+        timer.timeout.connect(self.scene.fit)  # the canvas has another size now
+        timer.start(FOLLOW_MS)
 
     def _close_if_wanted(self) -> None:
         if self.may_leave():
@@ -314,6 +325,7 @@ class DetectionDesk:
             (self.settings.undo_wanted, self._on_undo),
             (self.settings.save_wanted, self.save_as),
             (self.title.keys_clicked, self._on_keys),
+            (self.title.notes_clicked, self._on_notes),
         ):
             signal.connect(slot)
         action = QAction(self.title)
@@ -363,7 +375,7 @@ class DetectionDesk:
             self.session.add_frame(read.loaded)
         else:
             self.session.add_failure(read.name, read.error)
-        self._later.start()
+        self._follow()
 
     def _show_frame(self) -> None:
         session = self.session
@@ -378,8 +390,6 @@ class DetectionDesk:
     def _show_side(self, side: Side) -> None:
         session = self.session
         if session is not None:
-            found = session.confidence_range
-            self.scene.set_sure(1.0 if found is None else found[1])
             self.scene.show_points(side, session.points(side), session.settings.distance_um)
             self.scene.show_judged(session.judged, session.settings.distance_um)
 
@@ -395,15 +405,18 @@ class DetectionDesk:
         self.title.show_session(session)
         self.title.show_selected(session)
         self.legend.show_session(session)
-        here = None if session.judged is None else session.judged.counts
-        self.figures.show_figures(here, session.pooled(session.team), session.curve())
         if session.selection is None:
             self.scene.mark(None)
-        self._later.start()
+        self._follow()
 
     def _show_figures(self) -> None:
         if self.session is not None:
             self.settings.show_session(self.session)
+            self._follow()
+
+    def _follow(self) -> None:
+        """Let the rest follow soon; also while changes keep coming."""
+        if not self._later.isActive():
             self._later.start()
 
     def _show_lists(self) -> None:
@@ -415,6 +428,8 @@ class DetectionDesk:
         self.points.show_session(session)
         self.settings.show_session(session)
         self.settings.show_edits(session, self.scene.side_edited())
+        found = session.confidence_range
+        self.scene.set_sure(1.0 if found is None else found[1])
         here = None if session.judged is None else session.judged.counts
         self.figures.show_figures(here, session.pooled(session.team), session.curve())
 
@@ -469,6 +484,12 @@ class DetectionDesk:
         )
         self.keys.show()
         self.keys.raise_()
+
+    def _on_notes(self) -> None:
+        if self.session is not None and self.session.shown is not None:
+            self.notes.show_findings(self.session.shown.frame.name, self.session.findings)
+            self.notes.show()
+            self.notes.raise_()
 
     def _centre_selected(self) -> None:
         if self.session is not None and self.session.selection is not None:

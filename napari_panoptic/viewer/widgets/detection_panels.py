@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtCore import QPointF, QRectF, QSignalBlocker, Qt
+from qtpy.QtGui import QPainter, QPen, QPixmap
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -40,17 +41,19 @@ from napari_panoptic.regions import Rgb
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import DETECTION_MEANINGS, POINT_STATUS_MEANINGS
 from napari_panoptic.viewer.keys import DETECTION_KEYS, KEY_LIST, key_text
+from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, decimal_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.curve_view import CurveView
 from napari_panoptic.viewer.widgets.navigator import figure_tree, fill_item, short_name
 from napari_panoptic.viewer.widgets.parts import (
     COMPACT_COMBO,
+    TISSUE,
     Cell,
     ElidedLabel,
     FigureTable,
     heading,
-    outline_icon,
+    qcolor,
 )
 
 _NAME = Qt.ItemDataRole.UserRole
@@ -117,18 +120,18 @@ class DetectionNavigator(QWidget):
             self._frames, self._patients, self._team_items = {}, {}, {}
             for frame in cohort.frames:
                 if frame.patient not in self._patients:
-                    patient = QTreeWidgetItem([frame.patient])
+                    patient = QTreeWidgetItem([shown(frame.patient)])
                     patient.setFlags(Qt.ItemFlag.ItemIsEnabled)
                     self._patients[frame.patient] = patient
                     self._tree.addTopLevelItem(patient)
                     patient.setExpanded(True)
-                item = QTreeWidgetItem([short_name(frame.name, frame.patient)])
+                item = QTreeWidgetItem([shown(short_name(frame.name, frame.patient))])
                 item.setData(0, _NAME, frame.name)
-                item.setToolTip(0, frame.name)
+                item.setToolTip(0, shown(frame.name))
                 self._patients[frame.patient].addChild(item)
                 self._frames[frame.name] = item
             for name in cohort.team_names:
-                item = QTreeWidgetItem([name])
+                item = QTreeWidgetItem([shown(name)])
                 item.setData(0, _NAME, name)
                 self._teams.addTopLevelItem(item)
                 self._team_items[name] = item
@@ -136,7 +139,7 @@ class DetectionNavigator(QWidget):
     def show_figures(self, session: DetectionSession) -> None:
         """Show frame, team and all figures anew."""
         cohort, team = session.cohort, session.team
-        shown = "" if session.shown is None else session.shown.frame.name
+        current = "" if session.shown is None else session.shown.frame.name
         by_patient: dict[str, DetectionCounts] = {}
         for frame in cohort.frames:
             counts = session.counts(frame.name, team)
@@ -146,13 +149,13 @@ class DetectionNavigator(QWidget):
                 by_patient[frame.patient] = known + counts
             is_known = session.is_read(frame.name) or frame.name in session.failed
             fill_item(item, 1, _texts(counts, _MISSING if is_known else ""))
-            item.setToolTip(1, session.failed.get(frame.name, ""))
+            item.setToolTip(1, shown(session.failed.get(frame.name, "")))
         for patient, item in self._patients.items():
             fill_item(item, 1, _texts(by_patient.get(patient), ""))
         for name, item in self._team_items.items():
-            here = _texts(session.counts(shown, name), _MISSING if shown else "")
+            here = _texts(session.counts(current, name), _MISSING if current else "")
             fill_item(item, 1, (ratio_text(session.pooled(name).f_measure), *here))
-        self._mark(self._tree, self._frames.get(shown))
+        self._mark(self._tree, self._frames.get(current))
         self._mark(self._teams, self._team_items.get(team or ""))
         self._progress.setVisible(session.n_read < len(cohort.frames))
         self._progress.setRange(0, max(len(cohort.frames), 1))
@@ -282,18 +285,18 @@ class PointTable(QWidget):
         xy = np.concatenate([reference.xy_px, prediction.xy_px])
         self.table.show_rows(
             (
-                Column("side", "Annotated, or detected by the team.", side, width=84, is_text=True),
+                Column("side", "Annotated, or detected by the team.", side, width=76, is_text=True),
                 Column(
                     "id",
                     "Line in the file.",
                     np.concatenate([reference.ids, prediction.ids]),
-                    width=40,
+                    width=34,
                 ),
                 Column(
                     "status",
                     "What became of it.",
                     words,
-                    width=66,
+                    width=62,
                     is_text=True,
                     tooltip=lambda row: POINT_STATUS_MEANINGS[Status(words[row])],
                     colour=lambda row: _colour(str(words[row])),
@@ -303,17 +306,17 @@ class PointTable(QWidget):
                     DETECTION_MEANINGS["confidence"],
                     np.concatenate([reference.confidence, prediction.confidence]),
                     text=ratio_text,
-                    width=52,
+                    width=48,
                 ),
                 Column(
                     "µm",
                     DETECTION_MEANINGS["distance_um"],
                     np.concatenate([judged.reference_distance_um, judged.prediction_distance_um]),
                     text=decimal_text,
-                    width=52,
+                    width=46,
                 ),
-                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=58),
-                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=58),
+                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=50),
+                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=50),
             ),
             chosen if self.only_failures.isChecked() else None,
         )
@@ -399,25 +402,30 @@ class DetectionSettingsPanel(QWidget):
         self._lay_out()
         self._connect()
 
+    def _on_team(self, _: int) -> None:
+        if name := self.team.currentData():
+            self.team_chosen.emit(name)
+
     def show_cohort(self, cohort: DetectionCohort) -> None:
         """List the teams of a cohort."""
         with QSignalBlocker(self.team):
             self.team.clear()
-            self.team.addItems(list(cohort.team_names))
+            for name in cohort.team_names:
+                self.team.addItem(shown(name), name)
         self.team.setEnabled(bool(cohort.teams))
 
     def show_session(self, session: DetectionSession) -> None:
         """Show team, settings and edits."""
         self._settings, self._range = session.settings, session.confidence_range
         with QSignalBlocker(self.team), QSignalBlocker(self.distance), QSignalBlocker(self.slider):
-            self.team.setCurrentText(session.team or "")
+            self.team.setCurrentIndex(self.team.findData(session.team))
             self.distance.setValue(session.settings.distance_um)
             self.slider.setEnabled(self._range is not None)
             if not self.slider.isSliderDown():
                 self.slider.setValue(self._position(session.settings.confidence))
         confidence = session.settings.confidence
-        shown = "all" if confidence is None else f"≥ {confidence:.3f}"
-        self._threshold.setText("no confidences" if self._range is None else shown)
+        threshold = "all" if confidence is None else f"≥ {confidence:.3f}"
+        self._threshold.setText("no confidences" if self._range is None else threshold)
         self.reset.setEnabled(session.settings != DetectionSettings())
 
     def show_edits(self, session: DetectionSession, side: Side) -> None:
@@ -466,7 +474,7 @@ class DetectionSettingsPanel(QWidget):
 
     def _connect(self) -> None:
         self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
-        self.team.currentTextChanged.connect(self.team_chosen.emit)
+        self.team.currentIndexChanged.connect(self._on_team)
         self.distance.valueChanged.connect(lambda _: self._choose())
         self.slider.valueChanged.connect(lambda _: self._choose())
         self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(DetectionSettings()))
@@ -508,6 +516,7 @@ class DetectionTitle(QWidget):
     """Which frame and team are shown, the F-measure, and the selected point."""
 
     keys_clicked = Signal()
+    notes_clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -519,7 +528,11 @@ class DetectionTitle(QWidget):
         first, second = QHBoxLayout(), QHBoxLayout()
         first.addWidget(self._title, 1)
         first.addWidget(self._figure)
+        self._notes = QPushButton()
+        self._notes.setToolTip("What was odd in the files of this frame. Click for the list.")
+        self._notes.clicked.connect(lambda _=False: self.notes_clicked.emit())
         second.addWidget(self._selected, 1)
+        second.addWidget(self._notes)
         second.addWidget(keys)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 2, 6, 2)
@@ -530,6 +543,9 @@ class DetectionTitle(QWidget):
 
     def show_session(self, session: DetectionSession) -> None:
         """Show what is looked at, and its F-measure."""
+        count = len(session.findings)
+        self._notes.setVisible(count > 0)
+        self._notes.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
         if session.shown is None:
             self._title.set_text("Loading …")
             return
@@ -558,6 +574,10 @@ class DetectionTitle(QWidget):
         """Give the figure beside the title, with its marks."""
         return self._figure.text()
 
+    def notes_text(self) -> str:
+        """Give what the notes button says; empty where it is hidden."""
+        return "" if self._notes.isHidden() else self._notes.text()
+
     def selected_text(self) -> str:
         """Give what is said about the selected point."""
         return self._selected.text()
@@ -567,7 +587,7 @@ def _why(session: DetectionSession) -> str:
     """Say why there is no figure."""
     if session.points(Side.REFERENCE) is None:
         return "no annotation"
-    return "no file of this team"
+    return "no usable file of this team"
 
 
 def _described(session: DetectionSession) -> str:
@@ -597,6 +617,26 @@ _LEGEND: tuple[tuple[Side, Status, str], ...] = (
 )
 
 
+def _symbol(side: Side, colour: Rgb, *, size: int = 16) -> QPixmap:
+    """Draw a circle or a cross on a tissue-coloured ground."""
+    pixmap = QPixmap(2 * size, 2 * size)  # twice as fine, for sharp screens
+    pixmap.setDevicePixelRatio(2.0)
+    pixmap.fill(qcolor(TISSUE))
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    if side is Side.REFERENCE:
+        painter.setPen(QPen(qcolor(colour), 2.6))
+        painter.drawEllipse(QRectF(2.5, 2.5, size - 5, size - 5))
+    else:
+        middle = size / 2
+        for width, pen in ((5.4, (13, 13, 13)), (3.2, colour)):
+            painter.setPen(QPen(qcolor(pen), width))
+            painter.drawLine(QPointF(3.5, middle), QPointF(size - 3.5, middle))
+            painter.drawLine(QPointF(middle, 3.5), QPointF(middle, size - 3.5))
+    painter.end()
+    return pixmap
+
+
 class DetectionLegend(QWidget):
     """What circles, crosses and colours mean, with counts."""
 
@@ -605,21 +645,27 @@ class DetectionLegend(QWidget):
         self._words: Mapping[tuple[Side, Status], QLabel] = {
             (side, status): QLabel() for side, status, _ in _LEGEND
         }
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(6, 2, 6, 2)
-        for side, title in ((Side.REFERENCE, "◯ annotated"), (Side.PREDICTION, "✚ detected")):
+        grid = QGridLayout(self)
+        grid.setContentsMargins(6, 2, 6, 2)
+        grid.setVerticalSpacing(1)
+        for line, (side, title) in enumerate(
+            ((Side.REFERENCE, "annotated"), (Side.PREDICTION, "detected"))
+        ):
             name = QLabel(f"<b>{title}</b>")
             name.setToolTip(DETECTION_MEANINGS[str(side)])
-            layout.addWidget(name)
+            grid.addWidget(name, line, 0)
+            row = QHBoxLayout()
             for own, status, _ in _LEGEND:
                 if own is side:
                     icon = QLabel()
-                    icon.setPixmap(outline_icon(styles.STATUS_COLOURS[status], 3.0).pixmap(16, 16))
-                    layout.addWidget(icon)
+                    icon.setPixmap(_symbol(side, styles.STATUS_COLOURS[status]))
+                    row.addWidget(icon)
                     self._words[side, status].setToolTip(POINT_STATUS_MEANINGS[status])
-                    layout.addWidget(self._words[side, status])
-            layout.addSpacing(10)
-        layout.addStretch(1)
+                    row.addWidget(self._words[side, status])
+                    row.addSpacing(8)
+            row.addStretch(1)
+            grid.addLayout(row, line, 1)
+        grid.setColumnStretch(1, 1)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_session(self, session: DetectionSession) -> None:

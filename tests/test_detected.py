@@ -1,0 +1,224 @@
+"""Detections from files to tables and report, on the sample and on a small cohort."""
+
+import csv
+import json
+import math
+import shutil
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from napari_panoptic.cli import main
+from napari_panoptic.detected import evaluate_detections, load_frame
+from napari_panoptic.errors import FindingKind, UnreadableFileError
+from napari_panoptic.evaluation.bootstrap import resampled_means
+from napari_panoptic.evaluation.detections import DetectionSettings
+from napari_panoptic.io.detections import open_detection_cohort
+
+TOML = 'task = "detections"\n{extra}\n[files]\nreference = "truth/{{region}}.csv"\n' + (
+    'predictions = "teams/{{team}}/{{region}}.csv"\n[files.atypia]\n'
+    'reference = "atypia/{{region}}.csv"\npredictions = "teams/{{team}}/atypia/{{region}}.csv"\n'
+)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Write files by name below a cohort's folder; 1 px is 1 um."""
+
+    def small(files, extra="mpp = 1.0"):
+        (tmp_path / "cohort.toml").write_text(TOML.format(extra=extra))
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return open_detection_cohort(tmp_path)
+
+    return small
+
+
+@pytest.fixture(scope="module")
+def evaluated(detection_sample):
+    return evaluate_detections(open_detection_cohort(detection_sample), DetectionSettings())
+
+
+@pytest.fixture(scope="module")
+def tables(detection_sample, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    assert main(["evaluate", str(detection_sample), "--output", str(folder)]) == 0
+    return folder
+
+
+def test_an_empty_file_is_an_answer_and_a_missing_one_is_none(small):
+    cohort = small(
+        {
+            "truth/p_1.csv": "0,0\n50,50\n",
+            "truth/p_2.csv": "0,0\n",
+            "teams/empty/p_1.csv": "",
+            "teams/empty/p_2.csv": "1,1\n",
+            "teams/missing/p_2.csv": "1,1\n",
+            "teams/broken/p_1.csv": "what?\n",
+            "teams/broken/p_2.csv": "1,1\n",
+        }
+    )
+    found = evaluate_detections(cohort, DetectionSettings())
+    counts = {team: found.counts(team) for team in found.team_names}
+    assert (counts["empty"].tp, counts["empty"].fp, counts["empty"].fn) == (1, 0, 2)
+    for team in ("missing", "broken"):
+        assert (counts[team].tp, counts[team].fn, len(found.by_team[team])) == (1, 0, 1)
+    kinds = Counter((f.kind, f.team) for f in found.findings)
+    assert kinds[FindingKind.MISSING, "missing"] == 1
+    assert kinds[FindingKind.UNREADABLE, "broken"] == 1
+    assert found.ranks == {"missing": 1, "broken": 1, "empty": 3}
+
+
+def test_without_a_pixel_size_nothing_is_guessed(small, tmp_path, capsys):
+    cohort = small({"truth/p_1.csv": "0,0\n", "teams/a/p_1.csv": "0,0\n"}, extra="")
+    with pytest.raises(UnreadableFileError, match="write mpp = "):
+        load_frame(cohort, cohort.frames[0])
+    assert main(["evaluate", str(cohort.root), "--output", str(tmp_path / "out")]) == 1
+    assert "mpp = 0.25" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_pixels_need_not_be_square(small):
+    cohort = small(
+        {"truth/p_1.csv": "0,0\n100,100\n", "teams/a/p_1.csv": "10,0\n100,110\n"},
+        extra="mpp = [0.5, 1.0]",
+    )
+    judged = evaluate_detections(cohort, DetectionSettings()).results[0].judged
+    assert judged.prediction_partner.tolist() == [0, -1]  # 5 um along x, 10 um along y
+    assert judged.prediction_distance_um.tolist() == [5.0, 10.0]
+
+
+def test_points_for_atypia(small):
+    cohort = small(
+        {
+            "truth/p_1.csv": "",
+            **{f"atypia/f_{n}.csv": f"{score}\n" for n, score in enumerate((1, 2, 3, 3))},
+            **{f"teams/a/atypia/f_{n}.csv": t for n, t in enumerate(("3", "3,0.9", "3", ""))},
+            "teams/b/atypia/f_0.csv": "1",
+            "teams/b/atypia/f_1.csv": "9",
+        }
+    )
+    found = evaluate_detections(cohort, DetectionSettings())
+    a, b = found.atypia_of("a"), found.atypia_of("b")
+    assert (a.points, a.n_frames, a.n_not_evaluated) == (-1 + 0 + 1 + 0, 4, 1)
+    assert (b.points, b.n_frames) == (1, 1)
+    assert found.atypia_ranks == {"b": 1, "a": 2}
+    assert any(f.kind is FindingKind.UNREADABLE and f.team == "b" for f in found.findings)
+
+
+def test_tables_agree_with_each_other(tables, evaluated):
+    detections = pd.read_csv(tables / "detections.csv")
+    frames = pd.read_csv(tables / "frames.csv")
+    assert len(frames) == len(evaluated.results)
+    for row in frames.to_dict("records"):
+        own = detections[(detections.team == row["team"]) & (detections.region == row["region"])]
+        by = Counter(zip(own.side, own.status, strict=True))
+        assert by["prediction", "TP"] == by["reference", "TP"] == row["tp"]
+        assert (by["prediction", "FP"], by["reference", "FN"]) == (row["fp"], row["fn"])
+    for name, keys in (("patients", ["team", "patient"]), ("teams", ["team"])):
+        summed = frames.groupby(keys)[["tp", "fp", "fn"]].sum()
+        found = pd.read_csv(tables / f"{name}.csv").set_index(keys)
+        pd.testing.assert_frame_equal(
+            found[["tp", "fp", "fn"]].sort_index(), summed.sort_index(), check_dtype=False
+        )
+        expected = 2 * summed.tp / (2 * summed.tp + summed.fp + summed.fn)
+        assert np.allclose(found.f_measure.sort_index(), expected.sort_index())
+
+
+def test_partners_name_each_other(tables):
+    with (tables / "detections.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    partner = {
+        (r["team"], r["region"], r["side"], r["id"]): (r["partner_id"], r["distance_um"])
+        for r in rows
+    }
+    paired = [r for r in rows if r["status"] == "TP"]
+    assert paired
+    for row in paired:
+        other = "prediction" if row["side"] == "reference" else "reference"
+        back = partner[row["team"], row["region"], other, row["partner_id"]]
+        assert back == (row["id"], row["distance_um"])
+        assert float(row["distance_um"]) <= 8.0
+    assert {r["partner_id"] for r in rows if r["status"] in ("FP", "FN")} == {""}
+
+
+def test_the_curve_passes_through_what_is_evaluated(tables, detection_sample):
+    curve = pd.read_csv(tables / "curve.csv")
+    assert set(curve.team) == {"careful", "eager", "timid"}  # offset gives no confidence
+    cohort = open_detection_cohort(detection_sample)
+    for row in curve[curve.team == "eager"].iloc[::9].to_dict("records"):
+        settings = DetectionSettings(confidence=row["threshold"])
+        counts = evaluate_detections(cohort, settings, ["eager"]).counts("eager")
+        assert (counts.tp, counts.fp, counts.fn) == (row["tp"], row["fp"], row["fn"])
+
+
+def test_intervals_are_of_the_f_measure_of_all_frames(evaluated):
+    for team in evaluated.team_names:
+        counts = list(evaluated.patient_counts(team).values())
+        interval = evaluated.interval(team)
+        assert interval.mean == pytest.approx(evaluated.counts(team).f_measure)
+        # One draw done by hand: patients with replacement, counts summed, F of the sums.
+        drawn = np.random.default_rng(0).integers(0, len(counts), (1, len(counts)))[0]
+        tp = sum(2 * counts[p].tp for p in drawn)
+        whole = sum(2 * counts[p].tp + counts[p].fp + counts[p].fn for p in drawn)
+        figures, weights = ([c.f_measure for c in counts], [float(c.weight) for c in counts])
+        (mean,) = resampled_means(np.array(figures), np.array(weights), 1, 0)
+        assert mean == pytest.approx(tp / whole)
+
+
+def test_the_record_says_what_was_missing_and_with_what(tables):
+    record = json.loads((tables / "evaluation.json").read_text())
+    assert record["settings"] == {"distance_um": 8.0, "confidence": None}
+    assert record["evaluated_frames"]["offset"] == 5
+    assert record["warnings"]["missing"][0]["region"] == "A02_00b"
+    assert any(name.endswith("_mitosis.csv") for name in record["inputs"])
+    assert math.isfinite(record["statistics"]["f_measure"]["friedman_p"])
+
+
+def test_a_threshold_and_a_distance_are_taken(detection_sample, tmp_path, capsys):
+    options = ["--distance-um", "4", "--confidence", "0.6", "--teams", "eager"]
+    assert main(["evaluate", str(detection_sample), "--output", str(tmp_path), *options]) == 0
+    rows = pd.read_csv(tmp_path / "detections.csv")
+    ignored = rows.status == "ignored"
+    assert ignored.any()
+    assert (rows[ignored].confidence < 0.6).all()
+    assert rows[rows.status == "TP"].distance_um.max() <= 4
+    assert set(rows.team) == {"eager"}
+    assert "within 4 um" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--distance-um", "0"], "above 0"),
+        (["--distance-um", "nan"], "above 0"),
+        (["--teams", "nobody"], "no team 'nobody'"),
+        (["--matching", "centroid"], "about nuclei"),
+    ],
+)
+def test_wrong_options_are_refused(option, message, detection_sample, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["evaluate", str(detection_sample), "--output", str(tmp_path / "out"), *option])
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_report_holds_all_and_escapes_names(detection_sample, tmp_path, capsys):
+    root = tmp_path / "cohort"
+    shutil.copytree(detection_sample, root)
+    (root / "teams" / "careful").rename(root / "teams" / "<b>&$x$")
+    path = tmp_path / "report.html"
+    assert main(["report", str(root), "-o", str(path)]) == 0
+    assert "report written" in capsys.readouterr().out
+    page = path.read_text(encoding="utf-8")
+    assert "<b>&$x$" not in page
+    assert "&lt;b&gt;&amp;$x$" in page
+    assert page.count("data:image/jpeg;base64") > 10
+    assert "<svg" in page
+    for words in ("0.767", "Nuclear atypia", "Worst frames", "Methods", "A02_00b"):
+        assert words in page
+    assert "http://" not in page.replace("http://www.w3.org", "")

@@ -1,0 +1,126 @@
+"""The live state of a desk of detections: whatever is done, figures are those of a fresh run."""
+
+import numpy as np
+import pytest
+
+from napari_panoptic.detected import evaluate_detections, load_frame
+from napari_panoptic.detection_session import DetectionSession
+from napari_panoptic.evaluation.detections import DetectionSettings, judge_points
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.detections import open_detection_cohort
+from napari_panoptic.points import Points
+
+
+@pytest.fixture
+def session(detection_sample):
+    session = DetectionSession(open_detection_cohort(detection_sample))
+    for frame in session.cohort.frames:
+        session.add_frame(load_frame(session.cohort, frame))
+    session.show("A01_00a")
+    return session
+
+
+def _moved(points, row, by):
+    xy = points.xy_px.copy()
+    xy[row] += by
+    return Points(xy, points.confidence, points.ids)
+
+
+def _without(points, row):
+    keep = np.arange(len(points)) != row
+    return Points(points.xy_px[keep], points.confidence[keep], points.ids[keep])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        DetectionSettings(),
+        DetectionSettings(4.0),
+        DetectionSettings(8.0, 0.5),
+        DetectionSettings(3.0, 0.7),
+    ],
+)
+def test_figures_are_those_of_a_fresh_evaluation(session, settings):
+    session.set_settings(settings)
+    fresh = evaluate_detections(session.cohort, settings)
+    for team in session.cohort.team_names:
+        session.set_team(team)
+        assert session.pooled(team) == fresh.counts(team)
+        for result in fresh.by_team[team]:
+            assert session.counts(result.frame.name, team) == result.counts
+        curve, expected = session.curve(), fresh.curve(team)
+        assert (curve is None) == (expected is None)
+        if curve is not None and expected is not None:
+            assert np.array_equal(curve.tp, expected.tp)
+            assert curve.average_precision == expected.average_precision
+
+
+def test_counts_missing_for_a_file_that_was_never_sent(session):
+    assert session.counts("A02_00b", "offset") is None
+    session.show("A02_00b")
+    session.set_team("offset")
+    assert session.judged is None
+
+
+def test_edits_are_judged_at_once_and_taken_back(session):
+    before = session.points(Side.PREDICTION)
+    counts, pooled = session.counts("A01_00a", "careful"), session.pooled("careful")
+    row = int(np.flatnonzero(session.judged.prediction_partner >= 0)[0])
+    far = _moved(before, row, (0.0, 300.0))
+
+    session.edit(Side.PREDICTION, far)
+
+    expected = judge_points(
+        session.points(Side.REFERENCE), far, session.shown.mpp_xy, session.settings
+    )
+    assert session.judged.counts == expected.counts == session.counts("A01_00a", "careful")
+    assert session.judged.counts.tp == counts.tp - 1
+    assert session.pooled("careful").tp == pooled.tp - 1
+    assert session.unsaved == [("A01_00a", "careful")]
+    assert session.undo(Side.PREDICTION)
+    assert session.points(Side.PREDICTION) is before
+    assert session.counts("A01_00a", "careful") == counts
+    assert not session.undo(Side.PREDICTION)
+    assert session.redo(Side.PREDICTION)
+    assert session.points(Side.PREDICTION) is far
+    session.mark_saved(Side.PREDICTION)
+    assert session.unsaved == []
+
+
+def test_a_drag_is_one_change(session):
+    before = session.points(Side.PREDICTION)
+    for step in range(1, 4):
+        session.edit(Side.PREDICTION, _moved(before, 0, (step, 0)), goes_on=step > 1)
+    assert session.undo(Side.PREDICTION)
+    assert session.points(Side.PREDICTION) is before
+    assert not session.may_undo(Side.PREDICTION)
+
+
+def test_an_edited_annotation_counts_for_all_teams(session):
+    fewer = _without(session.points(Side.REFERENCE), 0)
+    before = {team: session.counts("A01_00a", team) for team in session.cohort.team_names}
+    session.edit(Side.REFERENCE, fewer)
+    for team in session.cohort.team_names:
+        points = session.shown.predictions[team]
+        expected = judge_points(fewer, points, session.shown.mpp_xy, session.settings).counts
+        assert session.counts("A01_00a", team) == expected != before[team]
+
+
+def test_edits_stay_with_their_frame_and_team(session):
+    fewer = _without(session.points(Side.PREDICTION), 0)
+    session.edit(Side.PREDICTION, fewer)
+    session.show("A01_00b")
+    session.set_team("eager")
+    assert not session.may_undo(Side.PREDICTION)
+    session.show("A01_00a")
+    session.set_team("careful")
+    assert session.points(Side.PREDICTION) is fewer
+    session.add_frame(load_frame(session.cohort, session.cohort.region("A01_00a")))
+    assert session.counts("A01_00a", "careful").fp + session.judged.counts.tp == len(fewer)
+
+
+def test_a_selected_point_that_is_gone_is_selected_no_more(session):
+    last = len(session.points(Side.PREDICTION)) - 1
+    session.select((Side.PREDICTION, last))
+    session.edit(Side.PREDICTION, _without(session.points(Side.PREDICTION), last))
+    assert session.selection is None

@@ -1,0 +1,275 @@
+"""The desk of detections in one window: what is shown, edited, saved; and other desks beside it."""
+
+import napari
+import numpy as np
+import pytest
+from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QDockWidget, QMessageBox
+
+from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
+from napari_panoptic.io.point_files import read_points
+from napari_panoptic.viewer.opening import open_in
+from napari_panoptic.viewer.scene import ROLE
+from napari_panoptic.viewer.styles import STATUS_COLOURS
+from napari_panoptic.viewer.widgets import detection_desk as desk_module
+from napari_panoptic.viewer.widgets.desk import desk_in
+from napari_panoptic.viewer.widgets.detection_desk import detection_desk_in
+from tests.small_cohort import write_cohort
+
+
+@pytest.fixture(scope="module")
+def viewer(qapp, napari_application):  # noqa: ARG001
+    viewer = napari.Viewer()
+    viewer.window.resize(1280, 800)
+    yield viewer
+    from unittest.mock import patch
+
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    qapp.processEvents()
+
+
+@pytest.fixture
+def desk(viewer, detection_sample, wait_until):
+    """Open the sample anew: no test sees another one's edits."""
+    known = detection_desk_in(viewer)
+    if known is None:
+        desk = open_in(viewer, detection_sample)
+    else:
+        desk = known
+        desk.show_cohort(desk.cohort_for_tests)
+    wait_until(lambda: desk.is_settled)
+    desk.cohort_for_tests = desk.session.cohort
+    return desk
+
+
+@pytest.fixture
+def layers(viewer, desk):  # noqa: ARG001
+    return {
+        Side.REFERENCE: viewer.layers["annotated points"],
+        Side.PREDICTION: viewer.layers["detections"],
+    }
+
+
+def _colours(layer):
+    colours = np.asarray(layer.border_color if layer.symbol[0] == "disc" else layer.face_color)
+    return np.rint(colours[:, :3] * 255).astype(int).tolist()
+
+
+def _expected(status):
+    return [list(STATUS_COLOURS[STATUSES[code]]) for code in status]
+
+
+def _agree(desk, layers):
+    """Check that layers, title, legend, figures and lists show what the session says."""
+    session = desk.session
+    judged, counts = session.judged, session.judged.counts
+    assert np.array_equal(layers[Side.PREDICTION].data[:, ::-1], judged.prediction.xy_px)
+    assert _colours(layers[Side.REFERENCE]) == _expected(judged.reference_status)
+    assert _colours(layers[Side.PREDICTION]) == _expected(judged.prediction_status)
+    assert f"F {counts.f_measure:.3f}" in desk.title.figure()
+    assert desk.legend.text(Side.PREDICTION, Status.FP) == f"wrong (FP) {counts.fp}"
+    desk._show_lists()
+    texts = desk.figures.table.texts()
+    assert texts[0][1:] == [
+        f"{counts.f_measure:.3f}",
+        f"{session.pooled(session.team).f_measure:.3f}",
+    ]
+    name = session.shown.frame.name
+    assert desk.navigator.frame_text(name, 1) == f"{counts.f_measure:.3f}"
+    assert len(desk.points.table.rows()) == len(judged.reference) + len(judged.prediction)
+
+
+def test_circles_have_the_distance_and_colours_the_status(desk, layers):
+    _agree(desk, layers)
+    layer = layers[Side.REFERENCE]
+    mpp = desk.session.shown.mpp_xy
+    assert np.allclose(layer.size * np.mean(mpp), 16.0)
+    assert tuple(layer.scale) == mpp[::-1]
+    desk._on_settings(type(desk.session.settings)(5.0))
+    assert np.allclose(layer.size * np.mean(mpp), 10.0)
+    _agree(desk, layers)
+
+
+def test_points_added_moved_and_deleted_count_at_once_and_come_back(desk, layers):
+    layer, counts = layers[Side.PREDICTION], desk.session.judged.counts
+    before = layer.data.copy()
+
+    layer.add([5.0, 5.0])
+    assert desk.session.judged.counts.fp == counts.fp + 1
+    assert desk.session.judged.prediction.ids.tolist()[-1] == len(before) + 1
+    _agree(desk, layers)
+
+    row = int(np.flatnonzero(desk.session.judged.prediction_partner >= 0)[0])
+    layer.events.data(value=layer.data, action="changing", data_indices=(row,))
+    for shift in (100.0, 200.0):  # as napari moves points while the mouse is down
+        layer.data[row] = before[row] + shift
+        layer.refresh()
+    assert desk.session.judged.counts.tp == counts.tp - 1
+    layer.events.data(value=layer.data, action="changed", data_indices=(row,))
+    _agree(desk, layers)
+
+    layer.selected_data = {row}
+    layer.remove_selected()
+    assert len(desk.session.judged.prediction) == len(before)
+    _agree(desk, layers)
+
+    for _ in range(3):
+        desk._on_undo(True)
+    assert np.array_equal(layer.data, before)
+    assert desk.session.judged.counts == counts
+    assert not desk.session.may_undo(Side.PREDICTION)
+    _agree(desk, layers)
+    desk._on_undo(False)
+    assert len(layer.data) == len(before) + 1
+    _agree(desk, layers)
+
+
+def test_an_added_detection_is_as_sure_as_the_surest(desk, layers):
+    highest = desk.session.confidence_range[1]
+    layers[Side.PREDICTION].add([50.0, 50.0])
+    assert desk.session.judged.prediction.confidence[-1] == highest
+    assert desk.session.curve() is not None
+
+
+def test_the_annotation_is_edited_alike(desk, layers, viewer):
+    desk.scene.start_editing(Side.REFERENCE)
+    assert viewer.layers.selection.active is layers[Side.REFERENCE]
+    assert str(layers[Side.REFERENCE].mode) == "add"
+    fn = desk.session.judged.counts.fn
+    layers[Side.REFERENCE].add([420.0, 10.0])
+    assert desk.session.judged.counts.fn == fn + 1
+    assert ("A01_00a", None) in desk.session.unsaved
+    layers[Side.REFERENCE].mode = "pan_zoom"
+
+
+def test_slider_and_curve_set_the_threshold(desk, layers):
+    desk.settings.slider.setValue(600)
+    low, high = desk.session.confidence_range
+    assert desk.session.settings.confidence == pytest.approx(low + 0.6 * (high - low))
+    assert Status.IGNORED in {STATUSES[c] for c in desk.session.judged.prediction_status}
+    _agree(desk, layers)
+    curve = desk.session.curve()
+    place = len(curve) // 2
+    at = desk.figures.curve.place(curve.recall[place], curve.precision[place])
+    QTest.mouseClick(desk.figures.curve, Qt.MouseButton.LeftButton, pos=QPointF(at).toPoint())
+    chosen = desk.session.settings.confidence
+    assert chosen in curve.thresholds
+    found = curve.counts_at(curve.place_of(chosen))
+    assert desk.session.pooled("careful") == found
+    assert "confidence ≥" in desk.title.title()
+    desk.settings.slider.setValue(0)
+    assert desk.session.settings.confidence is None
+    desk._on_team("offset")
+    desk._show_lists()
+    assert "No curve" in desk.figures.curve.text()
+
+
+def test_failures_one_after_the_other(desk, viewer):
+    judged = desk.session.judged
+    n = judged.counts.fn + judged.counts.fp
+    seen = []
+    for _ in range(n):
+        desk.step_failure(1)
+        seen.append(desk.session.selection)
+    assert len(set(seen)) == n
+    for side, row in seen:
+        status = judged.reference_status if side is Side.REFERENCE else judged.prediction_status
+        assert STATUSES[status[row]] in (Status.FN, Status.FP)
+    desk.step_failure(1)
+    assert desk.session.selection == seen[0]
+    desk.step_failure(-1)
+    assert desk.session.selection == seen[-1]
+    side, row = seen[-1]
+    points = judged.reference if side is Side.REFERENCE else judged.prediction
+    centre = np.array(viewer.scene.camera.center[-2:])
+    assert np.allclose(centre, points.xy_px[row, ::-1] * desk.session.shown.mpp_xy[::-1])
+    assert desk.points.table.selected() is not None
+    assert "FP" in desk.title.selected_text() or "FN" in desk.title.selected_text()
+
+
+def test_other_frames_and_teams(desk, layers, wait_until):
+    desk.step_frame(1)
+    wait_until(lambda: desk.is_settled)
+    assert desk.title.title().startswith("A01_00b")
+    _agree(desk, layers)
+    desk.step_frame(-1)
+    desk.step_frame(-1)
+    wait_until(lambda: desk.is_settled)
+    assert desk.title.title().startswith("H01_00b")
+    desk.navigator.choose_team("offset")
+    _agree(desk, layers)
+    desk.navigator.choose_frame("A02_00b")
+    wait_until(lambda: desk.is_settled)
+    assert "no usable file of this team" in desk.title.figure()
+    assert not layers[Side.PREDICTION].visible
+    assert desk.navigator.team_text("offset", 2) == "missing"
+    assert desk.navigator.frame_text("A02_00b", 1) == "missing"
+
+
+def test_a_click_selects_and_keys_are_listed(desk):
+    judged = desk.session.judged
+    mpp = np.array(desk.session.shown.mpp_xy[::-1])
+    missed = int(np.flatnonzero(judged.reference_partner < 0)[0])
+    place = judged.reference.xy_px[missed, ::-1] * mpp
+    assert desk.scene.point_at(place + 7.0 / np.sqrt(2)) == (Side.REFERENCE, missed)
+    assert desk.scene.point_at(np.array([-50.0, -50.0])) is None
+    assert desk.title.notes_text() == "⚠ 1 note"  # where the pixel size comes from
+    desk._on_notes()
+    assert desk.notes.isVisible()
+    desk.notes.close()
+    desk._on_keys()
+    assert "next frame" in dict(desk.keys.lines()).values()
+    desk.keys.close()
+
+
+def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(desk_module, "show_error", told.append)
+    monkeypatch.setattr(desk_module, "show_info", lambda _text: None)
+    layers[Side.PREDICTION].add([10.5, 20.25])
+    theirs = desk.session.cohort.predictions["careful", "A01_00a"]
+    content = theirs.read_bytes()
+    desk.save_to(theirs, Side.PREDICTION)
+    assert "file of the cohort" in told[0]
+    assert theirs.read_bytes() == content
+    desk.save_to(tmp_path / "no" / "a.csv", Side.PREDICTION)
+    assert "nothing that was changed is lost" in told[1]
+    assert desk.session.unsaved
+    desk.save_to(tmp_path / "a.csv", Side.PREDICTION)
+    points = read_points(tmp_path / "a.csv").points
+    assert np.array_equal(points.xy_px, desk.session.points(Side.PREDICTION).xy_px)
+    assert not desk.session.unsaved
+    assert desk.may_leave()
+
+
+def test_unsaved_edits_are_asked_for(desk, layers, monkeypatch):
+    layers[Side.PREDICTION].add([10.0, 20.0])
+    asked = []
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: asked.append(box.text()) or 0)
+    assert not desk.may_leave()
+    assert "A01_00a: careful" in asked[0]
+
+
+def test_another_kind_of_cohort_closes_this_desk_and_back(
+    desk, viewer, detection_sample, wait_until, tmp_path
+):
+    assert desk.may_leave()
+    nuclei = open_in(viewer, write_cohort(tmp_path / "nuclei"))
+    wait_until(lambda: nuclei.is_settled)
+    assert detection_desk_in(viewer) is None
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    docks = {dock.objectName() for dock in viewer.window._qt_window.findChildren(QDockWidget)}
+    assert "Frames" not in docks
+    assert not viewer.layers["annotated points"].visible
+    assert viewer.layers["reference"].visible
+    back = open_in(viewer, detection_sample)
+    wait_until(lambda: back.is_settled)
+    assert desk_in(viewer) is None
+    shown = {layer.name for layer in viewer.layers if layer.visible and ROLE in layer.metadata}
+    assert shown == {"image", "annotated points", "detections"}
+    back.close()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert detection_desk_in(viewer) is None
+    assert "n" not in {str(key).lower() for key in viewer.keymap}
