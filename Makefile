@@ -1,11 +1,12 @@
 # The commands of this repository. What they do is in scripts/.
 .POSIX:
-.PHONY: help demo test test-all docs faults bench bench-all clean environment
+.PHONY: help demo test test-all docs audit faults bench bench-all clean environment
 
 help:
 	@echo "make demo    open the viewer on the sample cohort (no display: saves demo.png)"
 	@echo "make test    check formatting, lint, types and import rules, and run the tests"
 	@echo "make docs    build the documentation into site/"
+	@echo "make audit   ask whether installed packages have known weaknesses (needs a network)"
 	@echo "make test-all  test on every supported Python and Qt, oldest and newest dependencies"
 	@echo "make faults  kill the program 200 times each in all it writes, and check what is left"
 	@echo "make bench   measure speed beside other packages, in environments of their own"
@@ -28,8 +29,13 @@ test-all:
 
 docs:
 	@sh scripts/setup.sh tools
-	@.venv-tools/bin/nox -s docs
+	@.venv-tools/bin/nox -f scripts/noxfile.py -s docs
 	@echo "The documentation is in site/index.html"
+
+# Not part of the tests: it asks a service that not every machine can reach.
+audit:
+	@sh scripts/setup.sh tools
+	@.venv-tools/bin/nox -f scripts/noxfile.py -s audit
 
 # Ten minutes. The tests do the same a few times each.
 faults:

@@ -6,9 +6,11 @@ import argparse
 import datetime
 import gc
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,6 +40,7 @@ from napari_panoptic.evaluation.settings import (
     EvaluationSettings,
     Matching,
     Outlines,
+    Overlaps,
     Restoration,
     Scoring,
     protocol,
@@ -47,6 +50,7 @@ from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
 from napari_panoptic.io.forms import known_forms
+from napari_panoptic.io.limits import DEFAULT_PX, VARIABLE
 from napari_panoptic.io.locking import held_alone
 from napari_panoptic.io.metadata import (
     METADATA_FILE,
@@ -76,6 +80,7 @@ from napari_panoptic.report.tables import (
     write_tables,
 )
 from napari_panoptic.report.writing import check_writable
+from napari_panoptic.visible import visible
 
 _STORE, _LOCK = ".parts", ".lock"
 Command = Callable[[argparse.Namespace], int]
@@ -99,6 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 2
+    if getattr(options, "max_pixels", None) is not None:
+        os.environ[VARIABLE] = str(options.max_pixels)  # other processes inherit it
     try:
         return int(options.run(options))
     except SettingsError as error:
@@ -191,6 +198,20 @@ def _add_cohort(parser: argparse.ArgumentParser) -> None:
         help="a folder in the layout of MoNuSAC 2020, QUBIQ or MITOS-ATYPIA-14, or with a "
         "cohort.toml",
     )
+    parser.add_argument(
+        "--allow-outside",
+        action="store_true",
+        help="follow links that lead out of the cohort's folder (default: no, since they could "
+        "lead to anything on this machine)",
+    )
+    parser.add_argument(
+        "--max-pixels",
+        type=_positive,
+        metavar="PX",
+        help="images of more pixels are not decoded as a whole: a small file can claim or inflate "
+        f"to more than there is memory for (default: {VARIABLE} of the environment, else "
+        f"{DEFAULT_PX})",
+    )
 
 
 def _add_screenshot(parser: argparse.ArgumentParser) -> None:
@@ -230,6 +251,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
     )
     _choice(parser, "--ambiguous", AmbiguousPolicy, "what becomes of ambiguous areas")
+    _choice(parser, "--overlaps", Overlaps, "what becomes of pixels that several objects claim")
     _choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
     _add_run(parser)
     parser.add_argument(
@@ -237,14 +259,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave the Hausdorff distances out (faster)",
     )
-    parser.add_argument(
-        "--held-up-to",
-        type=_positive,
-        default=HELD_UP_TO_PX,
-        metavar="PX",
-        help="regions of more pixels are read in windows, never as a whole; with the same figures, "
-        "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
-    )
+    _add_held(parser)
     _add_detections(parser)
     _set_run(parser, _evaluate)
 
@@ -270,6 +285,17 @@ def _set_run(parser: argparse.ArgumentParser, command: Command) -> None:
     """Say what is run, and what options are where they are not given."""
     defaults = {name: parser.get_default(name) for name in _ONLY_FOR}
     parser.set_defaults(run=command, defaults=defaults)
+
+
+def _add_held(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--held-up-to",
+        type=_positive,
+        default=HELD_UP_TO_PX,
+        metavar="PX",
+        help="regions of more pixels are read in windows, never as a whole; with the same figures, "
+        "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
+    )
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
@@ -351,6 +377,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         help="the column to group patients by (default: organ where there is one, else the first)",
     )
     _add_run(parser)
+    _add_held(parser)
     parser.add_argument(
         "--date",
         action="store_true",
@@ -363,14 +390,21 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     check_writable(options.output)  # before the work, not after it
-    cohort = open_cohort(options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = tuple(_team_names(cohort, options.teams))
     if options.metadata is not None:
         metadata: Metadata | None = read_metadata(options.metadata, cohort.patients)
     else:
         metadata = metadata_beside(cohort.root, cohort.patients)
     request = ReportRequest(
-        cohort, settings, options.protocol, names, _source_from(options), metadata, options.group
+        cohort,
+        settings,
+        options.protocol,
+        names,
+        _source_from(options),
+        metadata,
+        options.group,
+        options.held_up_to,
     )
     store = options.output.with_name(f".{options.output.name}{_STORE}")
     lock = options.output.with_name(f".{options.output.name}{_LOCK}")
@@ -410,7 +444,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
 def _choice(
     parser: argparse.ArgumentParser,
     flag: str,
-    vocabulary: type[Restoration] | type[Matching] | type[AmbiguousPolicy] | type[Outlines],
+    vocabulary: type[StrEnum],
     meaning: str,
 ) -> None:
     words = [member.value for member in vocabulary]
@@ -517,7 +551,7 @@ def _dump(options: argparse.Namespace) -> int:
             write_dump_tables(evaluation, options.output)
         except OSError as error:
             raise not_writable(options.output, error) from error
-    print(dump_text(evaluation))
+    print("\n".join(visible(line) for line in dump_text(evaluation).split("\n")))
     if options.output is not None:
         print(f"tables written to {options.output}")
     return 0
@@ -532,9 +566,10 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
         For a value that is not allowed, or options that do not go together.
     """
     settings = _protocol_from(options)
+    names = ("restoration", "radius", "matching", "iou_threshold", "ambiguous", "overlaps")
     given: dict[str, Any] = {
         name: value
-        for name in ("restoration", "radius", "matching", "iou_threshold", "ambiguous", "outlines")
+        for name in (*names, "outlines")
         if (value := getattr(options, name)) is not None
     }
     if options.radius is not None and options.restoration is None:
@@ -563,7 +598,7 @@ def _source_from(options: argparse.Namespace) -> Source | None:
 
 def _evaluate_nuclei(options: argparse.Namespace) -> int:
     settings = settings_from(options)
-    cohort = open_cohort(options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
     make_folder(options.output)  # before the work, not after it
@@ -584,11 +619,12 @@ def _evaluate_alone(
     names: Sequence[str],
 ) -> int:
     """Evaluate into a folder that nobody else writes to meanwhile."""
-    work = Experiment(
-        tuple(names),
-        (Condition(options.protocol, settings, _source_from(options)),),
-        held_up_to_px=options.held_up_to,
-    )
+    conditions = [Condition(options.protocol, settings, _source_from(options))]
+    if settings.overlaps is Overlaps.KEEP:
+        # What difference it makes is told beside the figures.
+        other = settings.replaced(overlaps=Overlaps.FLATTEN, distances=False)
+        conditions.append(Condition(str(Overlaps.FLATTEN), other, _source_from(options)))
+    work = Experiment(tuple(names), tuple(conditions), held_up_to_px=options.held_up_to)
     store = PartStore(options.output / _STORE)
     if not options.resume:
         store.remove()
@@ -596,8 +632,10 @@ def _evaluate_alone(
     remove_unfinished(options.output)
     try:
         with ObjectsFile(options.output) as objects:
-            results = _results(cohort, work, store, objects, options)
-            evaluation = watch.noted(CohortEvaluation(cohort, settings, options.protocol, results))
+            results, flattened = _results(cohort, work, store, objects, options)
+            evaluation = watch.noted(
+                CohortEvaluation(cohort, settings, options.protocol, results, flattened)
+            )
             report_findings(evaluation.findings)
             if evaluation.evaluated:
                 write_tables(evaluation, options.output, objects)
@@ -606,7 +644,7 @@ def _evaluate_alone(
     store.remove()
     if not evaluation.evaluated:
         print(
-            f"napari-panoptic: nothing could be evaluated in {cohort.root}: "
+            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
             f"{_why_nothing(cohort, names)}",
             file=sys.stderr,
         )
@@ -621,11 +659,18 @@ def _results(
     store: PartStore,
     objects: ObjectsFile,
     options: argparse.Namespace,
-) -> list[RegionResult]:
-    """Evaluate all regions; objects go to their file at once, only sums are kept."""
+) -> tuple[list[RegionResult], list[RegionResult]]:
+    """Evaluate all regions; objects go to their file at once, only sums are kept.
+
+    Returns
+    -------
+    results, flattened
+        Of the first condition, and of the second, if there is one.
+    """
     results: list[RegionResult] = []
+    flattened: list[RegionResult] = []
     with _Progress(cohort) as progress:
-        for (found,) in run_regions(
+        for found, *others in run_regions(
             cohort,
             work,
             jobs=options.jobs,
@@ -637,7 +682,8 @@ def _results(
             for result in found:
                 objects.add(result)
                 results.append(result.without_objects())
-    return results
+            flattened += [result.without_objects() for other in others for result in other]
+    return results, flattened
 
 
 class _Progress:
@@ -668,11 +714,11 @@ class _Progress:
         self._bar.update()
         self._taken_over += done.is_taken_over
         if done.remark:
-            self._bar.write(f"napari-panoptic: {done.remark}", file=sys.stderr)
+            self._bar.write(visible(f"napari-panoptic: {done.remark}"), file=sys.stderr)
 
     def on_progress(self, region: str, share: float, saying: str) -> None:
         """Show how far a region is that takes long by itself."""
-        self._bar.set_postfix_str(f"{region}: {saying}, {share:.0%}")
+        self._bar.set_postfix_str(visible(f"{region}: {saying}, {share:.0%}"))
 
 
 def _stopped() -> int:
@@ -701,13 +747,12 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
-    scores = {team: evaluation.score(team) for team in evaluation.team_names}
+    scores = {visible(team): evaluation.score(team) for team in evaluation.team_names}
     width = max(len(team) for team in ("team", *scores))
     print(f"{'team'.ljust(width)}  score")
     # The best first; teams without a score last.
     for team in sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team])):
-        score = "\N{EN DASH}" if math.isnan(scores[team]) else f"{scores[team]:.4f}"
-        print(f"{team.ljust(width)}  {score}")
+        print(f"{team.ljust(width)}  {_score_text(scores[team])}")
     regions = {(result.patient, result.region) for result in evaluation.evaluated}
     per_region = (
         evaluation.settings.scoring is Scoring.CHALLENGE
@@ -716,11 +761,27 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     n_patients = len({patient for patient, _ in regions})
     unit = "regions" if per_region else "patients"
     print(f"score: PQ, mean over {unit} ({len(regions)} regions of {n_patients} patients)")
+    if evaluation.settings.overlaps is Overlaps.KEEP:
+        for team in scores:
+            flat = _score_text(evaluation.without_overlaps.score(team))
+            print(
+                f"overlaps kept: {evaluation.overlapping_objects(team)} predicted objects of "
+                f"{team} share pixels; with the last one having them, its score is {flat}"
+            )
     print(f"tables written to {folder}")
 
 
+def _score_text(score: float) -> str:
+    return "\N{EN DASH}" if math.isnan(score) else f"{score:.4f}"
+
+
 def _view(options: argparse.Namespace) -> int:
-    return _open_window(options.cohort, region=options.region, screenshot=options.screenshot)
+    return _open_window(
+        options.cohort,
+        region=options.region,
+        screenshot=options.screenshot,
+        allow_outside=options.allow_outside,
+    )
 
 
 def _sample(options: argparse.Namespace) -> int:
@@ -767,13 +828,19 @@ _SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
 """What ``sample`` writes for each task."""
 
 
-def _open_window(cohort: Path, *, region: str | None = None, screenshot: Path | None) -> int:
+def _open_window(
+    cohort: Path,
+    *,
+    region: str | None = None,
+    screenshot: Path | None,
+    allow_outside: bool = False,
+) -> int:
     gc.disable()  # each look goes through all that is imported: half a second in all
     try:
         # napari and Qt take seconds to import: only a window needs them.
         from napari_panoptic.viewer.launch import run_view
 
-        return run_view(cohort, region=region, screenshot=screenshot)
+        return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
     finally:
         gc.enable()
 

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from napari_panoptic.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.visible import visible
 
 _SHOWN_FINDINGS = 20
 _IN_THE_WAY = (
     FindingKind.MISSING,
     FindingKind.UNREADABLE,
     FindingKind.CHANGED,
+    FindingKind.OUTSIDE_FOLDER,
     FindingKind.BROKEN_PLUGIN,
 )
 
@@ -22,16 +24,17 @@ def report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.js
     """Tell what stood in the way in full, of all else how often it was met, and where all is."""
     in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
     for finding in in_the_way[:_SHOWN_FINDINGS]:
-        print(f"napari-panoptic: {finding.kind}: {finding.message}", file=sys.stderr)
+        print(visible(f"napari-panoptic: {finding.kind}: {finding.message}"), file=sys.stderr)
     handled = Counter(f.kind for f in findings if f.kind not in _IN_THE_WAY)
     rest = Counter(f.kind for f in in_the_way[_SHOWN_FINDINGS:])
     for kind, count in (rest + handled).items():
         example = next(f for f in reversed(findings) if f.kind is kind)
         place = f" (region {example.region})" if example.region else ""
         print(
-            f"napari-panoptic: {kind}: {count} more, such as: {example.message}{place}"
-            if kind in rest
-            else f"napari-panoptic: {kind}: {count} x, such as: {example.message}{place}",
+            visible(
+                f"napari-panoptic: {kind}: {count} {'more' if kind in rest else 'x'}, such as: "
+                f"{example.message}{place}"
+            ),
             file=sys.stderr,
         )
     if findings and listed_in:

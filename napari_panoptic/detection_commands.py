@@ -28,7 +28,7 @@ from napari_panoptic.report.writing import check_writable
 def evaluate(options: argparse.Namespace) -> int:
     """Write the figures of a cohort as tables; as ``napari-panoptic evaluate``."""
     settings = _settings(options)
-    cohort = open_detection_cohort(options.cohort)
+    cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
     names = _team_names(cohort, options.teams)
     is_new = not options.output.exists()
     make_folder(options.output)  # before the work, not after it
@@ -55,7 +55,7 @@ def report(options: argparse.Namespace) -> int:
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.detection_report import write_detection_report
 
-    cohort = open_detection_cohort(options.cohort)
+    cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
     names = _team_names(cohort, options.teams)
     evaluation = _evaluated(cohort, settings, names)
     report_findings(evaluation.findings, "the report")

@@ -8,6 +8,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from napari_panoptic.visible import visible
+
+_LONGEST = 2000
+"""Of a message: files can hold names of any length."""
+
 
 class PanopticError(Exception):
     """Base of every error that this package raises on purpose.
@@ -42,13 +47,14 @@ class PanopticError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        """Give the message, with the place it is about."""
+        """Give the message, with the place it is about; names in it cannot act on a terminal."""
         place = [f"{self.path}"] if self.path is not None else []
         if self.region is not None and (self.path is None or self.region not in self.path.name):
             place.append(f"region {self.region}")
         if self.object_id is not None:
             place.append(f"object {self.object_id}")
-        return f"{', '.join(place)}: {self.message}" if place else self.message
+        text = f"{', '.join(place)}: {self.message}" if place else self.message
+        return visible(text, longest=_LONGEST)
 
 
 class UnreadableFileError(PanopticError):
@@ -61,6 +67,10 @@ class UnwritableFileError(PanopticError):
 
 class CohortError(PanopticError):
     """A folder is not a cohort, or its description cannot be understood."""
+
+
+class OutsideLinksError(CohortError):
+    """A folder is a cohort at most with what links lead to outside of it."""
 
 
 class SettingsError(PanopticError, ValueError):
@@ -87,6 +97,7 @@ class FindingKind(StrEnum):
     DEGENERATE = "degenerate"  # a polygon with fewer than three different vertices
     NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
     FALLBACK = "fallback"  # read in another way than asked or usual
+    OUTSIDE_FOLDER = "outside-folder"  # a link out of the cohort's folder, not followed
     MALFORMED = "malformed"  # a line of a table that is not what it should be
     BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.errors import Finding, FindingKind, LabelError, PanopticError
 from napari_panoptic.evaluation.challenge import ChallengeEvaluation, evaluate_challenge
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair, Vanished
@@ -26,6 +27,7 @@ from napari_panoptic.evaluation.settings import (
     PROTOCOLS,
     EvaluationSettings,
     Matching,
+    Overlaps,
     Restoration,
     Scoring,
 )
@@ -40,6 +42,8 @@ from napari_panoptic.pipeline import (
     load_reference,
     no_prediction,
     read_prediction,
+    shared_pixel_findings,
+    unreadable,
     unreadable_region,
     unusual_form,
     way_of,
@@ -301,7 +305,10 @@ def shifted(labels: LabelImage, shift: Shift) -> LabelImage:
     if shift == NO_SHIFT:
         return labels
     masks = _ShiftedMasks(labels.class_masks, shift)
-    moved = replace(labels, index=_moved(labels.index, shift), class_masks=masks).tidied()
+    otherwise = None if labels.otherwise is None else partial(_shifted_whole, labels, shift)
+    moved = replace(
+        labels, index=_moved(labels.index, shift), class_masks=masks, otherwise=otherwise
+    ).tidied()
     is_gone = ~np.isin(labels.ids, moved.ids)
     names = labels.class_names_of_objects()[is_gone].tolist()
     gone = [
@@ -309,6 +316,14 @@ def shifted(labels: LabelImage, shift: Shift) -> LabelImage:
         for id_, name in zip(labels.ids[is_gone].tolist(), names, strict=True)
     ]
     return replace(moved, vanished=(*labels.vanished, *gone))
+
+
+def _shifted_whole(labels: LabelImage, shift: Shift) -> LabelImage:
+    """Move objects with the pixels that they share."""
+    whole = labels.with_overlaps(Overlaps.KEEP)
+    planes = [_moved(plane, shift) for plane in whole.planes]
+    flat = shifted(labels, shift)
+    return flat.in_planes(planes, whole.ids, whole.class_index, whole.original_ids)
 
 
 class _ShiftedMasks(Mapping[str, NDArray[np.int32]]):
@@ -434,9 +449,16 @@ class _Team:
                         reference.masks.labels, moved, reference.masks.ambiguous, reference.mpp
                     )
                 )
+            try:
+                evaluation = known.evaluate(condition.settings)
+            except LabelError as error:
+                problem = unreadable(error, region=self._region.name, team=self._name)
+                results[number] = self._result(condition, (*findings, problem), form)
+                continue
+            shared = shared_pixel_findings(evaluation, self._region.name, self._name)
             results[number] = with_figures(
-                self._result(condition, (*findings, *lost), form),
-                known.evaluate(condition.settings),
+                self._result(condition, (*findings, *lost, *shared), form),
+                evaluation,
                 condition.settings,
                 with_objects=with_objects,
             )

@@ -14,7 +14,13 @@ from typing import IO
 
 import pandas as pd
 
-from napari_panoptic.errors import Finding, FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.errors import (
+    Finding,
+    FindingKind,
+    LabelError,
+    PanopticError,
+    UnreadableFileError,
+)
 from napari_panoptic.evaluation.challenge import (
     ChallengeEvaluation,
     ClassScore,
@@ -32,6 +38,7 @@ from napari_panoptic.io.slides import ImageInfo, probe_image
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
+from napari_panoptic.spreadsheets import inert_cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -454,7 +461,8 @@ def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
 def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> None:
     """Write rows of objects of a region as ``objects.csv`` has them, without its header."""
     if not objects.empty:
-        placed(objects, result).to_csv(file, index=False, header=False, lineterminator="\n")
+        rows = inert_cells(placed(objects, result))
+        rows.to_csv(file, index=False, header=False, lineterminator="\n")
 
 
 def evaluate_region(
@@ -502,7 +510,44 @@ def _evaluate_team(
     pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
     if settings.scoring is Scoring.CHALLENGE:
         return with_figures(result, evaluate_challenge(pair, settings), settings)
-    return with_figures(result, evaluate(pair, settings), settings)
+    try:
+        evaluation = evaluate(pair, settings)
+    except LabelError as error:
+        problem = unreadable(error, region=region.name, team=team)
+        return replace(result, findings=(*result.findings, problem))
+    shared = shared_pixel_findings(evaluation, region.name, team)
+    result = replace(result, findings=(*result.findings, *shared))
+    return with_figures(result, evaluation, settings)
+
+
+def shared_pixel_findings(
+    evaluation: Evaluation | ChallengeEvaluation, region: str, team: str
+) -> tuple[Finding, ...]:
+    """Say which objects share pixels with others of their side, where overlaps are kept."""
+    if not isinstance(evaluation, Evaluation) or not evaluation.pair.has_planes:
+        return ()
+    findings = []
+    for labels, name, owner in (
+        (evaluation.pair.reference, "annotated", None),
+        (evaluation.pair.prediction, "predicted", team),
+    ):
+        ids = tuple(labels.ids[labels.overlapping_rows()].tolist())
+        if ids:
+            message = (
+                f"{len(ids)} of {len(labels)} {name} objects share pixels with others of their "
+                f"side, and keep them"
+            )
+            findings.append(
+                Finding(
+                    FindingKind.OVERLAPPING,
+                    message,
+                    region=region,
+                    team=owner,
+                    count=len(ids),
+                    object_ids=ids,
+                )
+            )
+    return tuple(findings)
 
 
 def with_figures(

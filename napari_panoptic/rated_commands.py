@@ -32,7 +32,7 @@ def evaluate_rated(options: argparse.Namespace) -> int:
     PanopticError
         Where nothing could be evaluated or written.
     """
-    cohort = open_raters(options.cohort)
+    cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
     teams = _teams(cohort, options.teams)
     is_new = not options.output.exists()
     make_folder(options.output)  # before the work, not after it
@@ -61,7 +61,7 @@ def report_rated(options: argparse.Namespace) -> int:
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.rated_report import write_rated_report
 
-    cohort = open_raters(options.cohort)
+    cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
     evaluation = _evaluated(cohort, _teams(cohort, options.teams), "the report")
     date = datetime.date.today().isoformat() if options.date else ""
     write_rated_report(evaluation, options.output, date=date)

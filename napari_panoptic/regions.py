@@ -95,6 +95,9 @@ class Source(str):
     PANNUKE: ClassVar[Source]  # one array of many regions, ids in a channel per class
     CONIC: ClassVar[Source]  # one array of many regions, ids and class numbers
     COCO_PANOPTIC: ClassVar[Source]  # one JSON of many regions, a PNG of ids for each
+    HOVERNET: ClassVar[Source]  # HoVer-Net JSON contours
+    HOVERNET_MAT: ClassVar[Source]  # HoVer-Net and CoNSeP .mat files with an inst_map
+    ANNOTATION_STORE: ClassVar[Source]  # TIAToolbox annotation stores (SQLite)
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -105,6 +108,9 @@ Source.GEOJSON = Source("geojson")
 Source.PANNUKE = Source("pannuke")
 Source.CONIC = Source("conic")
 Source.COCO_PANOPTIC = Source("coco-panoptic")
+Source.HOVERNET = Source("hovernet")
+Source.HOVERNET_MAT = Source("hovernet-mat")
+Source.ANNOTATION_STORE = Source("annotation-store")
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from napari_panoptic.io.review_file import (
     suggested_path,
     transaction,
 )
+from napari_panoptic.spreadsheets import inert
 
 if TYPE_CHECKING:
     from napari_panoptic.evaluation.evaluate import Evaluation
@@ -664,7 +665,9 @@ class ReviewStore:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(CSV_COLUMNS)
-        writer.writerows(_csv_row(record) for record in records)
+        for record in records:
+            cells = _csv_row(record)
+            writer.writerow([inert(c) if isinstance(c, str) else c for c in cells])
         try:
             with replaced_when_complete(path) as file:
                 file.write(text.getvalue().encode("utf-8"))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, PanopticError, english_list
 from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.evaluation.settings import Scoring
+from napari_panoptic.evaluation.settings import Overlaps, Scoring
 from napari_panoptic.evaluation.tiled import (
     TiledEvaluation,
     evaluate_tiles,
@@ -271,6 +271,8 @@ class _Slide:
             what = "the challenge's scoring, which scores the masks of each class by themselves,"
         elif condition.shift != NO_SHIFT:
             what = "a shift of the predictions"
+        elif condition.settings.overlaps is Overlaps.KEEP:
+            what = "keeping the pixels that objects share"
         return not_in_windows(self._region, team, what) if what else None
 
     def _result(self, team: str, findings: tuple[Finding, ...]) -> RegionResult:

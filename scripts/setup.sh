@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 purpose=${1:-work}
 case $purpose in
     work | test) venv=.venv made_from=pyproject.toml ;;
-    tools) venv=.venv-tools made_from=noxfile.py ;;
+    tools) venv=.venv-tools made_from=scripts/noxfile.py ;;
     bench) venv=.venv-bench made_from="pyproject.toml benchmarks/requirements.txt" ;;
     bench-panoptica | bench-torch)
         venv=.venv-$purpose made_from=benchmarks/requirements-${purpose#bench-}.txt ;;

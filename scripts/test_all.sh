@@ -3,4 +3,4 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/display.sh
-PATH=$(pwd)/.venv-tools/bin:$PATH with_display .venv-tools/bin/nox "$@"
+PATH=$(pwd)/.venv-tools/bin:$PATH with_display .venv-tools/bin/nox -f scripts/noxfile.py "$@"

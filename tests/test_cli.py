@@ -307,7 +307,8 @@ OPTIONS = {
         "--held-up-to"
     ),
     "report": (
-        "COHORT --teams --protocol --correct --source --metadata --jobs --scheduler --resume --date"
+        "COHORT --teams --protocol --correct --source --metadata --jobs --scheduler --resume "
+        "--held-up-to --date"
     ),
     "view": "COHORT --region --screenshot",
     "sample": "FOLDER",

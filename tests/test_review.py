@@ -524,6 +524,65 @@ def test_a_database_of_another_program_is_left_alone(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON verdicts BEGIN DELETE FROM verdicts; END",
+        "CREATE TRIGGER t AFTER UPDATE ON schema_version BEGIN DELETE FROM verdicts; END",
+        "CREATE VIEW v AS SELECT randomblob(1000000000) FROM verdicts",
+        "CREATE VIRTUAL TABLE f USING fts5(note)",
+        "ALTER TABLE verdicts ADD COLUMN sum GENERATED ALWAYS AS (zeroblob(area_px)) VIRTUAL",
+        "CREATE INDEX i ON verdicts (upper(note))",
+        "CREATE INDEX i ON verdicts (note) WHERE area_px > 3",
+    ],
+)
+def test_a_file_whose_schema_acts_is_left_alone(path: Path, statement: str) -> None:
+    with ReviewStore(path, reviewer="Ada") as store:
+        store.give(subject(1), Verdict.CANNOT_TELL)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(ReviewError, match="would act by itself"):
+        ReviewStore(path, reviewer="Ada")
+    assert path.read_bytes() == before
+
+
+def test_a_view_in_place_of_the_verdicts(path: Path) -> None:
+    with ReviewStore(path, reviewer="Ada"):
+        pass
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE verdicts RENAME TO others")
+        connection.execute("CREATE VIEW verdicts AS SELECT * FROM others")
+    with pytest.raises(ReviewError, match="would act by itself"):
+        ReviewStore(path, reviewer="Ada")
+
+
+def test_a_huge_file_is_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ReviewStore(path, reviewer="Ada"):
+        pass
+    monkeypatch.setattr(review_file, "LARGEST_BYTES", path.stat().st_size - 1)
+    with pytest.raises(ReviewError, match="expected a review file of up to"):
+        ReviewStore(path, reviewer="Ada")
+
+
+def test_schemas_are_not_trusted_and_values_are_bounded(path: Path) -> None:
+    with ReviewStore(path, reviewer="Ada") as store:
+        connection = store._connection
+        assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
+        assert connection.execute("PRAGMA cell_size_check").fetchone() == (1,)
+        with pytest.raises(sqlite3.DataError, match="too big"):
+            connection.execute("SELECT zeroblob(?)", (review_file.LONGEST_TEXT + 1,)).fetchone()
+
+
+def test_words_that_are_sql_stay_words(path: Path) -> None:
+    words = "'); DROP TABLE verdicts; --"
+    with ReviewStore(path, reviewer=words) as store:
+        given = store.give(replace(subject(1), team=words), Verdict.CANNOT_TELL, note=words)
+        assert store.verdicts() == [given]
+        assert (given.reviewer, given.team, given.note) == (words, words, words)
+
+
 def newer_layout(monkeypatch: pytest.MonkeyPatch, *steps: str) -> None:
     monkeypatch.setattr(review_file, "SCHEMA_VERSION", 2)
     monkeypatch.setattr(review_file, "_MIGRATIONS", {1: steps})

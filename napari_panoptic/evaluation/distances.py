@@ -208,10 +208,27 @@ def _outlined(
     # Under a threshold below 0.5 or another rule, an object may be in several pairs.
     once, place = np.unique(rows, return_inverse=True)
     boxes = table.bbox[once]
+    if labels.planes:
+        return _outlined_in_planes(labels, once, boxes, without), place.astype(np.int32)
     sides_px = (boxes[:, 2:] - boxes[:, :2]).astype(np.int64)
     if sides_px.prod(axis=1).sum() > labels.index.size:
         return contours(labels.index, len(labels), without=without), rows
     return contours_in_boxes(labels.index, once, boxes, without=without), place.astype(np.int32)
+
+
+def _outlined_in_planes(
+    labels: LabelImage,
+    rows: NDArray[np.int32],
+    boxes: NDArray[np.int32],
+    without: NDArray[np.bool_] | None,
+) -> Contours:
+    """Collect the contours of objects that may share pixels, each from the plane it lies in."""
+    found = [contours_in_boxes(p, rows, boxes, without=without) for p in labels.planes]
+    # In the planes in which an object does not lie it has no contour.
+    sizes = np.array([np.diff(contour.start) for contour in found])
+    start = np.concatenate([[0], np.cumsum(sizes.sum(axis=0))])
+    pieces = [contour.of(row) for row in range(len(rows)) for contour in found]
+    return Contours(start, np.concatenate([np.zeros((0, 2), np.int32), *pieces]))
 
 
 def _tree_distances(a: NDArray[np.int32], b: NDArray[np.int32]) -> tuple[float, float, float]:

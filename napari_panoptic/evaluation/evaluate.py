@@ -62,18 +62,25 @@ def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Eva
         Reference, prediction and ambiguous area; not changed.
     settings
         How to evaluate; the defaults where None.
+
+    Raises
+    ------
+    LabelError
+        Where overlaps are kept and too many objects lie over one another.
     """
-    return evaluated(
-        pair, overlap_table(pair), settings or EvaluationSettings(), KnownDistances.none()
-    )
+    settings = settings or EvaluationSettings()
+    pair = pair.with_overlaps(settings.overlaps)
+    return evaluated(pair, overlap_table(pair), settings, KnownDistances.none())
 
 
 def evaluate_again(evaluation: Evaluation, settings: EvaluationSettings) -> Evaluation:
     """Evaluate the same pixels under other settings.
 
-    No setting changes the overlap table, and few the distances: both are taken
-    over. The result equals that of :func:`evaluate`.
+    No setting but ``overlaps`` changes the overlap table, and few the distances:
+    both are taken over. The result equals that of :func:`evaluate`.
     """
+    if evaluation.pair.with_overlaps(settings.overlaps) is not evaluation.pair:
+        return evaluate(evaluation.pair, settings)
     return evaluated(evaluation.pair, evaluation.table, settings, evaluation.distances)
 
 

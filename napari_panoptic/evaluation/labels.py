@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +26,7 @@ from napari_panoptic.evaluation.counting import (
     place_of,
     with_room,
 )
+from napari_panoptic.evaluation.settings import Overlaps
 
 # Ids up to this many, or times the pixels, are looked up in a list; others in a hash table.
 _LISTED_IDS = 1 << 16
@@ -77,6 +79,15 @@ class LabelImage:
         Objects of the file that have no pixel here.
     overlapping_px
         Number of pixels that more than one object of the file claimed.
+    planes
+        Where objects keep the pixels that they share: int32 images (y, x) numbered as
+        ``index``, each object whole in one of them, and none in two. ``index``
+        then shows the uppermost object of each pixel, and none of a row that
+        is covered completely. Empty where every pixel has one object.
+    otherwise
+        Gives the same objects with the pixels that they share where these
+        have gone to the uppermost ones, and the reverse; None where objects
+        share no pixel, or nothing is known of it.
     """
 
     index: NDArray[np.int32]
@@ -87,6 +98,13 @@ class LabelImage:
     class_masks: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
     vanished: tuple[Vanished, ...] = ()
     overlapping_px: int = 0
+    planes: tuple[NDArray[np.int32], ...] = ()
+    otherwise: Callable[[], LabelImage] | None = None
+
+    @property
+    def sheets(self) -> tuple[NDArray[np.int32], ...]:
+        """The images in which every object is found whole: ``planes``, or ``index`` alone."""
+        return self.planes or (self.index,)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -105,6 +123,69 @@ class LabelImage:
     def id_image(self) -> NDArray[np.int64]:
         """Give an image (y, x) of ids, 0 for background."""
         return np.concatenate([[0], self.ids])[self.index]
+
+    def with_overlaps(self, overlaps: Overlaps) -> LabelImage:
+        """Give the objects with the pixels that they share, or without.
+
+        Raises
+        ------
+        LabelError
+            Where too many objects lie over one another.
+        """
+        if (overlaps is Overlaps.KEEP) == bool(self.planes) or self.otherwise is None:
+            return self
+        other = self.otherwise()
+        return replace(other, otherwise=partial(_given, self)) if other.planes else other
+
+    def overlapping_rows(self) -> NDArray[np.int64]:
+        """Give int64 (k,): the rows of the objects that share a pixel, ascending."""
+        if len(self.planes) < 2:
+            return np.zeros(0, np.int64)
+        claims = np.zeros(self.shape, np.int32)
+        for plane in self.planes:
+            claims += plane > 0
+        found = np.unique(np.concatenate([plane[claims > 1] for plane in self.planes]))
+        return found[found > 0].astype(np.int64) - 1
+
+    def in_planes(
+        self,
+        planes: Sequence[NDArray[np.int32]],
+        ids: NDArray[np.int64],
+        class_index: NDArray[np.int16],
+        original_ids: NDArray[np.int64],
+    ) -> LabelImage:
+        """Give the same objects, and those covered completely, with all their pixels.
+
+        Parameters
+        ----------
+        planes
+            int32 images (y, x) as in ``planes``, but rows may have no pixel:
+            these have vanished.
+        ids, class_index, original_ids
+            Of every row, as in `LabelImage`.
+        """
+        used = np.zeros(len(ids), np.bool_)
+        for plane in planes:
+            used |= _used(plane, len(ids))[1:]
+        rows = np.flatnonzero(used)
+        lookup = np.zeros(len(ids) + 1, np.int32)
+        lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
+        kept = ids[rows]
+        shown = np.concatenate([[0], np.searchsorted(kept, self.ids) + 1]).astype(np.int32)
+        found = set(kept.tolist())
+        return replace(
+            self,
+            index=shown[self.index],
+            ids=kept,
+            class_index=class_index[rows],
+            original_ids=original_ids[rows],
+            vanished=tuple(lost for lost in self.vanished if lost.id not in found),
+            planes=tuple(lookup[plane] for plane in planes),
+        )
+
+    def with_class_overlaps(self) -> LabelImage:
+        """Remember that objects of several class masks may share pixels."""
+        return replace(self, otherwise=_InClassPlanes(self)) if self.overlapping_px else self
 
     def tidied(self) -> LabelImage:
         """Give a copy with ids ascending and without rows that have no pixel.
@@ -323,6 +404,45 @@ class LabelImage:
         )
 
 
+def _given(labels: LabelImage) -> LabelImage:
+    return labels
+
+
+class _InClassPlanes:
+    """The objects of a label image, those of each class in a plane of their own."""
+
+    def __init__(self, labels: LabelImage) -> None:
+        self._labels = labels
+        self._known: LabelImage | None = None
+
+    def __call__(self) -> LabelImage:
+        if self._known is None:
+            self._known = self._made()
+        return self._known
+
+    def _made(self) -> LabelImage:
+        labels = self._labels
+        own = class_compacts(labels.class_masks, labels.class_names)
+        given = region_ids({name: ids for name, (_, ids) in own.items()})
+        ids = np.concatenate([np.zeros(0, np.int64), *given.values()])
+        order = np.argsort(ids, kind="stable")
+        place = np.empty(len(ids), np.int32)
+        place[order] = np.arange(1, len(ids) + 1, dtype=np.int32)
+        planes, first = [], 0
+        for index, class_ids in own.values():
+            places = place[first : first + len(class_ids)]
+            planes.append(np.concatenate([np.zeros(1, np.int32), places])[index])
+            first += len(class_ids)
+        numbers = [labels.class_names.index(name) + 1 for name in own]
+        sizes = [len(class_ids) for _, class_ids in own.values()]
+        return labels.in_planes(
+            planes,
+            ids[order],
+            np.repeat(np.array(numbers, np.int16), sizes)[order],
+            np.concatenate([class_ids for _, class_ids in own.values()])[order],
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class LabelPair:
     """Reference and prediction of one region, with the ambiguous area.
@@ -404,6 +524,25 @@ class LabelPair:
     def class_names(self) -> tuple[str, ...]:
         """The scored classes, in order."""
         return self.reference.class_names
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether objects of one side may share pixels."""
+        return bool(self.reference.planes or self.prediction.planes)
+
+    def with_overlaps(self, overlaps: Overlaps) -> LabelPair:
+        """Give both sides with the pixels that objects share, or without.
+
+        Raises
+        ------
+        LabelError
+            As :meth:`LabelImage.with_overlaps` does.
+        """
+        reference = self.reference.with_overlaps(overlaps)
+        prediction = self.prediction.with_overlaps(overlaps)
+        if reference is self.reference and prediction is self.prediction:
+            return self
+        return replace(self, reference=reference, prediction=prediction)
 
 
 def class_compacts(

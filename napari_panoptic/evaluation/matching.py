@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap
 from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.overlap import OverlapTable
+from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
 from napari_panoptic.evaluation.settings import EvaluationSettings, Matching
 
 NO_PARTNER = -1
@@ -53,14 +53,18 @@ def match(
         Class-blind. Strict IoU: pairs above the threshold, strictly; below a
         threshold of 0.5 the one-to-one subset of largest summed IoU. Centroid:
         for each reference object the prediction of highest IoU (lowest id of
-        equals), if its rounded centroid falls on that reference object.
+        equals), if its rounded centroid falls on that reference object. Where
+        objects of a side share pixels, the one-to-one subset in any case.
     """
     if settings.matching is Matching.CENTROID:
         chosen = _centroid_pairs(pair, judged)
+        is_contested = pair.has_planes
     else:
         chosen = np.flatnonzero(judged.iou > settings.iou_threshold)
-        if settings.one_to_one_enforced:
-            chosen = _best_assignment(chosen, table, judged)
+        # Above 0.5 two objects can only want the same one where they share pixels.
+        is_contested = settings.one_to_one_enforced or pair.has_planes
+    if is_contested:
+        chosen = _best_assignment(chosen, table, judged)
     reference_partner = np.full(len(table.reference), NO_PARTNER, np.int32)
     prediction_partner = np.full(len(table.prediction), NO_PARTNER, np.int32)
     reference_partner[judged.pair_reference[chosen]] = judged.pair_prediction[chosen]
@@ -81,7 +85,8 @@ def _centroid_pairs(pair: LabelPair, judged: JudgedOverlap) -> NDArray[np.int64]
     y, x = (
         np.rint(judged.prediction.centroid_yx_px[judged.pair_prediction[best]]).astype(np.int64).T
     )
-    hit = pair.reference.index[y, x] == judged.pair_reference[best] + 1
+    wanted = judged.pair_reference[best] + 1
+    hit = np.any([sheet[y, x] == wanted for sheet in pair.reference.sheets], axis=0)
     if judged.cuts_reference and pair.ambiguous is not None:
         hit &= ~pair.ambiguous[y, x]
     matched: NDArray[np.int64] = best[hit]
@@ -146,13 +151,23 @@ def _assign(
 
     # Objects enter in the order of their first pixels, so that which of several
     # equally good assignments is taken does not depend on how objects are labelled.
-    rows = judged.pair_reference[group]
-    columns = judged.pair_prediction[group]
-    _, i = np.unique(table.reference.first_pixel[rows], return_inverse=True)
-    _, j = np.unique(table.prediction.first_pixel[columns], return_inverse=True)
+    i = _in_order(judged.pair_reference[group], table.reference)
+    j = _in_order(judged.pair_prediction[group], table.prediction)
     iou = np.zeros((i.max() + 1, j.max() + 1))
     iou[i, j] = judged.iou[group]
     position = np.full(iou.shape, -1, np.int64)
     position[i, j] = group
     picked: NDArray[np.int64] = position[linear_sum_assignment(iou, maximize=True)]
     return picked[picked >= 0]
+
+
+def _in_order(rows: NDArray[np.int32], side: SideTable) -> NDArray[np.int64]:
+    """Give the objects in some rows numbers from 0, by their first pixels.
+
+    Objects that share their first pixel follow each other by area, then by row.
+    """
+    once, place = np.unique(rows, return_inverse=True)
+    order = np.lexsort((once, side.area[once], side.first_pixel[once]))
+    number = np.empty(len(once), np.int64)
+    number[order] = np.arange(len(once))
+    return number[place]

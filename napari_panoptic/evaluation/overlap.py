@@ -120,6 +120,8 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
         Memory grows with the number of overlapping pairs, not with the product
         of the numbers of objects.
     """
+    if pair.has_planes:
+        return _table_of_planes(pair)
     height, width = pair.reference.shape
     n_objects = len(pair.reference) + len(pair.prediction)
     alone = height * width < _THREADS_FROM_PX_PER_OBJECT * n_objects
@@ -138,6 +140,23 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
     for other in others:
         counter.merge(other)
     return counter.table()
+
+
+def _table_of_planes(pair: LabelPair) -> OverlapTable:
+    """Count objects that share pixels, every two planes by themselves.
+
+    An object lies whole in one plane. So what it shares with another is
+    counted once, where their two planes meet; its own pixels would be
+    counted once for each plane of the other side, and are taken from the first.
+    """
+    sizes = len(pair.reference), len(pair.prediction)
+    total = TileCounter(*sizes, pair.reference.shape)
+    for i, reference in enumerate(pair.reference.sheets):
+        for j, prediction in enumerate(pair.prediction.sheets):
+            counter = TileCounter(*sizes, pair.reference.shape)
+            counter.add((0, 0), reference, prediction, pair.ambiguous)
+            total.merge(counter, rows=(j == 0, i == 0))
+    return total.table()
 
 
 def counted_pair(
@@ -378,12 +397,22 @@ class TileCounter:
         both[side] = longer
         self._rows = both[0], both[1]
 
-    def merge(self, other: TileCounter) -> None:
-        """Add what another counter of the same image counted; its figures stay as they are."""
+    def merge(self, other: TileCounter, *, rows: tuple[bool, bool] = (True, True)) -> None:
+        """Add what another counter of the same image counted; its figures stay as they are.
+
+        Parameters
+        ----------
+        other
+            The other counter.
+        rows
+            Whether to add the objects of the reference, and of the prediction;
+            pairs are added in any case.
+        """
         for side, theirs in enumerate(other._rows):
             if len(theirs) > len(self._rows[side]):
                 self._make_room(side, len(theirs) - 1)
-            _add_rows(self._rows[side][: len(theirs)], theirs)
+            if rows[side]:
+                _add_rows(self._rows[side][: len(theirs)], theirs)
         self._pairs = _merged(self._settled(), other._settled())
 
     def part(self) -> CountedPart:

@@ -25,6 +25,13 @@ class AmbiguousPolicy(StrEnum):
     KEEP = "keep"  # treated like any other area
 
 
+class Overlaps(StrEnum):
+    """What becomes of pixels that several objects of one side claim."""
+
+    FLATTEN = "flatten"  # the object drawn last has them
+    KEEP = "keep"  # all of these objects have them
+
+
 class Restoration(StrEnum):
     """How objects are recovered from a colour-coded mask with drawn borders."""
 
@@ -83,6 +90,9 @@ class EvaluationSettings:
         effect under the centroid rule.
     ambiguous
         ``clip``, ``clip-predictions``, ``majority`` or ``keep``.
+    overlaps
+        ``flatten`` or ``keep``: whether objects of one side may share pixels.
+        Under ``keep``, one-to-one pairs are enforced wherever some do.
     restoration
         ``border-removed`` or ``border-dilated``; for colour-coded masks only.
     radius
@@ -110,6 +120,7 @@ class EvaluationSettings:
     matching: Matching = Matching.STRICT_IOU
     iou_threshold: float = 0.5
     ambiguous: AmbiguousPolicy = AmbiguousPolicy.CLIP
+    overlaps: Overlaps = Overlaps.FLATTEN
     restoration: Restoration = Restoration.BORDER_REMOVED
     radius: int = 1
     distances: bool = True
@@ -122,11 +133,17 @@ class EvaluationSettings:
         """Turn words into their enums and check every value."""
         self._set("matching", _word(Matching, self.matching, "matching"))
         self._set("ambiguous", _word(AmbiguousPolicy, self.ambiguous, "ambiguous"))
+        self._set("overlaps", _word(Overlaps, self.overlaps, "overlaps"))
         self._set("restoration", _word(Restoration, self.restoration, "restoration"))
         self._set("outlines", _word(Outlines, self.outlines, "outlines"))
         self._set("scoring", _word(Scoring, self.scoring, "scoring"))
         corrections = frozenset(_word(Correction, c, "corrections") for c in self.corrections)
         self._set("corrections", corrections)
+        if self.overlaps is Overlaps.KEEP and self.scoring is Scoring.CHALLENGE:
+            raise SettingsError(
+                "the challenge's scoring knows no objects that share pixels: leave overlaps at "
+                "flatten, or choose another protocol"
+            )
         if not 0.0 < self.iou_threshold < 1.0:
             raise SettingsError(
                 f"iou_threshold must lie between 0 and 1 (both excluded), "

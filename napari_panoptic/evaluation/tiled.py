@@ -280,6 +280,11 @@ class _HeldLabels:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def sheets(self) -> tuple[_PixelsAt]:
+        """The one image in which all objects are."""
+        return (self.index,)
+
 
 @dataclass(frozen=True, eq=False)
 class _HeldPair:
@@ -290,6 +295,8 @@ class _HeldPair:
     ambiguous: _PixelsAt | None
     class_names: tuple[str, ...]
     mpp: float | None
+    # In windows every pixel goes to one object.
+    has_planes: bool = False
 
 
 def _held(pair: TiledPair, run: Run) -> LabelPair:

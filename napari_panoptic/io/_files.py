@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
+import stat
 import struct
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
@@ -21,6 +24,7 @@ from PIL import Image
 
 from napari_panoptic.errors import UnreadableFileError
 from napari_panoptic.evaluation.labels import size_text
+from napari_panoptic.io.limits import check_pixels, check_segment
 
 DECODING_ERRORS: tuple[type[Exception], ...] = (
     OSError,
@@ -37,6 +41,34 @@ DECODING_ERRORS: tuple[type[Exception], ...] = (
 )
 """What decoders raise on damaged files: they share no common base."""
 
+_FORMATS = ("PNG", "JPEG", "JPEG2000", "BMP", "GIF", "WEBP", "PPM")
+"""What Pillow may open. It knows more: EPS, for one, is a program that Ghostscript would run."""
+
+_SERIES_OF_OTHERS = {
+    f"is_{kind}": False
+    for kind in (
+        *("mmstack", "micromanager", "ome", "ndtiff", "fluoview", "stk", "sis", "scn", "qpi"),
+        *("ndpi", "bif", "avs", "eer", "philips", "scanimage", "indica", "nih", "mdgel", "lsm"),
+    )
+}
+"""Dialects of TIFF that tifffile is not to follow.
+
+Several parse XML from the file with a parser that expands entities, and OME,
+MMStack and NDTiff open whatever other files the metadata name. Their pixels
+are in ordinary pages.
+"""
+
+_IMAGE_CODECS = {
+    **dict.fromkeys((6, 7, 99, 33007, 34892), "JPEG"),
+    **dict.fromkeys((33003, 33004, 33005, 34712), "JPEG2000"),
+    **dict.fromkeys((34927, 50001), "WEBP"),
+    34933: "PNG",
+}
+"""Compressions of TIFF whose data are pictures with a size of their own, as Pillow calls them."""
+_UNBOUNDED_CODECS = (9, 10, 22610, 34661, 34715, 34887, 34934, 48124, 50002, 52546)
+"""Such whose size cannot be told beforehand: JBIG, JPEG XR and XL, LERC, Jetraw."""
+
+_pillow = threading.Lock()
 _NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 """What file systems answer that cannot be asked to bring a file to the disk."""
 
@@ -55,6 +87,12 @@ def check_file(path: Path, what: str) -> None:
         With what was expected and what is there instead.
     """
     try:
+        mode = path.stat().st_mode
+        # Whoever reads a pipe waits for a writer, perhaps for ever; a device has no end.
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise UnreadableFileError(
+                f"expected {what}, found a pipe, a socket or a device", path=path
+            )
         with path.open("rb") as file:
             empty = not file.read(1)
     except FileNotFoundError:
@@ -123,13 +161,13 @@ def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
     try:
         match file_kind(path):
             case "tiff":
-                with tifffile.TiffFile(path) as tiff:
+                with open_tiff(path) as tiff:
                     return channels_last_shape(tuple(tiff.series[0].shape), tiff.series[0].axes)
             case "npy":
                 mapped = _at_least_flat(map_npy(path, what))
                 return channels_last_shape(tuple(mapped.shape), "")
             case _:
-                with Image.open(path) as image:
+                with open_picture(path) as image:
                     return (image.height, image.width)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
@@ -258,9 +296,10 @@ def replaced_together(paths: Sequence[Path]) -> Iterator[tuple[BinaryIO, ...]]:
             for file in files:
                 _bring_to_disk(file)
         if len(paths) > 1:
-            _exchange(parts, paths)
+            exchange(parts, paths)
         else:
             parts[0].replace(paths[0])
+        _bring_names_to_disk(paths[0].parent)
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
@@ -281,8 +320,32 @@ def _bring_to_disk(file: BinaryIO) -> None:
             raise
 
 
-def _exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
-    """Move new files to their places; the old ones lie together in a folder meanwhile."""
+def _bring_names_to_disk(folder: Path) -> None:
+    """Have the new names of files on the disk, too, on systems that can be asked for it."""
+    with suppress(OSError):  # Windows opens no folders
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def folder_to_disk(folder: Path) -> None:
+    """Have all that is in a folder on the disk before it takes the name of another one."""
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            _bring_names_to_disk(path)
+        else:
+            with path.open("r+b") as file:
+                _bring_to_disk(file)
+    _bring_names_to_disk(folder)
+
+
+def exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
+    """Move new files or folders to their places; old ones lie together in a folder meanwhile.
+
+    See :func:`replaced_together`.
+    """
     before = paths[0].with_name(f"{paths[0].name}.before")
     try:
         for path in (path for path in paths if path.exists()):
@@ -290,17 +353,23 @@ def _exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
             # What somebody else was killed over is older than what lies here, and whole.
             if not (before / path.name).exists():
                 path.replace(before / path.name)
+            elif path.is_dir():
+                _remove_folder(path)
         for part, path in zip(parts, paths, strict=True):
             part.replace(path)
     except BaseException:
         for path in (path for path in paths if (before / path.name).exists()):
             (before / path.name).replace(path)
+        with suppress(OSError):
+            before.rmdir()
         raise
-    finally:
-        if before.is_dir():
-            # By one step: a folder half of which is gone would be taken for what was there.
-            gone = before.rename(_part_of(before))
-            rmtree(gone, ignore_errors=True)
+    if before.is_dir():
+        _remove_folder(before)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder by one step: half of one could be taken for the whole."""
+    rmtree(folder.rename(_part_of(folder)), ignore_errors=True)
 
 
 def _at_least_flat(array: NDArray[Any]) -> NDArray[Any]:
@@ -310,10 +379,13 @@ def _at_least_flat(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
-    with tifffile.TiffFile(path) as tiff:
+    with open_tiff(path) as tiff:
         series = tiff.series[0]
         page = tiff.pages[0]
         check_complete(path, tiff)
+        check_pixels(series.shape, series.dtype.itemsize, path=path, what="a TIFF file")
+        for own in filter(None, series.pages):
+            check_segments(path, own)
         array: NDArray[Any] = series.asarray()
         if (
             colour
@@ -361,11 +433,79 @@ def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
 
 
 def _decode_npy(path: Path, what: str) -> NDArray[Any]:
-    return channels_last(np.array(map_npy(path, what)))
+    mapped = map_npy(path, what)
+    check_pixels(mapped.shape, mapped.dtype.itemsize, path=path, what=what)
+    return channels_last(np.array(mapped))
 
 
 def _decode_other(path: Path, colour: bool) -> NDArray[Any]:
-    with Image.open(path) as image:
+    with open_picture(path) as image:
+        check_pixels((image.height, image.width), 4, path=path, what="a picture")
         if colour and image.mode in ("P", "CMYK", "YCbCr", "LAB", "HSV", "PA"):
             return np.asarray(image.convert("RGBA" if "transparency" in image.info else "RGB"))
         return np.asarray(image)
+
+
+def open_tiff(path: Path) -> Any:
+    """Open a TIFF file for what its own pages hold: no XML of it is read, and no other file."""
+    return tifffile.TiffFile(path, **_SERIES_OF_OTHERS)
+
+
+def check_segments(path: Path, page: Any) -> None:
+    """Make sure that tiles or strips are not larger than the page says.
+
+    Most codecs stop where the page's tile is full. Those of whole pictures
+    give what the picture says, which is compared here.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where they are, or where that cannot be told.
+    """
+    rows, columns = (
+        (page.tilelength, page.tilewidth)
+        if page.is_tiled
+        else (max(1, min(page.rowsperstrip, page.imagelength)), page.imagewidth)
+    )
+    if page.is_tiled:
+        check_segment((rows, columns, page.samplesperpixel), page.dtype.itemsize, path=path)
+    compression = int(page.compression)
+    if compression in _UNBOUNDED_CODECS:
+        raise UnreadableFileError(
+            f"the TIFF compression {page.compression.name} is not read; save the image with "
+            f"deflate, LZW or JPEG compression",
+            path=path,
+        )
+    if compression not in _IMAGE_CODECS:
+        return
+    with path.open("rb") as file:
+        for offset, size in zip(page.dataoffsets, page.databytecounts, strict=True):
+            if size:
+                file.seek(offset)
+                _check_picture(path, file.read(size), _IMAGE_CODECS[compression], rows, columns)
+
+
+def _check_picture(path: Path, data: bytes, kind: str, rows: int, columns: int) -> None:
+    with open_picture(io.BytesIO(data), (kind,)) as image:
+        # Edges may be padded to whole blocks of the codec.
+        if image.height * image.width > 4 * rows * columns + 64 * 64:
+            raise UnreadableFileError(
+                f"expected tiles or strips of {size_text((rows, columns))}, found one of "
+                f"{size_text((image.height, image.width))}: the file is damaged, or made to "
+                f"exhaust the memory; it was not decoded",
+                path=path,
+            )
+
+
+def open_picture(file: Path | BinaryIO, formats: tuple[str, ...] = _FORMATS) -> Image.Image:
+    """Open a picture, no pixels of which are decoded yet.
+
+    Pillow warns of sizes by a limit of its own, and raises only at twice that;
+    here callers compare the size with the one limit that there is.
+    """
+    with _pillow:
+        theirs, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            return Image.open(file, formats=formats)
+        finally:
+            Image.MAX_IMAGE_PIXELS = theirs

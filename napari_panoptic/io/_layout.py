@@ -14,6 +14,7 @@ from napari_panoptic.errors import CohortError, english_list
 from napari_panoptic.io._patterns import Pattern
 from napari_panoptic.io.forms import BUILT_IN, known_forms
 from napari_panoptic.io.registry import Form, PerClass
+from napari_panoptic.io.slides import IMAGE_ENDINGS
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Rgb, Source
 
 DESCRIPTION = "cohort.toml"
@@ -107,7 +108,7 @@ MONUSAC_LAYOUT = Layout(
     scheme=MONUSAC_CLASSES,
     image=_with_and_without_patient(
         ANNOTATIONS,
-        *(f"{{region}}.{ending}" for ending in ("svs", "tif", "tiff", "png", "jpg", "jpeg")),
+        *(f"{{region}}.{ending}" for ending in IMAGE_ENDINGS),
     ),
     reference=MaskPatterns(
         {

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind
+from napari_panoptic.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    OutsideLinksError,
+    english_list,
+)
 
 FIELDS = ("patient", "region", "team", "class")
 """What can stand between braces in a pattern."""
@@ -67,7 +74,7 @@ class Pattern:
         """Check that the pattern can be used."""
         if not self.text or self.text.startswith(("/", "\\")) or ":" in self.text:
             raise CohortError(f"a pattern is a path below the cohort's folder, found '{self.text}'")
-        if ".." in self.parts or "**" in self.text:
+        if ".." in re.split(r"[/\\]", self.text) or "**" in self.text:
             raise CohortError(
                 f"a pattern cannot leave the cohort's folder or skip levels, found '{self.text}'"
             )
@@ -144,12 +151,19 @@ class Listing:
     ----------
     root
         The cohort's folder.
+    allow_outside
+        Whether links that lead out of the folder are followed: a cohort from
+        somebody else could name any file of this machine.
     findings
-        The folders that could not be read.
+        What could not be read, or was left out.
+    outside
+        The links that were not followed.
     """
 
     root: Path
+    allow_outside: bool = False
     findings: list[Finding] = field(default_factory=list)
+    outside: list[Path] = field(default_factory=list)
     _known: dict[Path, tuple[Entry, ...]] = field(default_factory=dict)
 
     def entries(self, folder: Path) -> tuple[Entry, ...]:
@@ -180,7 +194,7 @@ class Listing:
                 entries = [
                     Entry(folder / entry.name, _is_folder(entry))
                     for entry in found
-                    if not entry.name.startswith(".")
+                    if not entry.name.startswith(".") and self._is_wanted(folder, entry)
                 ]
         except OSError as error:
             if folder == self.root:
@@ -190,8 +204,67 @@ class Listing:
             return ()
         return tuple(sorted(entries, key=lambda entry: natural_key(entry.path.name)))
 
+    def _is_wanted(self, folder: Path, entry: os.DirEntry[str]) -> bool:
+        """Tell what belongs to the cohort from links out of it, pipes and devices."""
+        path = folder / entry.name
+        if not self.allow_outside and _is_link(entry) and not self._is_inside(path):
+            self.outside.append(path)
+            return False
+        # A broken link stays: whoever reads it says what is missing.
+        is_special = not entry.is_dir() and not entry.is_file() and path.exists()
+        if is_special:
+            message = f"'{entry.name}' is a pipe, a socket or a device, and was left out"
+            self.findings.append(Finding(FindingKind.EXTRA, message, path=path))
+        return not is_special
 
-def checked_listing(root: Path, expected: str) -> Listing:
+    def _is_inside(self, path: Path) -> bool:
+        try:
+            return path.resolve().is_relative_to(self.root.resolve())
+        except (OSError, RuntimeError):  # links that lead round in circles
+            return False
+
+
+def _is_link(entry: os.DirEntry[str]) -> bool:
+    # Windows has a second kind, of which Python knows since 3.12.
+    is_junction = getattr(entry, "is_junction", lambda: False)
+    return entry.is_symlink() or is_junction()
+
+
+@contextmanager
+def links_told(listing: Listing) -> Iterator[None]:
+    """Let errors about a folder say that links out of it were not followed.
+
+    Raises
+    ------
+    OutsideLinksError
+        In place of a CohortError, where there are such links.
+    """
+    try:
+        yield
+    except CohortError as error:
+        if not listing.outside:
+            raise
+        message = f"{error.message}. {_outside_text(listing)}"
+        raise OutsideLinksError(message, path=listing.root) from error
+
+
+def outside_findings(listing: Listing) -> Iterator[Finding]:
+    """Report the links out of a folder that were not followed, all in one."""
+    if links := listing.outside:
+        message = _outside_text(listing)
+        yield Finding(FindingKind.OUTSIDE_FOLDER, message, path=links[0], count=len(links))
+
+
+def _outside_text(listing: Listing) -> str:
+    names = [path.relative_to(listing.root).as_posix() for path in listing.outside]
+    return (
+        f"{len(names)} link(s) lead out of the cohort's folder and were not followed: "
+        f"{english_list(names, limit=5)}; where you know and want what they lead to, allow it "
+        f"(in the window when it asks, on the command line by --allow-outside)"
+    )
+
+
+def check_listing(listing: Listing, expected: str) -> None:
     """Look into a cohort's folder.
 
     Raises
@@ -200,7 +273,7 @@ def checked_listing(root: Path, expected: str) -> Listing:
         Where it is missing, a file, closed or empty; then it says what was
         expected.
     """
-    listing = Listing(root)
+    root = listing.root
     try:
         entries = listing.entries(root)
     except FileNotFoundError:
@@ -217,7 +290,6 @@ def checked_listing(root: Path, expected: str) -> Listing:
         raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
     if not entries:
         raise CohortError(f"the folder is empty; {expected}", path=root)
-    return listing
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

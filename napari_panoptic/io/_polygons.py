@@ -155,6 +155,37 @@ def _write(
 
 
 @compiled
+def draw_where_free(
+    flat: Flat, chosen: NDArray[np.int64], labels: NDArray[np.int32], image: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """Draw those objects that share no pixel with one drawn before.
+
+    Parameters
+    ----------
+    flat, chosen, labels
+        As in `draw_counted`.
+    image
+        int32 (y, x). Changed in place.
+
+    Returns
+    -------
+    bool (m,): whether each of the chosen was drawn; also where it has no pixel.
+    """
+    window = (0, 0, image.shape[0], image.shape[1])
+    room = _room(flat, chosen, window)
+    drawn = np.ones(len(chosen), np.bool_)
+    for place in range(len(chosen)):
+        spans, count = _object_spans(flat, chosen[place], window, room)
+        for k in range(count):
+            if image[spans[k, 0], spans[k, 1] : spans[k, 2]].any():
+                drawn[place] = False
+                break
+        for k in range(count if drawn[place] else 0):
+            image[spans[k, 0], spans[k, 1] : spans[k, 2]] = labels[chosen[place]]
+    return drawn
+
+
+@compiled
 def draw_window(
     flat: Flat,
     chosen: NDArray[np.int64],

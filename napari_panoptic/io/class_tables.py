@@ -11,6 +11,7 @@ import orjson
 import pandas as pd
 from numpy.typing import NDArray
 
+from napari_panoptic.io._files import check_file
 from napari_panoptic.io.label_images import read_sidecar
 from napari_panoptic.regions import ClassScheme
 
@@ -77,6 +78,7 @@ def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
     UnreadableFileError
         Where it is none.
     """
+    check_file(path, "a table of classes (id,class)")
     try:
         table = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
     except (OSError, ValueError, TypeError, LookupError, AttributeError):

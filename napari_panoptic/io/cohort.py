@@ -22,8 +22,17 @@ from napari_panoptic.io._layout import (
     monusac_layout,
     read_description,
 )
-from napari_panoptic.io._patterns import Listing, Match, Pattern, checked_listing, natural_key
+from napari_panoptic.io._patterns import (
+    Listing,
+    Match,
+    Pattern,
+    check_listing,
+    links_told,
+    natural_key,
+    outside_findings,
+)
 from napari_panoptic.io.array_sets import array_items, holds_many_images
+from napari_panoptic.io.class_numbers import NUMBERED_FORMS, TYPE_INFO, type_info_of
 from napari_panoptic.io.forms import known_forms, plugin_findings
 from napari_panoptic.io.label_images import (
     SIDECAR_SUFFIXES,
@@ -47,7 +56,7 @@ _EXPECTED = (
 )
 
 
-def open_cohort(folder: str | Path) -> Cohort:
+def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     """Find out which regions and teams a folder holds. No pixels are read.
 
     A ``cohort.toml`` in the folder says what lies where; without one the
@@ -58,6 +67,9 @@ def open_cohort(folder: str | Path) -> Cohort:
     ----------
     folder
         The cohort's folder, or its ``cohort.toml``.
+    allow_outside
+        Whether links that lead out of the folder are followed. Only whoever
+        opens a cohort may allow it, never something in the cohort.
 
     Returns
     -------
@@ -69,13 +81,17 @@ def open_cohort(folder: str | Path) -> Cohort:
     CohortError
         Where the folder is missing, is a file, cannot be read, or holds no
         region; where its ``cohort.toml`` cannot be understood.
+    OutsideLinksError
+        Where that may be so because links out of it were not followed.
     """
     root = Path(folder)
     if root.name == DESCRIPTION and root.is_file():
         root = root.parent
-    listing = checked_listing(root, _EXPECTED)
-    layout = _layout_of(listing)
-    return _Discovery(layout, listing).cohort()
+    listing = Listing(root, allow_outside)
+    with links_told(listing):
+        check_listing(listing, _EXPECTED)
+        layout = _layout_of(listing)
+        return _Discovery(layout, listing).cohort()
 
 
 def _layout_of(listing: Listing) -> Layout:
@@ -202,7 +218,12 @@ class _Discovery:
                 *([Team(ANNOTATION_TEAM, is_annotation=True)] if annotation else []),
             ),
             predictions={**predictions, **annotation},
-            findings=(*plugin_findings(), *self._listing.findings, *self._findings),
+            findings=(
+                *plugin_findings(),
+                *self._listing.findings,
+                *outside_findings(self._listing),
+                *self._findings,
+            ),
         )
 
     def _nothing_found(self) -> str:
@@ -244,7 +265,19 @@ class _Discovery:
         for shelf in forms.get(Source.LABELS, _Form()).filled.values():
             for found in shelf:
                 self._add_tables_beside(found)
+        for source in NUMBERED_FORMS:
+            for shelf in forms.get(source, _Form()).filled.values():
+                for found in shelf:
+                    self._add_names_of_numbers(found)
         return forms
+
+    def _add_names_of_numbers(self, found: _Found) -> None:
+        """Note the table that tells what classes as numbers mean."""
+        for paths in found.paths.values():
+            table = type_info_of(paths[0]) if paths else None
+            if table is not None:
+                self._used.add(table)
+                paths.append(table)
 
     def _add_tables_beside(self, found: _Found) -> None:
         """Note the tables of classes beside label images; they decide figures as much as these."""
@@ -312,7 +345,7 @@ class _Discovery:
     ) -> Iterator[Match]:
         """Note that files are in use; those that an earlier pattern found are left to it."""
         for match in matches:
-            if match.path not in known:
+            if match.path not in known and match.path.name != TYPE_INFO:
                 self._used.add(match.path)
                 yield match
 

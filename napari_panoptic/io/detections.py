@@ -25,7 +25,14 @@ from napari_panoptic.io._layout import (
     table_at,
     text_at,
 )
-from napari_panoptic.io._patterns import Listing, Match, checked_listing, natural_key
+from napari_panoptic.io._patterns import (
+    Listing,
+    Match,
+    check_listing,
+    links_told,
+    natural_key,
+    outside_findings,
+)
 from napari_panoptic.points import DetectionCohort, Frame, ScoredFrame
 from napari_panoptic.regions import Team
 
@@ -115,32 +122,40 @@ def looks_like_mitos(root: Path) -> bool:
         return False
 
 
-def open_detection_cohort(folder: str | Path) -> DetectionCohort:
+def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) -> DetectionCohort:
     """Find out which frames and teams a folder holds. No points are read.
 
     Parameters
     ----------
     folder
         The cohort's folder, or its ``cohort.toml``.
+    allow_outside
+        Whether links that lead out of the folder are followed.
 
     Raises
     ------
     CohortError
         Where the folder is missing, is a file, cannot be read, or holds no
         frame; where its ``cohort.toml`` cannot be understood.
+    OutsideLinksError
+        Where that may be so because links out of it were not followed.
     """
     root = Path(folder)
     if root.name == DESCRIPTION and root.is_file():
         root = root.parent
-    listing = checked_listing(root, _EXPECTED)
-    description = root / DESCRIPTION
-    if description.is_file():
-        layout = read_detection_description(description)
-    elif looks_like_mitos(root):
-        layout = MITOS_LAYOUT
-    else:
-        raise CohortError(f"this folder is no cohort of detections; {_EXPECTED}", path=root)
-    return _Discovery(layout, listing).cohort()
+    listing = Listing(root, allow_outside)
+    with links_told(listing):
+        check_listing(listing, _EXPECTED)
+        return _Discovery(_layout_of(listing), listing).cohort()
+
+
+def _layout_of(listing: Listing) -> DetectionLayout:
+    description = listing.root / DESCRIPTION
+    if any(entry.path == description for entry in listing.entries(listing.root)):
+        return read_detection_description(description)
+    if looks_like_mitos(listing.root):
+        return MITOS_LAYOUT
+    raise CohortError(f"this folder is no cohort of detections; {_EXPECTED}", path=listing.root)
 
 
 # --- the description ------------------------------------------------------------------------------
@@ -275,6 +290,7 @@ class _Discovery:
             atypia=atypia,
             findings=(
                 *self._listing.findings,
+                *outside_findings(self._listing),
                 *_frame_findings(tuple(frames.values()), layout),
                 *_missing_predictions(tuple(frames.values()), predictions),
                 *_missing_scores(atypia),

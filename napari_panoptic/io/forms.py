@@ -9,9 +9,12 @@ from types import MappingProxyType
 
 from napari_panoptic.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.io import (
+    annotation_store,
     array_sets,
     coco_panoptic,
     colour_coded,
+    hovernet,
+    hovernet_mat,
     label_images,
     ome_zarr,
     rasterize,
@@ -95,6 +98,28 @@ BUILT_IN = (
         title="OME-Zarr labels",
         endings=(".ome.zarr",),
         write=ome_zarr.write_ome_zarr,
+    ),
+    Form(
+        name=Source.HOVERNET,
+        title="HoVer-Net JSON",
+        load=rasterize.load_files,
+        open_tiles=open_polygon_tiles,
+        endings=(".hovernet.json",),
+        write=hovernet.write_files,
+    ),
+    Form(
+        name=Source.HOVERNET_MAT,
+        title="HoVer-Net and CoNSeP MATLAB file",
+        load=hovernet_mat.load_files,
+        shape=hovernet_mat.files_shape,
+    ),
+    Form(
+        name=Source.ANNOTATION_STORE,
+        title="TIAToolbox annotation store",
+        load=rasterize.load_files,
+        open_tiles=open_polygon_tiles,
+        endings=(".db",),
+        write=annotation_store.write_files,
     ),
 )
 """The forms of this package; of several that are there, the first is read."""

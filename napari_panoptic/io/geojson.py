@@ -19,7 +19,9 @@ from napari_panoptic.errors import LabelError, UnwritableFileError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io._files import replaced_when_complete
+from napari_panoptic.io._kernels import components
 from napari_panoptic.io.outlines import Part, pixel_outlines
+from napari_panoptic.io.registry import Objects
 from napari_panoptic.regions import ClassScheme, Rgb
 
 OTHER_COLOUR: Rgb = (153, 153, 153)
@@ -120,6 +122,26 @@ def geo_objects(
             measurements=numbers | {"id": float(id_), "area_px": float(areas[row])},
             metadata=texts | places,
         )
+
+
+def objects_and_areas(objects: Objects) -> Iterator[GeoObject]:
+    """Describe the objects of one side of a region, and then its ambiguous area.
+
+    Every connected piece of the area is an object of the ambiguous class.
+    """
+    yield from geo_objects(
+        objects.labels, side=objects.side, region=objects.region, team=objects.team
+    )
+    if objects.ambiguous is not None:
+        areas = connected_areas(objects.ambiguous, objects.ambiguous_class)
+        yield from geo_objects(areas, side=objects.side, region=objects.region, team="ambiguous")
+
+
+def connected_areas(mask: NDArray[np.bool_], name: str) -> LabelImage:
+    """Take every connected piece of an area for an object of a class."""
+    pieces = components(np.ascontiguousarray(mask).view(np.uint8))
+    count = int(pieces.max(initial=0))
+    return LabelImage.from_array(pieces, dict.fromkeys(range(1, count + 1), name), (name,))
 
 
 def write_geojson(path: Path, objects: Iterable[GeoObject], *, scheme: ClassScheme) -> int:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
+import zipfile
+import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import orjson
@@ -34,8 +39,12 @@ from napari_panoptic.regions import ClassScheme
 WHAT = "GeoJSON with a list of features, as QuPath exports it"
 BLOCK_BYTES = 4 * 2**20
 BATCH_FEATURES = 500
-NOT_OBJECTS = frozenset({"tile", "tma_core", "root"})
-"""QuPath's object types that outline no nucleus."""
+NOT_OBJECTS = frozenset(
+    {"tile", "tmaCore", "tma_core", "root", "PathTileObject", "TMACoreObject", "PathRootObject"}
+)
+"""QuPath's object types that outline no nucleus; those of QuPath 0.2 stand in ``id``."""
+GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
+_DAMAGED_ARCHIVE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, NotImplementedError)
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -55,12 +64,14 @@ def read_geojson(
     is the first known name of ``properties.classification``: a text, or the
     ``name`` or the ``names`` in it; of a derived class such as "Tumour:
     Positive" the whole, then its parts. Ids count every feature of the file,
-    whatever its class.
+    whatever its class; the features that QuPath nests into another, its
+    children, follow it.
 
     Parameters
     ----------
     path
-        The file, in UTF-8.
+        The file, in UTF-8; or packed by gzip, or alone in a ZIP archive, as
+        QuPath exports it on request.
     scheme
         The classes.
     progress
@@ -164,7 +175,7 @@ class _Objects:
     def add(self, batch: _Batch) -> None:
         """Add the features of a batch."""
         rings = _Rings(batch)
-        for feature in batch.features:
+        for feature in _with_children(batch.features):
             number = len(self._class_index) + 1
             before = len(rings.numbers)
             try:
@@ -191,7 +202,7 @@ class _Objects:
             raise TypeError
         properties = feature.get("properties") or {}
         kind = properties.get("objectType") or properties.get("object_type")
-        if kind in NOT_OBJECTS:
+        if (kind or str(feature.get("id"))) in NOT_OBJECTS:
             self._no_objects.append(number)
             return UNKNOWN
         geometry = feature.get("nucleusGeometry")
@@ -297,6 +308,18 @@ def _class_names(classification: Any) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
+def _with_children(features: list[Any]) -> Iterator[Any]:
+    """Give features, and after each those nested into it."""
+    waiting = features[::-1]
+    while waiting:
+        feature = waiting.pop()
+        yield feature
+        properties = feature.get("properties") if type(feature) is dict else None
+        if type(properties) is dict:
+            children = properties.get("childObjects") or properties.get("children")
+            waiting += children[::-1] if type(children) is list else []
+
+
 def _listed(ring: list[Any]) -> tuple[NDArray[np.float64], int]:
     """Read a ring that the scanner left; give its vertices, and how many are unreadable."""
     points = []
@@ -319,16 +342,63 @@ def _batches(
     path: Path, progress: Callable[[int, int], None] | None, is_wanted: Callable[[], bool]
 ) -> Iterator[_Batch]:
     """Split a file into batches of features, and make sure that nothing else is wrong."""
-    with path.open("rb") as file:
-        splitter = _Splitter(path, file)
+    with path.open("rb") as file, _unpacked(path, file) as plain:
+        splitter = _Splitter(path, plain)
         total = path.stat().st_size
-        while splitter.read_on():
-            if not is_wanted():
-                raise ReadingStoppedError("reading was stopped", path=path)
-            yield from splitter.complete_batches()
-            if progress is not None:
-                progress(file.tell(), total)
+        try:
+            while splitter.read_on():
+                if not is_wanted():
+                    raise ReadingStoppedError("reading was stopped", path=path)
+                yield from splitter.complete_batches()
+                if progress is not None:
+                    progress(file.tell(), total)
+        except _DAMAGED_ARCHIVE as error:
+            raise _damaged_archive(path, error) from error
         yield splitter.last_batch()
+
+
+@contextmanager
+def _unpacked(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
+    """Open what is packed, and let through what is not."""
+    start = file.read(4)
+    file.seek(0)
+    if start.startswith(GZIP_MAGIC):
+        with gzip.GzipFile(fileobj=file) as plain:
+            yield cast("BinaryIO", plain)
+    elif start == ZIP_MAGIC:
+        with _archive(path, file) as archive:
+            names = [
+                name
+                for name in archive.namelist()
+                if name.lower().endswith((".geojson", ".json")) and not name.startswith("__MACOSX/")
+            ]
+            if len(names) != 1:
+                raise UnreadableFileError(
+                    f"expected one GeoJSON file in the archive, found {len(names)}; unpack it, or "
+                    f"export each region into its own",
+                    path=path,
+                )
+            try:
+                member = archive.open(names[0])
+            except (RuntimeError, *_DAMAGED_ARCHIVE) as error:  # encrypted, for one
+                raise _damaged_archive(path, error) from error
+            with member:
+                yield cast("BinaryIO", member)
+    else:
+        yield file
+
+
+def _archive(path: Path, file: BinaryIO) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(file)
+    except _DAMAGED_ARCHIVE as error:
+        raise _damaged_archive(path, error) from error
+
+
+def _damaged_archive(path: Path, error: Exception) -> UnreadableFileError:
+    return UnreadableFileError(
+        f"expected {WHAT}, packed, but it cannot be unpacked ({error}); export it again", path=path
+    )
 
 
 class _Splitter:
@@ -422,7 +492,13 @@ class _Splitter:
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError as error:
-            raise self._error(f"it is damaged ({error.msg})") from error
+            # QuPath writes measurements that are no numbers as NaN, which is no JSON.
+            if b"NaN" not in text and b"Infinity" not in text:
+                raise self._error(f"it is damaged ({error.msg})") from error
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise self._error(f"it is damaged ({error})") from error
 
     def _error(self, found: str) -> UnreadableFileError:
         place = f", after {self._features} features" if self._features else ""

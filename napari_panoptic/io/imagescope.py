@@ -39,6 +39,21 @@ from napari_panoptic.regions import ClassScheme
 WHAT = "an ImageScope XML annotation"
 BLOCK_BYTES = 4 * 2**20
 
+LAYER_ATTRIBUTES = {
+    "Name": "",
+    "ReadOnly": "0",
+    "NameReadOnly": "0",
+    "LineColorReadOnly": "0",
+    "Incremental": "0",
+    "Type": "4",
+    "LineColor": "65280",
+    "Visible": "1",
+    "Selected": "0",
+    "MarkupImagePath": "",
+    "MacroName": "",
+}
+"""What a new layer says of itself beside its number."""
+
 ELLIPSE = "2"
 """What ImageScope writes as a region's type when an ellipse was drawn."""
 
@@ -254,6 +269,12 @@ def _parsed(blocks: Iterable[bytes | str], path: Path, dtype: _Dtype) -> _Conten
             parser.feed(block)
             content.store()
         parser.close()
+    except _TooDeepError as error:
+        raise UnreadableFileError(
+            f"expected {WHAT}, found more than {_DEEPEST} elements within each other; it was not "
+            f"read",
+            path=path,
+        ) from error
     except DefusedXmlException as error:
         raise UnreadableFileError(
             f"expected {WHAT}, found a file that defines XML entities, which annotations never "
@@ -360,6 +381,14 @@ _KINDS = {
 }
 
 
+_DEEPEST = 100
+"""Elements within each other; ImageScope writes six."""
+
+
+class _TooDeepError(ValueError):
+    """There are more elements within each other than any annotation has."""
+
+
 class _Content:
     """What a parser is told of an annotation, kept in arrays.
 
@@ -395,6 +424,8 @@ class _Content:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Take note of an element that begins."""
         kinds = self._kinds
+        if len(kinds) > _DEEPEST:
+            raise _TooDeepError
         if not kinds:
             self.root_tag = tag
             self.mpp = attributes.get("MicronsPerPixel")
@@ -514,15 +545,12 @@ def _mpp(text: str | None, path: Path) -> tuple[float | None, list[Finding]]:
 
 def _document(polygons: Iterable[Polygon], mpp: float | None) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8" standalone="no"?>'
-    scale = f' MicronsPerPixel="{_number(mpp)}"' if mpp is not None else ""
+    scale = f' MicronsPerPixel="{vertex_text(mpp)}"' if mpp is not None else ""
     yield f"<Annotations{scale}>"
     number = 0
     for layer, (name, run) in enumerate(groupby(polygons, key=lambda p: p.class_name), start=1):
-        yield (
-            f'<Annotation Id="{layer}" Name="" ReadOnly="0" NameReadOnly="0" '
-            f'LineColorReadOnly="0" Incremental="0" Type="4" LineColor="65280" Visible="1" '
-            f'Selected="0" MarkupImagePath="" MacroName="">'
-        )
+        attributes = "".join(f' {key}="{value}"' for key, value in LAYER_ATTRIBUTES.items())
+        yield f'<Annotation Id="{layer}"{attributes}>'
         yield f'<Attributes><Attribute Name={quoteattr(name)} Id="0" Value=""/></Attributes>'
         yield "<Regions><RegionAttributeHeaders/>"
         for polygon in run:
@@ -534,12 +562,12 @@ def _document(polygons: Iterable[Polygon], mpp: float | None) -> Iterator[str]:
                 f"<Attributes/><Vertices>"
             )
             for x, y in polygon.vertices_xy.tolist():
-                yield f'<Vertex X="{_number(x)}" Y="{_number(y)}" Z="0"/>'
+                yield f'<Vertex X="{vertex_text(x)}" Y="{vertex_text(y)}" Z="0"/>'
             yield "</Vertices></Region>"
         yield "</Regions><Plots/></Annotation>"
     yield "</Annotations>"
 
 
-def _number(value: float) -> str:
-    # Every digit that matters and no exponent, which ImageScope would not expect.
+def vertex_text(value: float) -> str:
+    """Write a coordinate with every digit that matters and no exponent, as ImageScope expects."""
     return np.format_float_positional(value, trim="-")

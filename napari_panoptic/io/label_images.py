@@ -164,7 +164,8 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
             "tells its size",
             region=request.region,
         )
-    return LabelImage.from_class_masks(masks, scheme.names, shape), ambiguous, findings
+    labels = LabelImage.from_class_masks(masks, scheme.names, shape)
+    return labels.with_class_overlaps(), ambiguous, findings
 
 
 def _numbers(
@@ -280,7 +281,8 @@ def labels_from_channels(
         )
         findings.extend(found)
     height, width, _ = numbers.shape
-    return LabelImage.from_class_masks(masks, scheme.names, (height, width))
+    labels = LabelImage.from_class_masks(masks, scheme.names, (height, width))
+    return labels.with_class_overlaps()
 
 
 def labels_from_class_numbers(
@@ -428,6 +430,14 @@ def labels_with_classes(
     ----------
     index, ids
         As of :func:`compact`.
+    classes
+        Id -> name of the class, in any spelling.
+    path
+        The file, for findings.
+    scheme
+        The classes.
+    findings
+        Receives what is said of objects that are left out.
     """
     canonical = [scheme.canonical(classes.get(id_, "")) for id_ in ids.tolist()]
     findings.extend(unknown_classes(ids.tolist(), canonical, classes, path, scheme))

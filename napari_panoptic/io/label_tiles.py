@@ -29,10 +29,11 @@ from napari_panoptic.io.label_images import (
     sidecars_beside,
     unknown_classes,
 )
+from napari_panoptic.io.limits import largest_px
 from napari_panoptic.io.ome_zarr import label_classes
 from napari_panoptic.io.registry import LoadRequest, located
 from napari_panoptic.io.tiled_masks import TiledMasks
-from napari_panoptic.io.tiled_pixels import HELD_PX, TiledPixels, is_zarr, open_pixels
+from napari_panoptic.io.tiled_pixels import TiledPixels, is_zarr, open_pixels
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
 _PASS_PX = 1024
@@ -357,7 +358,7 @@ class _Opening:
         extents = np.concatenate(list(self._over_windows(pixels, extent)))
         top, left = extents[:, :2].min(axis=0).tolist()
         bottom, right = (extents[:, 2:].max(axis=0) + 1).tolist()
-        if (bottom - top) * (right - left) > HELD_PX:
+        if (bottom - top) * (right - left) > largest_px():
             raise UnreadableFileError(
                 "the mask is binary (every object has the same number) and too large to tell "
                 "its objects apart here: give every object a number of its own",

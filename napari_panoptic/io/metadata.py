@@ -90,6 +90,12 @@ def metadata_beside(root: Path, patients: Iterable[str]) -> Metadata | None:
         As :func:`read_metadata`.
     """
     path = root / METADATA_FILE
+    if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+        raise UnreadableFileError(
+            "this is a link that leads out of the cohort's folder, and was not followed; give the "
+            "table itself (on the command line by --metadata), or put it there",
+            path=path,
+        )
     return read_metadata(path, patients) if path.is_file() else None
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import UnreadableFileError
+from napari_panoptic.io._files import exchange, folder_to_disk
 from napari_panoptic.io.registry import Objects
 from napari_panoptic.io.tiled_pixels import zarr_label
 
@@ -77,9 +78,8 @@ def write_ome_zarr(path: Path, objects: Objects) -> tuple[Path, ...]:
         if objects.ambiguous is not None:
             area = objects.ambiguous.astype(np.uint8)
             _write_levels(labels, AMBIGUOUS_LABEL, area, {}, objects.mpp)
-        if path.is_dir():
-            path.rename(folder / "old")
-        (folder / "z").rename(path)
+        folder_to_disk(folder / "z")
+        exchange([folder / "z"], [path])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return (path,)

@@ -135,7 +135,7 @@ def imagescope_vertices(index: NDArray[np.int32], n: int) -> list[NDArray[np.int
     order = np.argsort(label, kind="stable")
     first = np.searchsorted(label[order], np.arange(1, n + 2))
     rings = [vertices[start[ring] : start[ring + 1]] for ring in order]
-    return [_joined(rings[first[row] : first[row + 1]]) for row in range(n)]
+    return [joined(rings[first[row] : first[row + 1]]) for row in range(n)]
 
 
 def imagescope_polygons(
@@ -194,8 +194,11 @@ def _beside(ring: NDArray[np.int32]) -> tuple[float, float]:
     return x0 + (dx - dy) / 2, y0 + (dy + dx) / 2
 
 
-def _joined(rings: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """Join the rings of one object by bridges to one closed line."""
+def joined(rings: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Join the rings of one object, parts and holes, by bridges to one closed line.
+
+    See :func:`imagescope_vertices`.
+    """
     if not rings:
         return np.zeros((0, 2), np.int32)
     line = rings[0]

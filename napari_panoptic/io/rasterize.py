@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.errors import (
+    Finding,
+    FindingKind,
+    LabelError,
+    UnreadableFileError,
+    english_list,
+)
 from napari_panoptic.evaluation.labels import LabelImage, Vanished, size_text
 from napari_panoptic.io._masks import vanished_findings
-from napari_panoptic.io._polygons import Flat, bounds, draw_counted, draw_window, have_pixels
+from napari_panoptic.io._polygons import (
+    Flat,
+    bounds,
+    draw_counted,
+    draw_where_free,
+    draw_window,
+    have_pixels,
+)
+from napari_panoptic.io.annotation_store import read_store
 from napari_panoptic.io.geojson_reader import read_geojson
+from napari_panoptic.io.hovernet import read_hovernet
 from napari_panoptic.io.imagescope import Annotation, read_polygons
 from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, Polygons, class_number
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
@@ -21,6 +36,8 @@ from napari_panoptic.regions import ClassScheme, MaskFiles, Source
 NO_PIXEL = "no inner pixel"
 OUTSIDE = "outside the image"
 COVERED = "covered by later objects of the class"
+MOST_PLANES = 64
+"""Objects that share pixels are spread over no more images than this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +193,48 @@ def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> L
         vanished=tuple(vanished),
         overlapping_px=int(overlapping),
     )
-    return drawn.of_rows(visible[1:] > 0, image) if vanished else drawn
+    drawn = drawn.of_rows(visible[1:] > 0, image) if vanished else drawn
+    return replace(drawn, otherwise=_Whole(polygons, drawn)) if overlapping else drawn
+
+
+class _Whole:
+    """Polygons with all their pixels, drawn when they are asked for: they mostly are not.
+
+    Parameters
+    ----------
+    polygons
+        The objects.
+    drawn
+        The same with each pixel given to the uppermost one.
+    """
+
+    def __init__(self, polygons: Polygons, drawn: LabelImage) -> None:
+        self._polygons, self._drawn = polygons, drawn
+        self._known: LabelImage | None = None
+
+    def __call__(self) -> LabelImage:
+        if self._known is None:
+            rows = scored_rows(self._polygons)
+            ids = self._polygons.ids[rows]
+            index = self._polygons.class_index[rows]
+            self._known = self._drawn.in_planes(self._planes(rows), ids, index, ids)
+        return self._known
+
+    def _planes(self, rows: NDArray[np.int64]) -> list[NDArray[np.int32]]:
+        """Draw each object into the first image where it covers none that came before it."""
+        labels, waiting = labels_by_row(self._polygons, rows), drawing_order(self._polygons)
+        planes: list[NDArray[np.int32]] = []
+        while len(waiting):
+            if len(planes) == MOST_PLANES:
+                raise LabelError(
+                    f"too many objects lie over one another to keep all of their pixels: more "
+                    f"than {MOST_PLANES} in one place; leave overlaps at flatten",
+                    object_id=int(self._polygons.ids[waiting[0]]),
+                )
+            image = np.zeros(self._drawn.shape, np.int32)
+            waiting = waiting[~draw_where_free(self._polygons.flat, waiting, labels, image)]
+            planes.append(image)
+        return planes
 
 
 class _ClassMasks(Mapping[str, NDArray[np.int32]]):
@@ -226,7 +284,7 @@ def _overlapping(labels: LabelImage, region: str | None, team: str | None) -> It
         yield Finding(
             FindingKind.OVERLAPPING,
             f"{labels.overlapping_px} px claimed by more than one object of the {side}; "
-            f"the last one has them",
+            f"the last one has them, unless overlaps are kept",
             region=region,
             count=labels.overlapping_px,
         )
@@ -250,7 +308,12 @@ def outside_findings(
         )
 
 
-READERS = {Source.IMAGESCOPE: read_polygons, Source.GEOJSON: read_geojson}
+READERS = {
+    Source.IMAGESCOPE: read_polygons,
+    Source.GEOJSON: read_geojson,
+    Source.HOVERNET: read_hovernet,
+    Source.ANNOTATION_STORE: read_store,
+}
 """How the polygons of each form are read."""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from napari_panoptic.errors import CohortError, Finding, FindingKind, english_list
 from napari_panoptic.io._layout import DESCRIPTION
-from napari_panoptic.io._patterns import Listing, natural_key
+from napari_panoptic.io._patterns import Listing, links_told, natural_key, outside_findings
 from napari_panoptic.io._raters_layout import (
     QubiqFile,
     RatersLayout,
@@ -41,13 +41,15 @@ class _Found:
     findings: list[Finding] = field(default_factory=list)
 
 
-def open_raters(folder: str | Path) -> RatedCohort:
+def open_raters(folder: str | Path, *, allow_outside: bool = False) -> RatedCohort:
     """Find out which cases, raters and teams a folder holds. No pixels are read.
 
     Parameters
     ----------
     folder
         The cohort's folder, or its ``cohort.toml``.
+    allow_outside
+        Whether links that lead out of the folder are followed.
 
     Returns
     -------
@@ -59,22 +61,31 @@ def open_raters(folder: str | Path) -> RatedCohort:
     CohortError
         Where the folder is missing or holds no rater's mask; where its
         ``cohort.toml`` cannot be understood.
+    OutsideLinksError
+        Where that may be so because links out of it were not followed.
     """
     root = Path(folder)
     if root.name == DESCRIPTION and root.is_file():
         root = root.parent
     if not root.is_dir():
         raise CohortError("there is no such folder; open the folder of the cohort", path=root)
-    listing = Listing(root)
-    description = root / DESCRIPTION
+    listing = Listing(root, allow_outside)
+    with links_told(listing):
+        layout, found = _found_in(listing)
+    return _cohort(root, layout, found, [*listing.findings, *outside_findings(listing)])
+
+
+def _found_in(listing: Listing) -> tuple[RatersLayout, _Found]:
+    root, description = listing.root, listing.root / DESCRIPTION
     try:
-        layout = read_raters_description(description) if description.is_file() else RatersLayout()
+        is_described = any(entry.path == description for entry in listing.entries(root))
+        layout = read_raters_description(description) if is_described else RatersLayout()
         found = _from_qubiq(listing) if layout.is_qubiq else _from_patterns(listing, layout)
     except OSError as error:
         raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
     if not found.masks:
         raise CohortError(f"there is no rater's mask in this folder; {_EXPECTED}", path=root)
-    return _cohort(root, layout, found, listing.findings)
+    return layout, found
 
 
 def _cohort(

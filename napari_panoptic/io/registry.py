@@ -89,6 +89,9 @@ class Objects:
         Micrometres per pixel, or None.
     patient
         Whose region it is, where that is to be written.
+    original
+        The files that the objects were read from before they were edited, if
+        they were: a form may take over what they say beside the objects.
     """
 
     labels: LabelImage
@@ -99,6 +102,7 @@ class Objects:
     scheme: ClassScheme
     mpp: float | None
     patient: str = ""
+    original: MaskFiles | None = None
 
     @property
     def ambiguous_class(self) -> str:

@@ -5,6 +5,7 @@ One SQLite file. This module knows its layout and its mishaps, not what its rows
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 import zlib
@@ -13,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from napari_panoptic.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.errors import Finding, FindingKind, PanopticError, english_list
 
 REVIEW_FILE = "panoptic-review.sqlite"
 """Name of the review file beside a cohort."""
@@ -52,6 +53,18 @@ _LOOK_UP = (
     "CREATE INDEX IF NOT EXISTS verdicts_by_object "
     "ON verdicts (reviewer, region, team, side, class_name, centroid_y_px)"
 )
+
+LARGEST_BYTES = 2**30
+"""Of a review file: some millions of verdicts."""
+LONGEST_TEXT = 2**20
+"""Bytes of one value in a review file."""
+
+# Of what is computed, the number of the column is -2.
+_COMPUTED_INDEXES = """
+    SELECT DISTINCT own.name
+    FROM sqlite_master AS tables, pragma_index_list(tables.name) AS own,
+        pragma_index_info(own.name) AS columns
+    WHERE tables.type = 'table' AND (own.partial OR columns.cid = -2)"""
 
 # Version -> the statements that lead from it to the next one.
 _MIGRATIONS: Mapping[int, Sequence[str]] = {}
@@ -164,6 +177,7 @@ def _connected(path: Path, timeout_s: float) -> tuple[sqlite3.Connection, tuple[
         connection = sqlite3.connect(
             path, timeout=timeout_s, isolation_level=None, check_same_thread=False
         )
+        _distrust(connection)
         notices = _prepared(connection, path)
     except sqlite3.Error as error:
         if connection is not None:
@@ -178,10 +192,50 @@ def _connected(path: Path, timeout_s: float) -> tuple[sqlite3.Connection, tuple[
     return connection, notices
 
 
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let nothing that stands in the file's own schema run, and no value exhaust the memory.
+
+    What SQLite's authors advise for database files from somebody else
+    (https://www.sqlite.org/security.html).
+    """
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA mmap_size = 0")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_TEXT)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Make sure that the file holds rows, and nothing that acts when they are read or written.
+
+    Raises
+    ------
+    ReviewError
+        For triggers, views, virtual tables, computed columns, and indexes on expressions.
+    """
+    acting = [
+        f"{kind} {name}"
+        for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master")
+        if kind not in ("table", "index") or re.match(r"(?i)\s*CREATE\s+VIRTUAL\b", sql or "")
+    ]
+    acting += [f"index {name}" for (name,) in connection.execute(_COMPUTED_INDEXES)]
+    for table in ("schema_version", "verdicts"):
+        rows = connection.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table,))
+        acting += [f"column {name}" for name, hidden in rows if hidden]
+    if acting:
+        raise ReviewError(
+            f"expected a review file of plain rows, found {english_list(acting)}, which would act "
+            f"by itself; this program writes nothing of the kind. It was left as it is: choose "
+            f"another file",
+            path=path,
+        )
+
+
 def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]:
     """Check a file, bring it up to date, and make sure that it can be written."""
     # Before anything else: files of others stay untouched, whatever state they are in.
     _check_version(_version(connection, path), path)
+    _check_schema(connection, path)
     ((verdict,), *_) = connection.execute("PRAGMA quick_check(1)").fetchall()
     if verdict != "ok":
         raise _DamagedError(verdict)
@@ -206,6 +260,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if not names:
         return None
+    _check_bytes(connection, path)
     if not {"schema_version", "verdicts"} <= names:
         raise ReviewError(
             "expected a review file, found a database of another program; it was left as it is: "
@@ -214,6 +269,17 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
         )
     (version,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()
     return int(version or 0)
+
+
+def _check_bytes(connection: sqlite3.Connection, path: Path) -> None:
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    if pages * page_bytes > LARGEST_BYTES:
+        raise ReviewError(
+            f"expected a review file of up to {LARGEST_BYTES >> 20} MiB, found one of "
+            f"{pages * page_bytes >> 20} MiB; it was left as it is: choose another file",
+            path=path,
+        )
 
 
 def _check_version(version: int | None, path: Path) -> None:

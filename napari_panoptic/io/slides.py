@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import openslide
-import tifffile
 from numpy.typing import DTypeLike, NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
@@ -22,19 +21,24 @@ from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
     file_kind,
+    open_tiff,
     pixel_shape,
     read_pixels,
     undecodable,
 )
 from napari_panoptic.io.array_sets import image_shape, read_array_image
+from napari_panoptic.io.limits import check_slide, largest_px
 
-WHAT = "an image (SVS, TIFF, PNG or JPEG)"
+WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG or JPEG)"
+SLIDE_ENDINGS = ("svs", "ndpi", "scn", "mrxs", "vms", "vmu", "svslide", "bif", "czi")
+"""What names of slides end in that only scanners write: Aperio, Hamamatsu, Leica, MIRAX, Sakura,
+Ventana and Zeiss. Those of Philips and Trestle, and generic tiled ones, end in .tif or .tiff."""
+IMAGE_ENDINGS = (*SLIDE_ENDINGS, "tif", "tiff", "png", "jpg", "jpeg")
+"""What names of images of regions end in, the preferred first."""
 LARGEST_ARRAY_PX = 4096 * 4096
 """Images up to this many pixels are read whole; larger ones lazily."""
 LARGEST_OVERVIEW_PX = 4096 * 2048
 """The smallest level of a lazy image has at most this many pixels, and is held in memory."""
-LARGEST_DECODED_PX = 1 << 28
-"""Images that cannot be read lazily are refused above this many pixels."""
 CHUNK_PX = 512
 """Tile edge that lazy levels announce; viewers fetch in such steps."""
 PLAUSIBLE_MPP = (0.01, 20.0)
@@ -191,9 +195,11 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
     with _openslide(path) as slide:
         if slide is not None:
             width, height = slide.dimensions
+            check_slide((height, width), path=path)
             mpp, findings = _slide_mpp(slide, path)
             return ImageInfo((height, width), mpp, findings)
     height, width = pixel_shape(path, WHAT)[:2]
+    check_slide((height, width), path=path)
     mpp, findings = _tag_mpp(_resolution_tags(path), path)
     return ImageInfo((height, width), mpp, findings)
 
@@ -233,6 +239,7 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
 
 def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
     width, height = slide.dimensions
+    check_slide((height, width), path=path)
     mpp, findings = _slide_mpp(slide, path)
     levels: tuple[NDArray[np.uint8] | SlideLevel, ...]
     if width * height <= LARGEST_ARRAY_PX:
@@ -264,7 +271,7 @@ def _overview_step(level: SlideLevel) -> int:
 
 def _read_plain(path: Path) -> SlideImage:
     height, width = pixel_shape(path, WHAT)[:2]
-    if height * width > LARGEST_DECODED_PX:
+    if height * width > largest_px():
         raise UnreadableFileError(
             f"the image of {size_text((height, width))} is too large to be read at once; save it "
             f"as a tiled pyramid (SVS or TIFF) that OpenSlide can open",
@@ -336,10 +343,18 @@ def _open_or_none(path: Path) -> openslide.OpenSlide | None:
     try:
         return openslide.OpenSlide(path)
     except (openslide.OpenSlideError, OSError) as error:
-        if path.suffix.lower() == ".svs" and file_kind(path) != "tiff":
+        ending = path.suffix.lower().removeprefix(".")
+        if ending == "svs" and file_kind(path) != "tiff":
             raise UnreadableFileError(
                 "expected an Aperio slide (SVS), but OpenSlide cannot open it and it is no TIFF "
                 "either: it is damaged or of another format; copy or export it again",
+                path=path,
+            ) from error
+        if ending in SLIDE_ENDINGS and ending != "svs":
+            # Others would show the label or the thumbnail that such a file begins with.
+            raise UnreadableFileError(
+                f"expected a slide (.{ending}), but OpenSlide cannot open it ({error}): copy it "
+                f"again, with the files and the folder of its name that belong to it",
                 path=path,
             ) from error
         return None
@@ -394,7 +409,7 @@ def _resolution_tags(path: Path) -> tuple[float | None, float | None]:
     if file_kind(path) != "tiff":
         return None, None
     try:
-        with tifffile.TiffFile(path) as tiff:
+        with open_tiff(path) as tiff:
             tags = tiff.pages[0].tags
             um = MICROMETRES.get(RESOLUTION_UNITS.get(_tag(tags, "ResolutionUnit"), ""))
             x, y = _ratio(_tag(tags, "XResolution")), _ratio(_tag(tags, "YResolution"))

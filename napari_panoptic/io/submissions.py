@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,14 @@ from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, en
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.io._files import DECODING_ERRORS, check_file, check_size, undecodable
 from napari_panoptic.io._masks import object_mask, vanished_findings
+from napari_panoptic.io.limits import (
+    BYTES_PER_PX,
+    DEFLATE_RATIO,
+    check_inflated,
+    check_pixels,
+    check_segment,
+    largest_px,
+)
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
@@ -27,6 +37,11 @@ NUMERIC_CLASSES = {
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 # MATLAB puts 512 bytes of its own before the HDF5 data.
 HDF5_STARTS = (0, 512)
+
+# Of MATLAB 5 files: header, its last two bytes, and the type of elements in zlib streams.
+_HEADER_BYTES = 128
+_BYTE_ORDERS = {b"IM": "<", b"MI": ">"}
+_COMPRESSED = 15
 
 Shape = tuple[int, ...]
 
@@ -90,7 +105,7 @@ def read_submission(
             "tells its size",
             region=region,
         )
-    labels = LabelImage.from_class_masks(masks, scheme.names, shape)
+    labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
     request = LoadRequest(region=region, team=team)
     findings.extend(vanished_findings(labels))
     return LoadedMasks(labels, None, located(findings, request))
@@ -100,9 +115,10 @@ def _read_class(
     path: Path, class_name: str, shape: tuple[int, int] | None, region: str | None
 ) -> tuple[NDArray[np.int32], list[Finding]]:
     check_file(path, WHAT)
-    variables = _variables(path)
+    variables = mat_variables(path)
     name, findings = _chosen(variables, class_name, shape, path, region)
-    array = _squeezed(_value(path, name))
+    check_pixels(variables[name], 1, path=path, what=WHAT)
+    array = _squeezed(mat_value(path, name))
     what = f"the {class_name} mask (variable '{name}')"
     if array.ndim == 2:
         check_size(array.shape, shape, path=path, region=region, what=what)
@@ -201,21 +217,42 @@ def _text(shape: Shape) -> str:
     return " x ".join(str(size) for size in shape)
 
 
-def _variables(path: Path) -> dict[str, Shape]:
-    """List the numeric variables of a file with their shapes."""
+def mat_variables(path: Path) -> dict[str, Shape]:
+    """List the numeric variables of a file with their shapes.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is no MATLAB file.
+    """
     import scipy.io
     from scipy.io.matlab import MatReadError
 
     if _is_hdf5(path):
         return _hdf5_variables(path)
+    _check_elements(path)
     try:
         listed = scipy.io.whosmat(path, appendmat=False)
     except (*DECODING_ERRORS, MatReadError) as error:
         raise undecodable(path, WHAT, error) from error
+    names = [name for name, _, _ in listed]
+    if doubled := sorted({name for name in names if names.count(name) > 1}):
+        raise UnreadableFileError(
+            f"expected variables of different names, found {english_list(doubled)} twice: nobody "
+            f"can tell which one is meant; keep one of them",
+            path=path,
+        )
     return {name: tuple(shape) for name, shape, kind in listed if kind in NUMERIC_CLASSES}
 
 
-def _value(path: Path, name: str) -> NDArray[Any]:
+def mat_value(path: Path, name: str) -> NDArray[Any]:
+    """Read a variable of a file, rows first.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it cannot be decoded.
+    """
     import scipy.io
     from scipy.io.matlab import MatReadError
 
@@ -225,8 +262,29 @@ def _value(path: Path, name: str) -> NDArray[Any]:
         value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
     except (*DECODING_ERRORS, MatReadError) as error:
         raise undecodable(path, WHAT, error) from error
+    check_pixels(value.shape, value.dtype.itemsize, path=path, what=WHAT)
     dense: NDArray[Any] = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
     return dense
+
+
+def _check_elements(path: Path) -> None:
+    """Make sure that no compressed variable of a file inflates to more than the limit.
+
+    The library takes memory for as many bytes as a stream claims, whatever the
+    size of the mask. A file of another version has no such elements and passes.
+    """
+    limit = largest_px() * BYTES_PER_PX
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+        if len(header) < _HEADER_BYTES or header[126:] not in _BYTE_ORDERS:
+            return
+        order = _BYTE_ORDERS[header[126:]]
+        while len(tag := file.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}II", tag)
+            if kind == _COMPRESSED and size * DEFLATE_RATIO > limit:
+                check_inflated(file.read(size), limit, path=path)
+            else:
+                file.seek(size, os.SEEK_CUR)
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -252,18 +310,30 @@ def _hdf5_variables(path: Path) -> dict[str, Shape]:
         with h5py.File(path, "r") as file:
             return {
                 name: tuple(item.shape[::-1])
-                for name, item in file.items()
-                if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf"
+                for name in file
+                # Other links lead to other files, which whoever made this one may choose.
+                if isinstance(file.get(name, getlink=True), h5py.HardLink)
+                if isinstance(item := file[name], h5py.Dataset) and item.dtype.kind in "biuf"
+                if not _is_elsewhere(item)
             }
     except DECODING_ERRORS as error:
         raise undecodable(path, WHAT, error) from error
 
 
+def _is_elsewhere(dataset: Any) -> bool:
+    """Tell whether the numbers of a dataset lie in other files."""
+    return bool(dataset.external) or bool(dataset.is_virtual)
+
+
 def _hdf5_value(path: Path, name: str) -> NDArray[Any]:
     try:
         with _hdf5(path).File(path, "r") as file:
+            dataset = file[name]
+            check_pixels(dataset.shape, dataset.dtype.itemsize, path=path, what=WHAT)
+            if dataset.chunks is not None:
+                check_segment(dataset.chunks, dataset.dtype.itemsize, path=path)
             # MATLAB counts columns first, HDF5 rows first.
-            return np.asarray(file[name]).T
+            return np.asarray(dataset).T
     except DECODING_ERRORS as error:
         raise undecodable(path, WHAT, error) from error
 
@@ -280,7 +350,7 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
     for name, paths in files.paths.items():
         for path in paths[:1]:
             check_file(path, WHAT)
-            variables = _variables(path)
+            variables = mat_variables(path)
             chosen, _ = _chosen(variables, name, None, path, None)
             match _squeezed_shape(variables[chosen]):
                 case (height, width):

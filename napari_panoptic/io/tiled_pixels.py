@@ -11,28 +11,31 @@ from typing import Any
 
 import imagecodecs
 import numpy as np
-import tifffile
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import UnreadableFileError
-from napari_panoptic.evaluation.labels import size_text
+from napari_panoptic.errors import UnreadableFileError, english_list
 from napari_panoptic.evaluation.tiles import Box
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
+    check_segments,
     file_kind,
     map_npy,
+    open_tiff,
     read_pixels,
     undecodable,
 )
+from napari_panoptic.io.limits import SEGMENT_BYTES, check_segment
 
-HELD_PX = 2**28
-"""Files that can only be read whole are, up to this size."""
+_ZARR_CODECS = frozenset(
+    (
+        *("bytes", "endian", "transpose", "crc32", "crc32c", "adler32", "fletcher32"),
+        *("blosc", "gzip", "zlib", "zstd", "lz4", "shuffle", "delta", "sharding_indexed"),
+    )
+)
 ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 """Files of which a Zarr folder has at least one."""
 
-# Strips of a TIFF reach from edge to edge: so many bytes hold those that a line of windows needs.
-_STRIPS_BYTES = 256 * 2**20
 _DEFLATE = (8, 32946)
 
 Read = Callable[[Box], NDArray[Any]]
@@ -152,12 +155,6 @@ def _held(path: Path, what: str) -> TiledPixels:
     """Read a file of a form that has no windows."""
     pixels = read_pixels(path, what, colour=False)
     shape = _plane(pixels.shape, path, what)
-    if shape[0] * shape[1] > HELD_PX:
-        raise UnreadableFileError(
-            f"an image of {size_text(shape)} in this form can only be read as a whole, which "
-            f"takes too much memory; save it as a tiled TIFF, as OME-Zarr or as NPY",
-            path=path,
-        )
     return TiledPixels(path, shape, 0, lambda box: pixels[box[0] : box[2], box[1] : box[3]].copy())
 
 
@@ -166,6 +163,7 @@ def _held(path: Path, what: str) -> TiledPixels:
 
 def _open_zarr(path: Path, what: str) -> TiledPixels:
     array, _ = zarr_label(path, what)
+    _check_zarr(array, path, what)
     shape = _plane(array.shape, path, what)
     before = (0,) * (array.ndim - 2)
     # Shards are files, chunks what is decoded at a time.
@@ -236,6 +234,41 @@ def _label_in(node: Any, path: Path, what: str) -> tuple[Any, Mapping[str, Any]]
     )
 
 
+def _check_zarr(array: Any, path: Path, what: str) -> None:
+    """Make sure that chunks hold plain numbers, and that one can be held.
+
+    Raises
+    ------
+    UnreadableFileError
+        For other types, for codecs that are not known to be harmless (one,
+        pickle, runs whatever program the file holds), and for huge chunks.
+    """
+    if array.dtype.kind not in "biuf":
+        raise UnreadableFileError(
+            f"expected {what} of numbers, found a Zarr array of type {array.dtype}", path=path
+        )
+    if unknown := sorted(_codecs(array.metadata.to_dict()) - _ZARR_CODECS):
+        raise UnreadableFileError(
+            f"expected {what} in Zarr with the codecs {english_list(sorted(_ZARR_CODECS))}, found "
+            f"{english_list(unknown)}; save it with one of the former",
+            path=path,
+        )
+    check_segment(array.chunks, array.dtype.itemsize, path=path)
+
+
+def _codecs(metadata: Any) -> set[str]:
+    """Give the names of all codecs that the metadata of an array name, at any depth."""
+    found: set[str] = set()
+    for key in ("compressor", "filters", "codecs", "index_codecs"):
+        value = _mapping(metadata).get(key) or ()
+        for codec in [value] if isinstance(value, Mapping) else value:
+            # Version 2 calls them by id, version 3 by name.
+            name = codec.get("id") or codec["name"]
+            found.add(str(name).removeprefix("numcodecs."))
+            found |= _codecs(codec.get("configuration"))
+    return found
+
+
 def _attributes(node: Any) -> Mapping[str, Any]:
     attributes = dict(node.attrs)
     # OME-Zarr 0.5 has its metadata under a key of their own.
@@ -250,13 +283,14 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _open_tiff(path: Path, what: str) -> TiledPixels:
-    with tifffile.TiffFile(path) as tiff:
+    with open_tiff(path) as tiff:
         level = tiff.series[0].levels[0]
         shape = _plane(_without_samples(level), path, what)
         page = level.pages[0].aspage()
         if page.shape[:2] != shape:
             raise ValueError(f"planes of {page.shape} for an image of {shape}")
         _check_complete(path, page)
+        check_segments(path, page)
         if page.is_memmappable and page.is_contiguous:
             array = np.broadcast_to(np.zeros((), tiff.byteorder + page.dtype.char), shape)
             return _mapped(path, what, array, page.dataoffsets[0])
@@ -294,14 +328,9 @@ class _Segments:
         else:
             self._height, self._width = min(page.rowsperstrip, page.imagelength), page.imagewidth
             self._strips = OrderedDict()
-        strip_bytes = self._height * self._width * page.dtype.itemsize
-        if strip_bytes > _STRIPS_BYTES:
-            raise UnreadableFileError(
-                "the pixels are stored in pieces too large to read one by one; save the image as "
-                "a tiled TIFF",
-                path=path,
-            )
-        self._kept = max(1, _STRIPS_BYTES // strip_bytes)
+        check_segment((self._height, self._width), page.dtype.itemsize, path=path)
+        # Strips reach from edge to edge: so many hold those that a line of windows needs.
+        self._kept = max(1, SEGMENT_BYTES // (self._height * self._width * page.dtype.itemsize))
         self._one_at_a_time = threading.Lock()
         # The library's general way is several times slower than this for what most files have.
         self._is_plain = (

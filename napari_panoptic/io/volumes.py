@@ -15,18 +15,19 @@ from typing import Any
 
 import nibabel
 import numpy as np
-import tifffile
 from nibabel.filebasedimages import ImageFileError
 from nibabel.spatialimages import HeaderDataError
 from numpy.typing import NDArray
-from PIL import Image
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_complete,
     check_file,
+    check_segments,
     file_kind,
+    open_picture,
+    open_tiff,
     undecodable,
 )
 
@@ -232,10 +233,12 @@ def _is_plane(axis: int, sizes: tuple[int, ...]) -> bool:
 
 
 def _read_tiff(path: Path, what: str) -> Volume:
-    with tifffile.TiffFile(path) as tiff:
+    with open_tiff(path) as tiff:
         series = tiff.series[0]
         _check_voxels(series.shape, path, what)
         check_complete(path, tiff)
+        for page in filter(None, series.pages):
+            check_segments(path, page)
         is_colour = series.axes.endswith("S") and series.shape[-1] in (3, 4)
         return Volume(_flat(series.asarray(), is_colour), path, is_colour)
 
@@ -248,7 +251,7 @@ def _read_npy(path: Path, what: str) -> Volume:
 
 
 def _read_picture(path: Path, what: str) -> Volume:
-    with Image.open(path) as image:
+    with open_picture(path) as image:
         _check_voxels((image.height, image.width), path, what)
         if image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV", "LA"):
             values = np.asarray(image.convert("L" if image.mode == "LA" else "RGB"))

@@ -11,16 +11,15 @@ import io
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.io._files import replaced_together
-from napari_panoptic.io._kernels import components
-from napari_panoptic.io.geojson import geo_objects, write_geojson
+from napari_panoptic.io.geojson import objects_and_areas, write_geojson
 from napari_panoptic.io.imagescope import write_annotation
+from napari_panoptic.io.imagescope_edits import write_edited
 from napari_panoptic.io.label_images import AMBIGUOUS_SUFFIX, write_label_pixels
 from napari_panoptic.io.outlines import imagescope_polygons
 from napari_panoptic.io.registry import Objects
+from napari_panoptic.regions import Source
 
 
 def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
@@ -46,24 +45,16 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 def write_features(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write GeoJSON."""
-    where = {"side": objects.side, "region": objects.region, "team": objects.team}
-    items = list(geo_objects(objects.labels, **where))  # type: ignore[arg-type]
-    if objects.ambiguous is not None:
-        areas = _areas(objects.ambiguous, objects.ambiguous_class)
-        items += geo_objects(areas, side=objects.side, region=objects.region, team="ambiguous")
-    write_geojson(path, items, scheme=objects.scheme)
+    write_geojson(path, objects_and_areas(objects), scheme=objects.scheme)
     return (path,)
 
 
-def _areas(mask: NDArray[np.bool_], name: str) -> LabelImage:
-    """Take every connected piece of an area for an object."""
-    pieces = components(np.ascontiguousarray(mask).view(np.uint8))
-    count = int(pieces.max(initial=0))
-    return LabelImage.from_array(pieces, dict.fromkeys(range(1, count + 1), name), (name,))
-
-
 def write_xml(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write ImageScope XML."""
+    """Write ImageScope XML; objects from such a file into a copy of it."""
+    original = objects.original
+    is_edited = original is not None and original.source == Source.IMAGESCOPE
+    if original is not None and is_edited and write_edited(path, original.all_paths[0], objects):
+        return (path,)
     polygons = imagescope_polygons(
         objects.labels, ambiguous=objects.ambiguous, ambiguous_class=objects.ambiguous_class
     )

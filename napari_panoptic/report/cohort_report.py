@@ -46,7 +46,7 @@ from napari_panoptic.experiment import (
 from napari_panoptic.io.metadata import Metadata
 from napari_panoptic.jobs import THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore, RegionResults
-from napari_panoptic.pipeline import RegionResult
+from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionResult
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.report.tables import CohortEvaluation, InputWatch, statistics_of
 from napari_panoptic.report.team_statistics import TeamStatistics
@@ -78,6 +78,8 @@ class ReportRequest:
     group
         The column by which patients are grouped; empty for ``organ`` where
         there is one, else the first.
+    held_up_to_px
+        Regions of more pixels are read in windows, never as a whole.
 
     Raises
     ------
@@ -92,6 +94,7 @@ class ReportRequest:
     source: Source | None = None
     metadata: Metadata | None = None
     group: str = ""
+    held_up_to_px: int = HELD_UP_TO_PX
 
     def __post_init__(self) -> None:
         """Check that the column is there."""
@@ -298,7 +301,8 @@ def cohort_report(
     run = _Run(request.cohort, jobs, scheduler, store, on_result, is_wanted)
     own, detailed = _own_conditions(request)
     first: list[RegionResults] = []
-    if not run.go(0, Experiment(request.team_names, own), first.append):
+    work = Experiment(request.team_names, own, held_up_to_px=request.held_up_to_px)
+    if not run.go(0, work, first.append):
         return None
     evaluation = _evaluation(request, own[0], [results for results, *_ in first])
     if not evaluation.evaluated:
@@ -429,7 +433,12 @@ class _Second:
         families = _families(request)
         self._lessons = families[1]
         all_conditions = tuple(condition for family in families for condition in family)
-        self.work = Experiment(request.team_names, all_conditions, with_objects=False)
+        self.work = Experiment(
+            request.team_names,
+            all_conditions,
+            with_objects=False,
+            held_up_to_px=request.held_up_to_px,
+        )
         ends = accumulate((len(family) for family in families), initial=0)
         self._places = [slice(*bounds) for bounds in pairwise(ends)]
         names = request.cohort.scheme.names

@@ -67,6 +67,7 @@ _FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.CHANGED: "Files that changed while they were being evaluated",
     FindingKind.NO_MPP: "Unknown pixel size: distances stay in pixels",
     FindingKind.FALLBACK: "Read in another form than usual",
+    FindingKind.OUTSIDE_FOLDER: "Links that lead out of the cohort's folder: not followed",
     FindingKind.MALFORMED: "Lines of tables that are not what they should be",
     FindingKind.AMBIGUOUS_VARIABLE: "Files with several variables to choose from",
 }

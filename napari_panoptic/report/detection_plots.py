@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from napari_panoptic.evaluation.detections import DetectionCounts, PrecisionRecall
 from napari_panoptic.palette import team_styles
 from napari_panoptic.report.plots import Plot, Point
-from napari_panoptic.report.text import ratio, shortened, visible
+from napari_panoptic.report.text import ratio
+from napari_panoptic.visible import shortened, visible
 
 _SMALL, _NORMAL = 7.5, 8.5
 _LONGEST_NAME = 26

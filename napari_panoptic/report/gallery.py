@@ -165,6 +165,7 @@ def pictures(
     settings: EvaluationSettings,
     source: Source | None,
     *,
+    held_up_to_px: int = HELD_UP_TO_PX,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> Iterator[Picture]:
     """Draw failures; those whose files cannot be read any more are left out.
@@ -175,6 +176,8 @@ def pictures(
         What they were found in, and how.
     failures
         What to draw.
+    held_up_to_px
+        Failures of regions of more pixels are left out.
     is_wanted
         Asked before each region; where it says no, nothing more comes.
 
@@ -191,7 +194,7 @@ def pictures(
         if not is_wanted():
             return
         try:
-            reference = load_reference(cohort, region, quick, held_up_to_px=HELD_UP_TO_PX)
+            reference = load_reference(cohort, region, quick, held_up_to_px=held_up_to_px)
         except (PanopticError, OSError):
             continue
         image = _image(region)

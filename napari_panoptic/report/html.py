@@ -90,7 +90,12 @@ def write_report(
     request = report.request
     failures = worst_failures(report.detailed.results)
     found = pictures(
-        request.cohort, failures, request.detailed, request.source, is_wanted=is_wanted
+        request.cohort,
+        failures,
+        request.detailed,
+        request.source,
+        held_up_to_px=request.held_up_to_px,
+        is_wanted=is_wanted,
     )
     content = report_page(report, list(found), date=date)
     return write_page(path, content) if is_wanted() else None

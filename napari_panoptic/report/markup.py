@@ -19,8 +19,9 @@ import pandas as pd
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.report.plots import Plot, png_bytes, svg_text
-from napari_panoptic.report.text import visible
 from napari_panoptic.report.writing import write_bytes
+from napari_panoptic.spreadsheets import inert_cells
+from napari_panoptic.visible import visible
 
 _TEMPLATE = Path(__file__).parent / "_template"
 _VOID = ("br", "img", "meta", "wbr")
@@ -40,7 +41,7 @@ Child = Html | str | None
 
 
 def escaped(text: str) -> Html:
-    """Make markup of a text; what cannot be shown becomes a mark."""
+    """Make markup of a text; what cannot be shown is written out."""
     if isinstance(text, Html):
         return text
     lines = (visible(line) for line in text.split("\n"))
@@ -147,7 +148,7 @@ class Table:
 
 def table(content: Table) -> Html:
     """Show a table, with a link to its CSV file."""
-    csv = content.frame.to_csv(index=False, lineterminator="\n")
+    csv = inert_cells(content.frame).to_csv(index=False, lineterminator="\n")
     # Names of files may hold what UTF-8 has no letters for.
     link = download("CSV", f"{content.slug}.csv", "text/csv;charset=utf-8", _utf8(csv))
     if not content.rows:
@@ -279,7 +280,8 @@ def page(title: str, lead: Sequence[Child], sections: Sequence[Section], foot: C
     own = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # The page may show what it holds and run its own script, and nothing else.
     policy = (
-        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{own}'"
+        f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
+        f"style-src 'unsafe-inline'; script-src 'sha256-{own}'"
     )
     contents = element(
         "ol", *(element("li", element("a", s.title, href=f"#{s.slug}")) for s in sections)

@@ -34,8 +34,9 @@ from napari_panoptic.evaluation.robustness import Robustness
 from napari_panoptic.evaluation.statistics import CriticalDifference
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.palette import TeamStyle, team_styles
-from napari_panoptic.report.text import UNDEFINED, count, ratio, shortened, signed, visible
+from napari_panoptic.report.text import UNDEFINED, count, ratio, signed
 from napari_panoptic.report.writing import write_bytes
+from napari_panoptic.visible import shortened, visible
 
 FIGURE_NAMES: Mapping[str, str] = {
     "pq": "PQ",

@@ -26,7 +26,7 @@ from napari_panoptic.palette import hex_colour, team_styles
 from napari_panoptic.rated import RatersSettings
 from napari_panoptic.rated_pipeline import RatedEvaluation
 from napari_panoptic.report.plots import Plot
-from napari_panoptic.report.text import shortened, visible
+from napari_panoptic.visible import shortened, visible
 
 _SMALL, _NORMAL = 7.5, 8.5
 _INK, _PALE = "#222222", "#b8b8b8"

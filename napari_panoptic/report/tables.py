@@ -26,7 +26,7 @@ from napari_panoptic.evaluation.metrics import (
     unit_metrics,
 )
 from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
-from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
+from napari_panoptic.evaluation.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.io.fingerprints import file_fingerprints, file_stamps
 from napari_panoptic.pipeline import PLACE_COLUMNS, RegionResult, placed, write_rows
 from napari_panoptic.regions import Cohort
@@ -64,12 +64,33 @@ class CohortEvaluation:
         The name of the settings that were started from.
     results
         Every team in every region, also those that could not be evaluated.
+    flattened
+        The same where each pixel goes to one object, for comparison, if these
+        results keep overlaps.
     """
 
     cohort: Cohort
     settings: EvaluationSettings
     protocol: str
     results: Sequence[RegionResult]
+    flattened: Sequence[RegionResult] = ()
+
+    @cached_property
+    def without_overlaps(self) -> CohortEvaluation:
+        """The evaluation in which each pixel goes to one object."""
+        settings = self.settings.replaced(overlaps=Overlaps.FLATTEN)
+        return replace(self, settings=settings, results=self.flattened, flattened=())
+
+    def overlapping_objects(self, team: str) -> int:
+        """Count the predicted objects of a team that share pixels and keep them."""
+        return sum(
+            finding.count
+            for result in self.results
+            for finding in result.findings
+            if finding.kind is FindingKind.OVERLAPPING
+            and result.team == finding.team == team
+            and finding.object_ids
+        )
 
     @cached_property
     def team_names(self) -> list[str]:
@@ -326,6 +347,16 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
     }
     if evaluation.settings.scoring is Scoring.CHALLENGE:
         record["absent_classes"] = _absent_classes(evaluation)
+    if evaluation.settings.overlaps is Overlaps.KEEP:
+        other = evaluation.without_overlaps
+        record["overlaps"] = {
+            team: {
+                "overlapping_objects": evaluation.overlapping_objects(team),
+                str(Overlaps.KEEP): evaluation.score(team),
+                str(Overlaps.FLATTEN): other.score(team),
+            }
+            for team in evaluation.team_names
+        }
     return record
 
 

@@ -3,31 +3,10 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 
 UNDEFINED = "\N{EN DASH}"
 _THIN_SPACE = "\N{THIN SPACE}"
-_UNSHOWABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _LEAST_P = 0.001
-
-
-def visible(text: str) -> str:
-    """Give a name in which control and direction characters and lone surrogates are marks.
-
-    What is left can stand in XML, be encoded as UTF-8, and keeps to its line.
-    """
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(letter) in _UNSHOWABLE else letter
-        for letter in text
-    )
-
-
-def shortened(text: str, length: int) -> str:
-    """Give at most so many characters of a name, its middle left out where it is longer."""
-    if len(text) <= length:
-        return text
-    head = (length - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
 
 
 def ratio(value: float, places: int = 3) -> str:

@@ -14,11 +14,12 @@ import pandas as pd
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.io._files import replaced_when_complete
+from napari_panoptic.spreadsheets import inert_cells
 
 
 def write_table(path: Path, table: pd.DataFrame) -> Path:
-    """Write a CSV table: UTF-8, with a header, empty where undefined."""
-    return _replace(path, table.to_csv(index=False, lineterminator="\n"))
+    """Write a CSV table: UTF-8, with a header, empty where undefined, no cell a formula."""
+    return _replace(path, inert_cells(table).to_csv(index=False, lineterminator="\n"))
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> Path:

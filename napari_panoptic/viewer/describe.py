@@ -11,6 +11,7 @@ from napari_panoptic.evaluation.outcomes import Outcomes
 from napari_panoptic.evaluation.tiles import TiledLabels
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.viewer import styles
+from napari_panoptic.visible import visible
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def hover_html(facts: ObjectFacts) -> str:
         for name, value in facts.figures()
     )
     table = f"<table cellspacing='0'>{rows}</table>" if rows else ""
-    return f"<div style='white-space:pre'>{head}</div>{table}"
+    return visible(f"<div style='white-space:pre'>{head}</div>{table}")
 
 
 def _chip(status: Status | None) -> str:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import napari
+from platformdirs import user_cache_path
 
 from napari_panoptic.errors import PanopticError
-from napari_panoptic.io.slides import read_image
+from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.regions import Task
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
 from napari_panoptic.viewer.scene import image_layer_data
 
 LayerData = tuple[Any, ...]
-SAMPLE_FOLDER = "napari-panoptic-sample"
+SAMPLE_FOLDER = "sample"
+"""In the user's cache: in a folder that all users share, others could put theirs in its place."""
 """Name of the folder, among the temporary files, that the sample cohort is written to."""
 
 
@@ -32,7 +33,7 @@ def sample_data() -> list[LayerData]:
     from napari_panoptic.io.cohort import open_cohort
     from napari_panoptic.io.sample import write_sample_cohort
 
-    cohort = open_cohort(write_sample_cohort(Path(tempfile.gettempdir()) / SAMPLE_FOLDER))
+    cohort = open_cohort(write_sample_cohort(user_cache_path("napari-panoptic") / SAMPLE_FOLDER))
     image = cohort.regions[0].image
     if image is None:
         raise PanopticError("the sample cohort has no image; delete its folder", path=cohort.root)
@@ -68,6 +69,30 @@ def cohort_reader(
     except PanopticError:
         return None
     return _read_cohort
+
+
+def slide_reader(
+    path: str | Sequence[str],
+) -> Callable[[str | Sequence[str]], list[LayerData]] | None:
+    """Give a reader for a slide that OpenSlide opens, else None.
+
+    Parameters
+    ----------
+    path
+        What is to be opened.
+    """
+    if not isinstance(path, str):
+        return None
+    try:
+        probe_image(Path(path))
+    except PanopticError:
+        return None
+    return _read_slide
+
+
+def _read_slide(path: str | Sequence[str]) -> list[LayerData]:
+    """Give a slide as a layer; of a large one, what is looked at is read."""
+    return [image_layer_data(read_image(Path(path if isinstance(path, str) else path[0])))]
 
 
 def _read_cohort(path: str | Sequence[str]) -> list[LayerData]:

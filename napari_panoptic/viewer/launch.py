@@ -20,6 +20,7 @@ from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in
 from napari_panoptic.viewer.preferences import PLUGIN
+from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 from napari_panoptic.viewer.work import warm_up
 
@@ -40,6 +41,7 @@ def run_view(
     *,
     region: str | None = None,
     screenshot: Path | None = None,
+    allow_outside: bool = False,
 ) -> int:
     """Open a cohort in a window, and stay until it is closed.
 
@@ -52,6 +54,8 @@ def run_view(
     screenshot
         Where to save a picture of the whole window: it is then taken as soon
         as everything is loaded, and the window is closed.
+    allow_outside
+        Whether links that lead out of the cohort's folder are followed.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def run_view(
         For a folder that is no cohort, an unknown region, or a picture that
         cannot be taken.
     """
-    opened = read_folder(cohort_path)
+    opened = read_folder(cohort_path, allow_outside=allow_outside)
     if region is not None:
         opened.cohort.region(region)
     ahead = None
@@ -72,7 +76,7 @@ def run_view(
         warm_up()  # while the window is being built
         ahead = _being_read(opened.cohort, region)
     with _collected_later():
-        viewer = napari.Viewer(title=f"{opened.cohort.name} · napari-panoptic")
+        viewer = napari.Viewer(title=f"{shown(opened.cohort.name)} · napari-panoptic")
         with _painted_once(viewer):
             viewer.window.resize(*_window_size())
             desk = _filled(viewer, opened, region, ahead)

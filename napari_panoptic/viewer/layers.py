@@ -156,7 +156,13 @@ def object_lut(
     return styles.status_lut(outcomes.status, values)
 
 
-def hatching(mask: NDArray[np.bool_], *, spacing_px: int = HATCH_SPACING_PX) -> NDArray[np.uint8]:
+def hatching(
+    mask: NDArray[np.bool_],
+    *,
+    spacing_px: int = HATCH_SPACING_PX,
+    rim_px: int = HATCH_RIM_PX,
+    corner_px: int = 0,
+) -> NDArray[np.uint8]:
     """Draw diagonal lines and an outline over an area.
 
     Parameters
@@ -165,21 +171,28 @@ def hatching(mask: NDArray[np.bool_], *, spacing_px: int = HATCH_SPACING_PX) -> 
         bool (y, x): the area.
     spacing_px
         Distance between lines along a row.
+    rim_px
+        Width of the outline.
+    corner_px
+        Where the mask is a window of an image, the sum of its first row and column: lines
+        then go on from window to window.
 
     Returns
     -------
     uint8 (y, x): 1 on lines and outline, 0 elsewhere.
     """
-    drawn = outline_pixels(mask.view(np.uint8), HATCH_RIM_PX)
-    _add_lines(mask, spacing_px, drawn)
+    drawn = outline_pixels(mask.view(np.uint8), rim_px)
+    _add_lines(mask, spacing_px, corner_px, drawn)
     return drawn
 
 
 @compiled
-def _add_lines(mask: NDArray[np.bool_], spacing: int, drawn: NDArray[np.uint8]) -> None:
+def _add_lines(
+    mask: NDArray[np.bool_], spacing: int, corner: int, drawn: NDArray[np.uint8]
+) -> None:
     height, width = mask.shape
     for y in range(height):
-        for x in range(-y % spacing, width, spacing):
+        for x in range(-(y + corner) % spacing, width, spacing):
             drawn[y, x] |= mask[y, x]
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from napari.components import ViewerModel
-from napari.utils.notifications import show_error, show_warning
 from psygnal import SignalInstance
 from qtpy.QtCore import QTimer
 from qtpy.QtGui import QCursor
@@ -34,6 +33,7 @@ from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.scene import Pointed, Scene
+from napari_panoptic.viewer.shown import show_error, show_warning
 from napari_panoptic.viewer.slide_view import SCALE_MEANING, SlideView
 from napari_panoptic.viewer.styles import ColourBy, Look, count_text
 from napari_panoptic.viewer.warm import WARM_UP

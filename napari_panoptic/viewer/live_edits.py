@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from napari.layers import Labels
-from napari.utils.notifications import show_error, show_info, show_warning
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QTimer
@@ -24,6 +23,7 @@ from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Surroundings
 from napari_panoptic.viewer.edits import LayerValues, LayerWatch
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
+from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 
 SMALL_PX = 4_000_000
 """Layers up to this size are compared whenever they are drawn anew; larger ones only
@@ -268,6 +268,7 @@ class LiveEdits:
             ambiguous=_copied(snapshot) if is_reference else None,
             scheme=session.cohort.scheme,
             mpp=snapshot.mpp,
+            original=snapshot.region.reference if is_reference else None,
         )
 
     def note_saved(self, saved: Iterable[Copied]) -> None:

@@ -22,6 +22,7 @@ from napari_panoptic.evaluation.vocabulary import (
     Side,
     Status,
 )
+from napari_panoptic.spreadsheets import inert
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import OBJECT_MEANINGS, VERDICT_WORDS
 
@@ -344,6 +345,11 @@ class ObjectRows:
             ranks = _downwards(ranks, undefined)
         return _ordered(ranks, np.arange(len(self)))
 
+    def make_ready_to_sort(self) -> None:
+        """Rank every column, so that nobody waits for the first sort of one; for workers."""
+        for column in COLUMNS:
+            self._ranks(column.name)
+
     def tab_separated(self, rows: NDArray[np.intp], columns: Sequence[Column]) -> str:
         """Write some rows for a spreadsheet: a header, plain figures, undefined ones empty.
 
@@ -402,7 +408,7 @@ class ObjectRows:
         values = self.values[column.name][rows].tolist()
         if column.kind is Kind.WORD:
             words = self.words[column.name]
-            return [words[code] for code in values]
+            return [inert(words[code]) for code in values]
         if column.kind is Kind.ID:
             return ["" if value == NO_ID else str(value) for value in values]
         return ["" if value != value else repr(value) for value in values]  # NaN is not itself

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import napari
 from napari.qt.threading import create_worker
-from napari.utils.notifications import show_error
-from qtpy.QtWidgets import QFileDialog, QWidget
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
-from napari_panoptic.errors import CohortError, PanopticError
+from napari_panoptic.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    OutsideLinksError,
+    PanopticError,
+)
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.regions import Task
 from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.shown import show_error, shown
 
 
 class AnyCohort(Protocol):
@@ -28,6 +35,10 @@ class AnyCohort(Protocol):
     @property
     def root(self) -> Path:
         """The folder it was found in."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What was odd."""
 
     def region(self, name: str) -> Any:
         """Find a region by its name; a CohortError where there is none."""
@@ -57,7 +68,8 @@ class DeskKind:
     Parameters
     ----------
     read
-        Finds out what a folder holds, in any thread.
+        Finds out what a folder holds, in any thread; told whether links out of
+        it are followed.
     show
         Shows that on the desk of a viewer, opened where it is not yet; from the
         region of a name, or the first where None.
@@ -67,7 +79,7 @@ class DeskKind:
         Hides the layers that a closed desk of this kind has left.
     """
 
-    read: Callable[[Path], Any]
+    read: Callable[[Path, bool], Any]
     show: Callable[[Any, Any, str | None], AnyDesk]
     present: Callable[[Any], AnyDesk | None]
     hide: Callable[[Any], None]
@@ -83,7 +95,10 @@ def _nuclei() -> DeskKind:
         desk.show_cohort(cohort, region=region)
         return desk
 
-    return DeskKind(open_cohort, show, desk_in, hide_layers)
+    def read(folder: Path, allow_outside: bool) -> Any:
+        return open_cohort(folder, allow_outside=allow_outside)
+
+    return DeskKind(read, show, desk_in, hide_layers)
 
 
 def _detections() -> DeskKind:
@@ -100,7 +115,10 @@ def _detections() -> DeskKind:
         desk.show_cohort(cohort, region=region)
         return desk
 
-    return DeskKind(open_detection_cohort, show, detection_desk_in, hide_layers)
+    def read(folder: Path, allow_outside: bool) -> Any:
+        return open_detection_cohort(folder, allow_outside=allow_outside)
+
+    return DeskKind(read, show, detection_desk_in, hide_layers)
 
 
 def _raters() -> DeskKind:
@@ -108,7 +126,10 @@ def _raters() -> DeskKind:
     from napari_panoptic.viewer.rated_scene import hide_layers
     from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in, show_rated
 
-    return DeskKind(open_raters, show_rated, rated_desk_in, hide_layers)
+    def read(folder: Path, allow_outside: bool) -> Any:
+        return open_raters(folder, allow_outside=allow_outside)
+
+    return DeskKind(read, show_rated, rated_desk_in, hide_layers)
 
 
 KINDS: Mapping[Task, Callable[[], DeskKind]] = {
@@ -127,8 +148,15 @@ class Opened:
     cohort: AnyCohort
 
 
-def read_folder(folder: str | Path) -> Opened:
+def read_folder(folder: str | Path, *, allow_outside: bool = False) -> Opened:
     """Find out what a folder is about and holds; needs no window.
+
+    Parameters
+    ----------
+    folder
+        The cohort's folder.
+    allow_outside
+        Whether links that lead out of it are followed.
 
     Raises
     ------
@@ -138,7 +166,7 @@ def read_folder(folder: str | Path) -> Opened:
     task = task_of(folder)
     if task not in KINDS:
         raise CohortError(f"cohorts about {task} cannot be shown in a window", path=Path(folder))
-    return Opened(task, KINDS[task]().read(Path(folder)))
+    return Opened(task, KINDS[task]().read(Path(folder), allow_outside))
 
 
 def open_in(
@@ -200,26 +228,66 @@ def ask_for_folder(viewer: napari.Viewer, parent: QWidget | None = None) -> None
         open_in_background(viewer, Path(folder))
 
 
-def open_in_background(viewer: napari.Viewer, folder: Path) -> None:
-    """Find out what a folder holds, then show it; where it cannot be, say why."""
+def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bool = False) -> None:
+    """Find out what a folder holds, then show it; where it cannot be, say why.
+
+    Where links lead out of it, and are not allowed to, somebody is asked.
+    """
     viewer = getattr(viewer, "__wrapped__", viewer)
 
-    def take(answer: Opened | str) -> None:
+    def take(answer: Opened | _Outside | str) -> None:
         if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile
             return
-        if isinstance(answer, str):
+        if isinstance(answer, _Outside):
+            if may_follow(viewer.window._qt_window, answer.message):
+                open_in_background(viewer, folder, allow_outside=True)
+            elif answer.opened is not None:
+                take(answer.opened)
+        elif isinstance(answer, str):
             show_error(answer)
         elif show_in(viewer, answer) is not None:
             PREFERENCES.last_cohort = answer.cohort.root
 
-    worker = create_worker(_read, folder, _start_thread=False)
+    worker = create_worker(_read, folder, allow_outside, _start_thread=False)
     worker.returned.connect(take)
     worker.start()
 
 
-def _read(folder: Path) -> Opened | str:
+@dataclass(frozen=True, eq=False)
+class _Outside:
+    """Links out of a folder that were not followed, and what is there without them, if any."""
+
+    message: str
+    opened: Opened | None
+
+
+def may_follow(parent: QWidget, message: str) -> bool:
+    """Ask whether links out of a cohort's folder may be followed."""
+    box = QMessageBox(parent)
+    box.setIcon(QMessageBox.Icon.Question)
+    box.setWindowTitle("Links out of the cohort")
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(
+        shown(
+            f"{message}\n\nFollow them only if you know who made this cohort, or made the links "
+            "yourself."
+        )
+    )
+    follow = box.addButton("Follow them", QMessageBox.ButtonRole.AcceptRole)
+    leave = box.addButton("Leave them out", QMessageBox.ButtonRole.RejectRole)
+    box.setDefaultButton(leave)
+    box.exec()
+    return box.clickedButton() is follow
+
+
+def _read(folder: Path, allow_outside: bool) -> Opened | _Outside | str:
     """Read a folder, or say why it cannot be; an error given back would count as a crash."""
     try:
-        return read_folder(folder)
+        opened = read_folder(folder, allow_outside=allow_outside)
+        kinds = {finding.kind: finding for finding in opened.cohort.findings}
+        outside = kinds.get(FindingKind.OUTSIDE_FOLDER)
+        return opened if outside is None else _Outside(outside.message, opened)
+    except OutsideLinksError as error:
+        return _Outside(error.message, None)
     except PanopticError as error:
         return str(error)

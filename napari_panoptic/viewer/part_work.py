@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from napari.utils.notifications import show_error
 from qtpy.QtCore import QEvent, QObject, QTimer
 from qtpy.QtWidgets import QDockWidget, QWidget
 from superqt.utils import create_worker
@@ -25,6 +24,7 @@ from napari_panoptic.session import Session
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.mark_layer import MarkLayer
+from napari_panoptic.viewer.shown import show_error
 from napari_panoptic.viewer.widgets.parts import dock_of, is_in_sight
 
 T = TypeVar("T")

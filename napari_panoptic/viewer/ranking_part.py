@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from napari.utils.notifications import show_error, show_info
 from qtpy.QtWidgets import QFileDialog
 from superqt.utils import create_worker
 
@@ -31,6 +30,7 @@ from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.cohort_work import CohortWork
 from napari_panoptic.viewer.desk_part import Connections, Surroundings
 from napari_panoptic.viewer.part_work import Latest, SeenPart
+from napari_panoptic.viewer.shown import show_error, show_info
 from napari_panoptic.viewer.widgets.ranking_panel import (
     HINT,
     OF_OTHERS,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from napari.utils.notifications import show_error, show_info, show_warning
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog, QWidget
 from superqt.utils import create_worker
@@ -38,6 +37,7 @@ from napari_panoptic.viewer.review_work import (
     line_without_verdicts,
 )
 from napari_panoptic.viewer.reviewing import Reviewing, usual_place
+from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.review_dialogs import CompareDialog, HistoryDialog
 from napari_panoptic.viewer.widgets.review_panel import (
@@ -642,7 +642,10 @@ def details_of(judged: Judged, side: Side) -> dict[int, dict[str, object]]:
             "status": str(STATUSES[own.status[row]]),
             "cause": str(CAUSES[own.cause[row]]),
             "iou": float(own.iou[row]),
+            "hausdorff_px": float(own.hausdorff_px[row]),
         }
+        if (mpp := judged.evaluation.outcomes.mpp) is not None:
+            result[id_]["hausdorff_um"] = float(own.hausdorff_px[row]) * mpp
         if judged.codes[side][row] != NO_VERDICT:
             result[id_]["verdict"] = str(VERDICTS[judged.codes[side][row] - 1])
         if (record := judged.record(side, row)) is not None:

@@ -30,6 +30,7 @@ from napari_panoptic.viewer.in_one_go import drawn_once, moved_once, put_data
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.listed import Listed, Others
 from napari_panoptic.viewer.recolour import label_colours, set_colours
+from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 
 ROLE = "napari-panoptic role"
@@ -272,7 +273,7 @@ class Scene:
             return
         self._edited_roles = roles
         for role in list(self._layers):
-            layer, plain = self._mine(role), role.removeprefix(_TEAM)
+            layer, plain = self._mine(role), shown(role.removeprefix(_TEAM))
             if layer is not None and layer.name in (plain, plain + EDITED):
                 layer.name = plain + EDITED if role in roles else plain
 
@@ -672,7 +673,7 @@ class Scene:
     def _add_labels(
         self, role: str, name: str, data: NDArray[Any], *, visible: bool = True
     ) -> Labels:
-        shown_name = name + EDITED if role in self._edited_roles else name
+        shown_name = shown(name) + (EDITED if role in self._edited_roles else "")
         layer = Labels(data, name=shown_name, metadata={ROLE: role}, visible=visible)
         draw_outlines_fast(layer)
         self._size(layer)

@@ -25,13 +25,13 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.evaluation.tiles import Box, TiledLabels
+from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.io.slides import read_indexed
 from napari_panoptic.palette import rgba_table, status_colour_table
 from napari_panoptic.regions import ClassScheme, Rgb
 from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.layers import Emphasis, emphasis
+from napari_panoptic.viewer.layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
 from napari_panoptic.viewer.listed import DIMMED_ALPHA, Listed, Others
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
@@ -48,6 +48,12 @@ LEVELS_FROM_PIXELS = 2
 """So many levels are drawn from pixels; on coarser ones objects are ellipses."""
 LARGEST_LAST_LEVEL_PX = 1024
 """Longer edge of the coarsest level, all of which a viewer looks at again and again."""
+FINER_BY = 2
+"""By so many levels the small picture of an area is finer than the coarsest level."""
+FAR_RIM_PX = 5
+"""Width of the outline of an area on coarse levels, of which viewers may skip lines."""
+OVERVIEW_WINDOW_PX = 2048
+"""Edge of the windows in which it is read, in px at full resolution."""
 CLASSES = 8
 """Added to the number of a class, to tell it from statuses."""
 FADED = 128
@@ -405,8 +411,10 @@ class DrawnSide:
             boxes, codes = self._in_sight(box[0], box[1], box[2] - box[0], box[3] - box[1])
         for y0, x0, y1, x1 in missing:
             top, left = y0 // factor, x0 // factor
-            part = picture[top - y : -(-y1 // factor) - y, left - x : -(-x1 // factor) - x]
+            part = np.zeros((-(-y1 // factor) - top, -(-x1 // factor) - left), np.uint8)
             _paint_ellipses(boxes, codes, float(factor), top, left, thickness, part)
+            rows, columns = part.shape
+            picture[top - y : top - y + rows, left - x : left - x + columns] = part
         return picture
 
     def _in_sight(
@@ -417,13 +425,124 @@ class DrawnSide:
         return self._boxes[found], self.look.codes[self._labels[found]]
 
 
+class DrawnArea:
+    """An excluded area of a slide as a pyramid of pictures: hatched, with an outline.
+
+    Near, it is drawn from its pixels, read window by window; from afar, and near until these
+    are there, from a small picture of all of it, which is read once in a thread of its own.
+
+    Parameters
+    ----------
+    area
+        The area.
+    on_failure, on_arrival
+        As in `DecodedWindows`; the latter also when the small picture is there.
+    """
+
+    def __init__(
+        self,
+        area: TiledArea,
+        *,
+        on_failure: Callable[[PanopticError | OSError], None] = lambda _error: None,
+        on_arrival: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.area = area
+        self.labels = _area_as_labels(area)
+        self.windows = DecodedWindows(self.labels, on_failure=on_failure, on_arrival=on_arrival)
+        self.levels = tuple(DrawnLevel(self, number) for number in range(_levels(area.shape)))
+        self._step = 1 << max(len(self.levels) - 1 - FINER_BY, 0)
+        self._overview = np.zeros([-(-edge // self._step) for edge in area.shape], np.bool_)
+        self._on_failure, self._on_arrival = on_failure, on_arrival
+        self._is_left = False
+        self._reader = Thread(target=self._read_overview, daemon=True)
+        self._reader.start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether pixels are still being read."""
+        return self._reader.is_alive() or self.windows.is_busy
+
+    def leave(self) -> None:
+        """Read no more of the small picture: nobody will look at it."""
+        self._is_left = True
+
+    def picture(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+        """Draw a window of a level, given in px of that level."""
+        factor = 1 << level
+        mask, rim_px = self._from_afar(factor, y, x, height, width), FAR_RIM_PX
+        if level < LEVELS_FROM_PIXELS:
+            bottom, right = self.area.shape
+            box = (
+                y * factor,
+                x * factor,
+                min((y + height) * factor, bottom),
+                min((x + width) * factor, right),
+            )
+            exact, missing = self.windows.window_so_far(box, factor)
+            near = exact > 0
+            for y0, x0, y1, x1 in missing:
+                rows = slice(y0 // factor - y, -(-y1 // factor) - y)
+                columns = slice(x0 // factor - x, -(-x1 // factor) - x)
+                near[rows, columns] = mask[rows, columns]
+            mask, rim_px = near, HATCH_RIM_PX
+        return hatching(mask, rim_px=rim_px, corner_px=y + x)
+
+    def _from_afar(self, factor: int, y: int, x: int, height: int, width: int) -> NDArray[np.bool_]:
+        rows = np.arange(y, y + height) * factor // self._step
+        columns = np.arange(x, x + width) * factor // self._step
+        mask: NDArray[np.bool_] = self._overview[np.ix_(rows, columns)]
+        return mask
+
+    def _read_overview(self) -> None:
+        """Mark each small square that the area touches, so that none of it is lost from afar."""
+        step, (bottom, right) = self._step, self.area.shape
+        edge = math.ceil(OVERVIEW_WINDOW_PX / step) * step
+        for top in range(0, bottom, edge):
+            for left in range(0, right, edge):
+                if self._is_left:
+                    return
+                box = top, left, min(top + edge, bottom), min(left + edge, right)
+                try:
+                    mask = self.area.read(box)
+                except (PanopticError, OSError) as error:
+                    self._on_failure(error)
+                    return
+                if mask is not None:
+                    small = _touched(mask, step)
+                    height, width = small.shape
+                    at_y, at_x = top // step, left // step
+                    self._overview[at_y : at_y + height, at_x : at_x + width] = small
+        self._on_arrival()
+
+
+def _area_as_labels(area: TiledArea) -> TiledLabels:
+    """Take an area for the one object of a side, to be read and kept as such."""
+
+    def read(box: Box) -> NDArray[np.int32]:
+        mask = area.read(box)
+        y0, x0, y1, x1 = box
+        return np.zeros((y1 - y0, x1 - x0), np.int32) if mask is None else mask.astype(np.int32)
+
+    one = np.ones(1, np.int64)
+    return TiledLabels(area.shape, one, one.astype(np.int16), one, ("ambiguous",), read)
+
+
+def _touched(mask: NDArray[np.bool_], step: int) -> NDArray[np.bool_]:
+    """Tell which squares of ``step`` px hold a pixel of a mask; those at its end may be cut off."""
+    rows = np.logical_or.reduceat(mask, np.arange(0, mask.shape[0], step), axis=0)
+    touched: NDArray[np.bool_] = np.logical_or.reduceat(
+        rows, np.arange(0, mask.shape[1], step), axis=1
+    )
+    return touched
+
+
 class DrawnLevel:
-    """One level of a drawn side: behaves like a read-only array (y, x) of uint8.
+    """One level of a drawn side or area: behaves like a read-only array (y, x) of uint8.
 
     Parameters
     ----------
     side
-        Whose objects are drawn.
+        What is drawn.
     number
         0 for full resolution; each next level has half the edge.
     """
@@ -431,7 +550,7 @@ class DrawnLevel:
     dtype = np.dtype(np.uint8)
     ndim = 2
 
-    def __init__(self, side: DrawnSide, number: int) -> None:
+    def __init__(self, side: DrawnSide | DrawnArea, number: int) -> None:
         height, width = side.labels.shape
         factor = 1 << number
         self.shape: tuple[int, int] = (-(-height // factor), -(-width // factor))

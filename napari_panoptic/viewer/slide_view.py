@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
-from napari.utils.notifications import show_error
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QObject
@@ -18,16 +17,17 @@ from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 
 from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.evaluation.tiled import TiledEvaluation
-from napari_panoptic.evaluation.tiles import TiledLabels
+from napari_panoptic.evaluation.tiles import TiledArea, TiledLabels
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.palette import hex_colour
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import Selection
 from napari_panoptic.snapshots import RegionSnapshot
-from napari_panoptic.viewer.layers import EMPHASIS_COLOURS, PixelSize
+from napari_panoptic.viewer.layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
 from napari_panoptic.viewer.listed import Listed
 from napari_panoptic.viewer.recolour import label_colours
 from napari_panoptic.viewer.scene import (
+    AMBIGUOUS,
     IMAGE,
     MAX_RING_PX,
     REFERENCE,
@@ -36,10 +36,12 @@ from napari_panoptic.viewer.scene import (
     Pointed,
     Scene,
 )
+from napari_panoptic.viewer.shown import show_error, shown
 from napari_panoptic.viewer.slide_layers import (
     FEW_OBJECTS,
     LEVELS_FROM_PIXELS,
     SHARE_COLOURS,
+    DrawnArea,
     DrawnSide,
     FailureCells,
     SideLook,
@@ -91,6 +93,7 @@ class SlideView:
         self._names: dict[Side, str] = {}
         self._sides: dict[Side, DrawnSide] = {}
         self._states: dict[Side, _State] = {}
+        self._area: DrawnArea | None = None
         self._set_visible: dict[str, bool] = {}
         self._by_hand: dict[str, bool] = {}
         self._display: Display | None = None
@@ -112,7 +115,8 @@ class SlideView:
     @property
     def is_busy(self) -> bool:
         """Whether pixels are being read; objects are drawn roughly until they are there."""
-        return any(side.windows.is_busy for side in self._sides.values())
+        is_area_busy = self._area is not None and self._area.is_busy
+        return is_area_busy or any(side.windows.is_busy for side in self._sides.values())
 
     @property
     def is_far(self) -> bool:
@@ -142,8 +146,9 @@ class SlideView:
         self._outcomes, self._cells = outcomes, None
         self._diameter_px = _usual_diameter_px(outcomes)
         active = self._viewer.layers.selection.active
+        self._fill_area(pair.ambiguous)
         for side, labels in ((Side.REFERENCE, pair.reference), (Side.PREDICTION, pair.prediction)):
-            name = REFERENCE if side is Side.REFERENCE else team
+            name = REFERENCE if side is Side.REFERENCE else shown(team)
             known = self._sides.get(side)
             if known is not None and known.labels is labels and self._is_there(self._names[side]):
                 known.take_outcomes(outcomes.side(side))
@@ -174,6 +179,7 @@ class SlideView:
         self._note_eyes()
         self._outcomes, self._cells, self._display = None, None, None
         self._team, self.region = None, None
+        self._let_area_go()
         for held in (self._sides, self._states, self._by_hand):
             held.clear()
         # Hidden, not removed: the next slide is shown on them, and programs that are deleted
@@ -243,6 +249,7 @@ class SlideView:
         if far:
             self._colour_cells()
         self._show(FAILURES, visible=shown and far)
+        self._show(AMBIGUOUS, visible=self._area is not None)
         self.scale_changed.emit(scale_text() if self._shows_cells() else "")
 
     def emphasise(self, selection: Selection | None) -> None:
@@ -322,6 +329,40 @@ class SlideView:
             )
             self._add(name, layer)
         self._set_visible[name] = False
+
+    def _fill_area(self, area: TiledArea | None) -> None:
+        """Show where objects do not count; the same pixels are not read again."""
+        if area is None or (self._area is not None and self._area.area is area):
+            if area is None:
+                self._let_area_go()
+            return
+        self._let_area_go()
+        arrived = self._arrivals.arrived
+        self._area = DrawnArea(area, on_failure=_tell, on_arrival=lambda: arrived.emit(AMBIGUOUS))
+        layer = self._mine(AMBIGUOUS)
+        if layer is not None:
+            layer.visible = False  # nothing is sliced until everything is set
+            layer.data = list(self._area.levels)
+            layer.units, layer.scale = self._pixels.units, self._pixels.scale
+            layer.editable = False
+        else:
+            layer = self._add(
+                AMBIGUOUS,
+                Labels(
+                    list(self._area.levels),
+                    multiscale=True,
+                    name=AMBIGUOUS + ON_SLIDE,
+                    visible=False,
+                    colormap=label_colours(np.array([(0, 0, 0, 0), HATCH_COLOUR])),
+                    **self._size(),
+                ),
+            )
+        self._set_visible[AMBIGUOUS] = False
+
+    def _let_area_go(self) -> None:
+        area, self._area = self._area, None
+        if area is not None:
+            area.leave()
 
     def _fill_failures(self) -> None:
         if not self._is_there(FAILURES):

@@ -42,6 +42,7 @@ from napari_panoptic.viewer import marks, styles
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.scene import Pointed, Scene, image_layer_data
+from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 
 MAX_TEAMS = 6
@@ -478,7 +479,7 @@ class TeamGrid:
         else:
             layer = Labels(contents.pictures.objects[team], visible=False)
         layer.metadata[CELL] = team
-        layer.name = f"{role} · {team}"
+        layer.name = shown(f"{role} · {team}")
         _size(layer, contents.pixels)
         active = layers.selection.active
         self._is_changing = True
@@ -645,7 +646,7 @@ class TeamGrid:
             title = cell.get("image") or cell["objects"]
             current = team == self._session.team
             pq = styles.ratio_text(self._evaluations[team].metrics.pq)
-            name = f"{'▶ ' if current else ''}{team}   PQ {pq}"
+            name = shown(f"{'▶ ' if current else ''}{team}   PQ {pq}")
             if title.name != name:
                 title.name = name
             overlay = title.name_overlay

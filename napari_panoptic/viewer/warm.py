@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.tiles import Box, TiledLabels
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io._layout import ANNOTATIONS, TEAMS
 from napari_panoptic.io.cohort import open_cohort
@@ -32,10 +33,11 @@ from napari_panoptic.io.saving import write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES, Cohort, MaskFiles, Source
 from napari_panoptic.session import Session
 from napari_panoptic.snapshots import RegionSnapshot, load_region
-from napari_panoptic.viewer import layers, marks
+from napari_panoptic.viewer import layers, marks, slide_layers
 from napari_panoptic.viewer.consensus_view import consensus_picture
 from napari_panoptic.viewer.edits import LayerValues, shows
 from napari_panoptic.viewer.outline_pixels import outline_pixels
+from napari_panoptic.viewer.styles import ColourBy
 from napari_panoptic.viewer.team_grid import cell_pictures
 
 PATIENCE_S = 180.0
@@ -175,8 +177,34 @@ def compare_something(snapshot: RegionSnapshot) -> None:
         partner_box=found.prediction.bbox[0],
     )
     cell_pictures(evaluations, (1, 1))
+    draw_slide(snapshot)
     for width_px in (0, 1):
         consensus_picture({**evaluations, "U": evaluations["T"], "V": evaluations["T"]}, width_px)
+
+
+def draw_slide(snapshot: RegionSnapshot) -> None:
+    """Draw the objects of the tiny region as those of a slide: near, from afar, and in squares."""
+    outcomes, labels = snapshot.evaluations["T"].outcomes, snapshot.predictions["T"]
+
+    def read(box: Box) -> NDArray[np.int32]:
+        y0, x0, y1, x1 = box
+        return np.ascontiguousarray(labels.index[y0:y1, x0:x1])
+
+    tiles = TiledLabels(
+        labels.shape,
+        labels.ids,
+        labels.class_index,
+        labels.original_ids,
+        labels.class_names,
+        read,
+    )
+    drawn = slide_layers.DrawnSide(tiles, outcomes.prediction)
+    codes = drawn.codes(ColourBy.STATUS, None)
+    for width_px in (0, 1):
+        drawn.look = slide_layers.SideLook(codes, (width_px,) * slide_layers.LEVELS_FROM_PIXELS)
+        for level in drawn.levels:
+            np.asarray(level)
+    slide_layers.FailureCells.count(outcomes, labels.shape, slide_layers.SMALLEST_CELL_PX)
 
 
 def save_something(folder: Path) -> None:

@@ -373,6 +373,8 @@ def _load(
                 ahead.keep(snapshot, stamps)
             WARM_UP.wait()
             yield _Answer(snapshot)
+            for evaluation in snapshot.slides.values():
+                ObjectRows.prepared(evaluation.outcomes).make_ready_to_sort()
             if snapshot.pending and watch.is_wanted():
                 is_drawn.wait(LONGEST_DRAWING_S)
     except PanopticError as error:

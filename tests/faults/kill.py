@@ -37,7 +37,7 @@ from napari_panoptic.cli import main as command
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import Objects
-from napari_panoptic.io.saving import write_objects
+from napari_panoptic.io.saving import writable_forms, write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES
 from napari_panoptic.report import markup
 from napari_panoptic.review import Fingerprint, ReviewStore, Subject, Verdict
@@ -46,8 +46,8 @@ from tests.small_cohort import REGIONS, write_cohort
 Tell = Callable[[int], None]
 """Takes the number of what somebody was told to be saved."""
 
-ENDINGS = (".tif", ".geojson", ".xml")
-N_VERSIONS = 5
+ENDINGS = tuple(form.endings[0] for form in writable_forms())
+N_VERSIONS, N_SAVES = 5, 12
 OUTPUT = "out"
 
 
@@ -121,7 +121,7 @@ class Saving(Victim):
         self._saved = -1  # the last one of which somebody was told
 
     def work(self, tell: Tell) -> None:
-        for number in range(self._saved + 1, self._saved + 40):
+        for number in range(self._saved + 1, self._saved + N_SAVES):
             write_objects(self._path, version(number % N_VERSIONS))
             tell(number)
 
@@ -140,7 +140,9 @@ class Saving(Victim):
         found = {n: d for n, d in contents(self._path.parent).items() if not n.startswith(".")}
         before = f"{self._path.name}.before/"
         aside = {n.removeprefix(before): d for n, d in found.items() if n.startswith(before)}
-        return {n: d for n, d in found.items() if not n.startswith(before)} | aside
+        names = {name.split("/")[0] for name in aside}
+        beside = {n: d for n, d in found.items() if not n.startswith(before)}
+        return {n: d for n, d in beside.items() if n.split("/")[0] not in names} | aside
 
 
 class Reviewing(Victim):
@@ -156,7 +158,7 @@ class Reviewing(Victim):
     def work(self, tell: Tell) -> None:
         first = 1000 * self._kills
         with ReviewStore(self._path, reviewer="Ada") as store:
-            for number in range(first, first + 60):
+            for number in range(first, first + 30):
                 place = Fingerprint("Lymphocyte", 20.0 * number, 10.0, 80)
                 subject = Subject(
                     team="T", region="R", side=Side.REFERENCE, object_id=number, fingerprint=place

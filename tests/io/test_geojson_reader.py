@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -209,8 +211,6 @@ DEEP = "[" * 3000 + "]" * 3000
         ([{**feature([SQUARE]), "properties": {"objectType": [1]}}], "feature 1"),
         ([{**feature([SQUARE]), "geometry": "x"}], "feature 1"),
         ([{**feature([SQUARE]), "geometry": {"type": "Polygon"}}], "feature 1"),
-        ([feature([[[float("nan"), 1], [2, 3]]])], "damaged"),
-        ([feature([[[float("inf"), 1], [2, 3]]])], "damaged"),
         ("[[[01, 2], [3, 4]]]", "damaged"),
         ("[[[1., 2], [3, 4]]]", "damaged"),
         (f"[{DEEP}]", "damaged"),
@@ -377,3 +377,78 @@ def test_objects_of_few_pixels_open_again_as_they_were(ids: NDArray[np.int32]) -
 
 def test_two_objects_open_again_as_they_were(tmp_path: Path) -> None:
     opened_again(tmp_path / "a.geojson", two_objects(), two_objects() == 2)
+
+
+def qupath_export() -> bytes:
+    """Write what QuPath 0.5 does for a cell with a nucleus in an annotation, by its source.
+
+    Children nest in ``properties.childObjects``; undefined measurements are bare NaN.
+    """
+    cell = feature(
+        [closed((2, 2), (12, 2), (12, 12), (2, 12))],
+        {"name": "Lymphocyte", "color": [1, 2, 3]},
+        nucleusGeometry={
+            "type": "Polygon",
+            "coordinates": [closed((4, 4), (8, 4), (8, 8), (4, 8))],
+        },
+    )
+    cell["properties"] |= {"objectType": "cell", "measurements": {"Area": 1.5, "Ratio": "@"}}
+    annotation = feature(
+        [closed((0, 0), (20, 0), (20, 3), (0, 3))],
+        {"name": "Epithelial", "color": [1, 2, 3]},
+        id="7f3b0b5e-7b1e-4c0a-9d3e-0e0a5a3f8a11",
+    )
+    annotation["geometry"]["plane"] = {"c": -1, "z": 0, "t": 0}
+    annotation["properties"] |= {"objectType": "annotation", "isLocked": True}
+    annotation["properties"]["childObjects"] = [cell]
+    core = feature([closed((0, 0), (9, 0), (9, 9))]) | {"id": "TMACoreObject"}
+    del core["properties"]["objectType"]
+    text = json.dumps(collection(annotation, core, feature([closed((0, 9), (3, 9), (0, 5))])))
+    return text.replace('"@"', "NaN").encode()
+
+
+def test_nested_children_and_undefined_measurements_as_qupath_writes_them(tmp_path: Path) -> None:
+    file = read(tmp_path, qupath_export())
+    assert file.polygons.ids.tolist() == [1, 2, 4]
+    assert file.polygons.class_index.tolist() == [1, 2, 1]
+    assert rings_of(file)[1] == [([[4, 4], [8, 4], [8, 8], [4, 8]], False)]
+    assert {(f.kind, f.object_ids) for f in file.findings} == {
+        (FindingKind.FALLBACK, (ids,)) for ids in (2, 3)
+    }
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_coordinates_that_are_no_numbers_are_left_out_and_listed(
+    tmp_path: Path, odd: float
+) -> None:
+    file = read(tmp_path, [feature([[[1, 1], [5, 1], [odd, 3], [1, 5], [1, 1]]])])
+    assert rings_of(file) == [[([[1, 1], [5, 1], [1, 5]], False)]]
+    assert [(f.kind, f.object_ids) for f in file.findings] == [(FindingKind.UNREADABLE, (1,))]
+
+
+def test_packed_files(tmp_path: Path) -> None:
+    plain = read(tmp_path, qupath_export()).polygons
+    (tmp_path / "a.geojson.gz").write_bytes(gzip.compress(qupath_export()))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.geojson", qupath_export())
+        archive.writestr("__MACOSX/a.geojson", "")
+    for name in ("a.geojson.gz", "a.zip"):
+        packed = read_geojson(tmp_path / name, MONUSAC_CLASSES).polygons
+        for one, other in zip(plain.flat, packed.flat, strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_packed_files_that_are_damaged(tmp_path: Path) -> None:
+    packed = gzip.compress(qupath_export())
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.geojson", qupath_export())
+        archive.writestr("b.geojson", qupath_export())
+    two = (tmp_path / "two.zip").read_bytes()
+    for damaged, message in (
+        (packed[:-20], "cannot be unpacked"),
+        (packed[:30] + b"?" * 10 + packed[40:], "cannot be unpacked"),
+        (two[:-30], "cannot be unpacked"),
+        (two, "found 2"),
+    ):
+        with pytest.raises(UnreadableFileError, match=message):
+            read(tmp_path, damaged)

@@ -2,15 +2,24 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import openslide
 import pytest
 import tifffile
 from PIL import Image
 
 from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io import slides
-from napari_panoptic.io.slides import SlideLevel, probe_image, read_image
+from napari_panoptic.io import limits, slides
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.slides import (
+    IMAGE_ENDINGS,
+    SLIDE_ENDINGS,
+    SlideLevel,
+    probe_image,
+    read_image,
+)
 from tests.io.builders import noise, write_svs, write_tiff
 from tests.paths import SHARED_CASES, needs_shared_cases
 
@@ -203,7 +212,7 @@ def test_a_large_tiff_gets_smaller_levels(tmp_path: Path, monkeypatch: pytest.Mo
     rgb = noise(30, 40)
     image = read_image(write_tiff(tmp_path / "a.tif", rgb))
     assert [level.shape for level in image.levels] == [(30, 40, 3), (15, 20, 3), (8, 10, 3)]
-    monkeypatch.setattr(slides, "LARGEST_DECODED_PX", 1000)
+    monkeypatch.setenv(limits.VARIABLE, "1000")
     with pytest.raises(UnreadableFileError, match="too large"):
         read_image(tmp_path / "a.tif")
 
@@ -232,3 +241,40 @@ def test_real_slides(tmp_path: Path) -> None:
         file.truncate(1_000_000)
     with pytest.raises(UnreadableFileError, match="copy or export it again"):
         read_image(cut)
+
+
+def test_a_generic_tiled_pyramid_is_read_by_openslide(tmp_path: Path) -> None:
+    rgb = noise(300, 520, seed=3)
+    options: dict[str, Any] = {"tile": (128, 128), "photometric": "rgb", "metadata": None}
+    with tifffile.TiffWriter(tmp_path / "a.tif") as tiff:
+        resolution = {"resolution": (40_000, 40_000), "resolutionunit": "CENTIMETER"}
+        tiff.write(rgb, subifds=0, **options, **resolution)
+        tiff.write(rgb[::2, ::2], subfiletype=1, **options)
+    assert openslide.OpenSlide.detect_format(tmp_path / "a.tif") == "generic-tiff"
+    info = probe_image(tmp_path / "a.tif")
+    assert (info.shape, info.mpp) == ((300, 520), pytest.approx(0.25))
+    np.testing.assert_array_equal(read_image(tmp_path / "a.tif").levels[0], rgb)
+
+
+@pytest.mark.parametrize("ending", [e for e in SLIDE_ENDINGS if e != "svs"])
+def test_the_first_picture_in_a_damaged_slide_is_not_taken_for_it(
+    tmp_path: Path, ending: str
+) -> None:
+    """A MIRAX slide, for one, is a JPEG of its label without the folder beside it."""
+    path = tmp_path / f"a.{ending}"
+    Image.fromarray(noise(12, 17)).save(path, format="JPEG")
+    for read in (probe_image, read_image):
+        with pytest.raises(UnreadableFileError, match=rf"a\.{ending}: expected a slide"):
+            read(path)
+
+
+def test_slides_of_every_scanner_are_images_of_a_cohort(tmp_path: Path) -> None:
+    folder = tmp_path / "MoNuSAC Testing Data and Annotations" / "P"
+    folder.mkdir(parents=True)
+    for number, ending in enumerate(IMAGE_ENDINGS):
+        (folder / f"P_{number}.{ending.upper()}").touch()
+    images = {region.name: region.image for region in open_cohort(tmp_path).regions}
+    assert images == {
+        f"P_{number}": folder / f"P_{number}.{ending.upper()}"
+        for number, ending in enumerate(IMAGE_ENDINGS)
+    }

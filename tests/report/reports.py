@@ -14,7 +14,7 @@ HOSTILE_TEAMS = (
     "<img src=x onerror=alert(1)>",
     "\"quoted\" & 'co' $x_1$",
     "\N{RIGHT-TO-LEFT OVERRIDE}evil \N{HEBREW LETTER ALEF}\N{HEBREW LETTER BET}",
-    "bell\x07\x1b[31m\x00\udcff",
+    "</script><!--\u2028*/}</style><svg/onload=hacked=1> bell\x07\x1b[31m\x00\udcff",
 )
 HOSTILE_PATIENTS = ("</td><script>hacked=1</script>", "=1+1", "\N{HEBREW LETTER ALEF}" * 60)
 HOSTILE_REGION = 'r" onload="hacked=1" <b>\n'

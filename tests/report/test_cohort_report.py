@@ -38,6 +38,9 @@ from napari_panoptic.report.html import report_page
 from tests.paths import REPOSITORY
 from tests.report.reports import report_on, without_team_in
 from tests.small_cohort import REGIONS, TEAMS, write_cohort
+from tests.viewer.slide_cases import HELD_UP_TO_PX as SLIDES_FROM_PX
+from tests.viewer.slide_cases import TEAMS as SLIDE_TEAMS
+from tests.viewer.slide_cases import write_slide_cohort
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,23 @@ def assert_same(found: Robustness, wanted: Robustness) -> None:
     for name in ("pq", "sq", "dq", "n_patients", "ranks"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), strict=True)
     assert found.changes == wanted.changes
+
+
+def test_regions_above_a_limit_are_read_in_windows(tmp_path: Path) -> None:
+    write_slide_cohort(tmp_path / "slides")
+    cohort = open_cohort(tmp_path / "slides")
+    whole = ReportRequest(cohort, EvaluationSettings(), "disentangled", SLIDE_TEAMS)
+    request = replace(whole, held_up_to_px=SLIDES_FROM_PX)
+    held, tiled = cohort_report(whole), cohort_report(request, store=tmp_path / "kept")
+    assert held is not None
+    assert tiled is not None
+    for one, other in zip(held.detailed.results, tiled.detailed.results, strict=True):
+        assert one.counts is not None
+        assert other.counts is not None
+        np.testing.assert_array_equal(one.counts.confusion, other.counts.confusion)
+        np.testing.assert_allclose(one.counts.iou_sum, other.counts.iou_sum)
+    more = set(tiled.evaluation.findings) - set(held.evaluation.findings)
+    assert any("windows" in finding.message for finding in more)
 
 
 # --- sums alone --------------------------------------------------------------------------------

@@ -81,6 +81,30 @@ def test_it_goes_on_where_another_stopped_and_leaves_nothing(request_, finish, t
     assert list((cache / "cohorts").iterdir()) == []
 
 
+@pytest.mark.parametrize("damage", [b"", b"garbage", None], ids=["empty", "garbage", "cut off"])
+def test_what_is_damaged_in_the_cache_is_done_again(request_, finish, taken_over, damage):
+    leave_some(request_)
+    first, *others = sorted(store_of(request_).rglob("*.part.json"))
+    first.write_bytes(first.read_bytes()[:-30] if damage is None else damage)
+    (found,), failed, _ = finish(request_)
+    assert not failed
+    assert sum(taken_over) == len(others)
+    assert same(found, cohort_report(request_, jobs=1))
+
+
+def test_two_windows_that_evaluate_the_same_cohort_both_end(request_, wait_until):
+    """They share what is kept, and the first that ends removes it."""
+    works, found, failed = [CohortWork(), CohortWork()], [], []
+    for work in works:
+        work.finished.connect(found.append)
+        work.failed.connect(failed.append)
+        work.start(request_)
+    wait_until(lambda: not any(work.is_busy for work in works))
+    assert failed == []
+    one, other = found
+    assert same(one, other)
+
+
 def test_stopped_by_hand_it_keeps_what_is_done(request_, finish, taken_over, wait_until):
     work, ended = CohortWork(), []
     work.finished.connect(ended.append)

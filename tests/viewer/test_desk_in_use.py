@@ -9,6 +9,7 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QTreeWidget
 
+from benchmarks.long_use import census, use
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.layers import label_data, object_lut
@@ -327,3 +328,18 @@ class TestChanging:
         desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
         count = desk.session.evaluation.outcomes.prediction.count(Status.FP)
         assert desk.panels.objects.model.rowCount() == count
+
+
+def test_switches_and_strokes_leave_nothing_behind(desk, wait_until):
+    """The short form of ``benchmarks.long_use``."""
+    regions = len(desk.session.cohort.regions)
+    use(desk, regions, 30, seed=1)  # every region was seen, everything made that is made once
+    wait_until(lambda: desk.is_settled)
+    before = census(desk).counts
+    for seed in (2, 3):
+        use(desk, regions, 60, seed=seed)
+    wait_until(lambda: desk.is_settled)
+    now = census(desk).counts
+    grown = {name: (before[name], n) for name, n in now.items() if n > before[name]}
+    assert grown == {}
+    assert now["LiveEvaluation"] == 0  # edits were discarded

@@ -1,17 +1,25 @@
 """What napari itself calls."""
 
+import numpy as np
 import pytest
 
+from napari_panoptic.io.slides import SLIDE_ENDINGS
 from napari_panoptic.viewer import hooks, opening
 from napari_panoptic.viewer.widgets.desk import Inspector, desk_in, desk_of, make_inspector
+from tests.io.builders import noise, write_svs
+from tests.paths import REPOSITORY
 
 
-def test_the_sample_opens_on_the_desk(close_desk, make_napari_viewer, wait_until):
+def test_the_sample_opens_on_the_desk(
+    close_desk, make_napari_viewer, wait_until, monkeypatch, cache
+):
+    monkeypatch.setattr(hooks, "user_cache_path", lambda _name: cache)
     viewer = make_napari_viewer()
     viewer.open_sample("napari-panoptic", "sample-cohort")
     desk = desk_of(viewer)
     wait_until(lambda: desk.is_settled)
     assert [layer.name for layer in viewer.layers][:2] == ["image", "reference"]
+    assert desk.session.cohort.root == cache / hooks.SAMPLE_FOLDER
     close_desk(desk)
 
 
@@ -60,3 +68,19 @@ def test_other_paths_are_left_to_other_readers(make, tmp_path):
 
 def test_a_cohort_folder_has_a_reader(sample_folder):
     assert hooks.cohort_reader(str(sample_folder)) is not None
+
+
+def test_a_slide_becomes_a_layer(tmp_path):
+    path = write_svs(tmp_path / "a.svs", noise(20, 30), mpp=0.25)
+    reader = hooks.slide_reader(str(path))
+    assert reader is not None
+    ((pixels, *_),) = reader(str(path))
+    np.testing.assert_array_equal(pixels, noise(20, 30))
+    path.write_bytes(b"no slide")
+    assert hooks.slide_reader(str(path)) is None
+
+
+def test_the_manifest_names_the_endings_of_slides():
+    manifest = (REPOSITORY / "napari.yaml").read_text("utf-8")
+    for ending in SLIDE_ENDINGS:
+        assert f'"*.{ending}"' in manifest

@@ -16,7 +16,10 @@ from napari_panoptic.viewer import launch
 from napari_panoptic.viewer.preferences import PLUGIN
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets.desk import desk_of
+from tests.sandbox import contents, sandbox
 
+OTHERS = ("napari", "vispy", "mesa_shader_cache", "qtshadercache", "fontconfig")
+"""What the viewer, Qt and the graphics driver keep in their own places."""
 pytestmark = pytest.mark.usefixtures("qtbot")
 
 
@@ -26,15 +29,24 @@ def test_a_picture_shows_coloured_objects_and_filled_docks(sample_folder, tmp_pa
     # In a process of its own, as a person would: napari's tests keep one for themselves.
     code = "import sys; from napari_panoptic.cli import main; sys.exit(main(sys.argv[1:]))"
     options = ["view", sample_folder, "--region", "Sample-A_1", "--screenshot", path]
+    around, before = tmp_path / "around", contents(sample_folder)
+    environment = sandbox(around)
+    places = set(contents(around))
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, options)],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
+        cwd=around / "cwd",
+        env=environment,
     )
 
     assert done.returncode == 0, done.stderr
+    # Settings and caches are napari's and the toolkit's; this program adds none to them.
+    written = {name.split("/", 2)[1] for name in set(contents(around)) - places}
+    assert not [name for name in written if not name.startswith(OTHERS)], written
+    assert contents(sample_folder) == before
     pixels = imread(path)[..., :3].astype(int)
     assert min(pixels.shape[:2]) >= 480
     for colour in STATUS_COLOURS.values():

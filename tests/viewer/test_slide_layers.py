@@ -11,11 +11,11 @@ from napari_panoptic.errors import UnreadableFileError
 from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.outcomes import Outcomes
-from napari_panoptic.evaluation.tiles import Box, TiledLabels
+from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.regions import MONUSAC_CLASSES
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.layers import emphasis
+from napari_panoptic.viewer import slide_layers, styles
+from napari_panoptic.viewer.layers import HATCH_RIM_PX, emphasis, hatching
 from napari_panoptic.viewer.listed import Listed, Others
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.slide_layers import (
@@ -29,6 +29,7 @@ from napari_panoptic.viewer.slide_layers import (
     SHARES,
     CellCount,
     DecodedWindows,
+    DrawnArea,
     DrawnLevel,
     DrawnSide,
     FailureCells,
@@ -60,7 +61,7 @@ def drawn_side(pair: LabelPair, outcomes: Outcomes, side: Side = Side.REFERENCE)
     return DrawnSide(tiled(labels), outcomes.side(side))
 
 
-def settled(drawn: DrawnSide, level: DrawnLevel) -> NDArray[np.uint8]:
+def settled(drawn: DrawnSide | DrawnArea, level: DrawnLevel) -> NDArray[np.uint8]:
     """Ask for all of a level, and once more when it has been read."""
     np.asarray(level)
     _wait_for(drawn.windows)
@@ -451,3 +452,93 @@ def test_squares_in_words() -> None:
 def test_squares_follow_the_zoom() -> None:
     edges = [cell_px_at(zoom) for zoom in (0.02, 0.03, 0.06, 0.12, 0.3, 1.0)]
     assert edges == [512, 512, 256, 128, 64, 64]
+
+
+def excluded() -> NDArray[np.bool_]:
+    mask = np.zeros(SHAPE, bool)
+    mask[100:300, 200:520] = True
+    mask[650:, 900:] = True
+    mask[400, 700] = True
+    return mask
+
+
+def area_of(mask: NDArray[np.bool_], *, may_read: Event | None = None) -> TiledArea:
+    def read(box: Box) -> NDArray[np.bool_] | None:
+        if may_read is not None:
+            assert may_read.wait(20)
+        y0, x0, y1, x1 = box
+        part = mask[y0:y1, x0:x1]
+        return part.copy() if part.any() else None
+
+    return TiledArea(mask.shape, read)
+
+
+def at_rest(area: DrawnArea) -> None:
+    end = time.monotonic() + 20
+    while area.is_busy:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_an_excluded_area_is_hatched_as_that_of_a_region() -> None:
+    mask = excluded()
+    drawn = DrawnArea(area_of(mask))
+    whole = settled(drawn, drawn.levels[0])
+    np.testing.assert_array_equal(whole, hatching(mask))
+    np.testing.assert_array_equal(settled(drawn, drawn.levels[1]), hatching(mask[::2, ::2]))
+    # Window by window lines go on; an outline is right but for what lies beyond the window.
+    inner = slice(HATCH_RIM_PX, -HATCH_RIM_PX)
+    for y, x in ((50, 130), (211, 333), (560, 900)):
+        part = drawn.picture(0, y, x, 140, 200)
+        np.testing.assert_array_equal(
+            part[inner, inner], whole[y : y + 140, x : x + 200][inner, inner]
+        )
+    at_rest(drawn)
+
+
+def test_from_afar_no_part_of_an_excluded_area_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slide_layers, "LARGEST_LAST_LEVEL_PX", 100)
+    monkeypatch.setattr(slide_layers, "OVERVIEW_WINDOW_PX", 64)
+    mask, told = excluded(), Event()
+    drawn = DrawnArea(area_of(mask), on_arrival=told.set)
+    assert told.wait(20)
+    at_rest(drawn)
+    level = len(drawn.levels) - 1
+    step = 1 << (level - slide_layers.FINER_BY)
+    assert level > slide_layers.FINER_BY
+    rows, columns = (-(-edge // step) for edge in SHAPE)
+    touched = np.array(
+        [
+            [
+                mask[y * step : (y + 1) * step, x * step : (x + 1) * step].any()
+                for x in range(columns)
+            ]
+            for y in range(rows)
+        ]
+    )
+    np.testing.assert_array_equal(drawn._from_afar(step, 0, 0, rows, columns), touched)
+    coarse = drawn._from_afar(1 << level, 0, 0, *drawn.levels[level].shape)
+    expected = hatching(coarse, rim_px=slide_layers.FAR_RIM_PX)
+    np.testing.assert_array_equal(drawn.levels[level][...], expected)
+
+
+def test_until_its_pixels_are_there_an_area_is_drawn_from_afar() -> None:
+    may_read = Event()
+    drawn = DrawnArea(area_of(excluded(), may_read=may_read))
+    assert not drawn.picture(0, 0, 0, *SHAPE).any()
+    assert drawn.is_busy
+    may_read.set()
+    at_rest(drawn)
+    np.testing.assert_array_equal(drawn.picture(0, 0, 0, *SHAPE), hatching(excluded()))
+
+
+def test_an_area_that_cannot_be_read_is_told_of() -> None:
+    told: list[Exception] = []
+
+    def read(_box: Box) -> None:
+        raise UnreadableFileError("gone")
+
+    drawn = DrawnArea(TiledArea(SHAPE, read), on_failure=told.append)
+    at_rest(drawn)
+    assert [str(error) for error in told] == ["gone"]
+    assert not drawn.levels[-1][...].any()

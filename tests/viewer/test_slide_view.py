@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from qtpy.QtTest import QTest
 
+from napari_panoptic.evaluation.tiles import TiledArea
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.session import Session
 from napari_panoptic.viewer import slide_view
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import ObjectFilter
+from napari_panoptic.viewer.scene import AMBIGUOUS
 from napari_panoptic.viewer.slide_layers import CLASSES, SHARE_COLOURS
 from napari_panoptic.viewer.slide_view import FAILURES, ON_SLIDE, scale_text
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
@@ -297,6 +299,49 @@ def test_the_bar_says_how_far_it_is(desk):
     assert bar.progress_text() == ""
     bar.show_nothing()
     assert bar.text() == ""
+
+
+def test_while_a_slide_is_evaluated_panels_say_how_far_it_is(desk):
+    link, panels = desk.link, desk.panels
+    panels.metrics.show_evaluation(None)
+    link._show_progress(0.25, "counting overlaps")
+    assert "counting overlaps, 25%" in panels.metrics.message_text()
+    link._say_when_empty(None)
+    assert "choose another region" in panels.metrics.message_text()
+
+
+def test_panels_that_need_a_region_in_memory_say_what_to_do_instead(desk, wait_until):
+    parts = {part.title: part for part in desk.parts}
+    said = {}
+    for title in ("Gallery", "Teams", "Groups", "Audit"):
+        desk.raise_part(parts[title])
+        wait_until(lambda title=title: "whole slide" in parts[title].widget.hint_text())
+        said[title] = parts[title].widget.hint_text()
+    assert len(set(said.values())) == len(said)
+    desk.raise_part(parts["Review"])
+    wait_until(lambda: "whole slides" in parts["Review"].widget.object_text())
+    desk.raise_part(parts["Edits"])
+    wait_until(lambda: "cannot be edited" in parts["Edits"].widget.state.text())
+
+
+def test_excluded_areas_are_hatched_near_and_from_afar(desk, zoom_to, wait_until):
+    mask = np.zeros(SHAPES[SLIDE], bool)
+    mask[100:300, 200:500] = True
+    view = desk.link.slides
+    view._fill_area(TiledArea(mask.shape, lambda box: mask[box[0] : box[2], box[1] : box[3]]))
+    view.apply_look(desk.link.scene.look)
+    layer = view.layer(AMBIGUOUS)
+    for zoom in (NEAR, FAR):
+        zoom_to(zoom, (200, 350))
+        assert layer.visible
+        wait_until(lambda: not view.is_busy)
+        assert np.asarray(layer.data[0]).any()
+    desk.link._request(region=SMALL)
+    wait_until(lambda: desk.is_settled)
+    assert not layer.visible
+    desk.link._request(region=SLIDE)
+    wait_until(lambda: desk.is_settled)
+    assert not layer.visible  # there is none in the file
 
 
 def test_what_cannot_be_read_is_told(monkeypatch):

@@ -13,16 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.tiles import TiledArea
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.label_images import read_labels
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.session import Session
 from napari_panoptic.snapshots import load_region
-from napari_panoptic.viewer import layers, warm
+from napari_panoptic.viewer import layers, slide_layers, warm
 from napari_panoptic.viewer.outline_pixels import outline_pixels
+from napari_panoptic.viewer.styles import ColourBy
 from tests.small_cohort import write_cohort
+from tests.viewer.slide_cases import random_pair, tiled
 
 up = warm.WarmUp()
 up.start()
@@ -65,6 +69,20 @@ for region in cohort.regions:
         area = np.zeros(snapshot.shape, bool)
         area[:4] = True
         session.set_ambiguous(area)
+
+pair = random_pair((700, 1100), 60)
+outcomes = evaluate(pair).outcomes
+drawn = slide_layers.DrawnSide(tiled(pair.reference), outcomes.reference)
+for width_px in (0, 2):
+    drawn.look = slide_layers.SideLook(drawn.codes(ColourBy.CLASS, None), (width_px, width_px))
+    for level in drawn.levels:
+        np.asarray(level)
+slide_layers.FailureCells.count(outcomes, (700, 1100), 64)
+area = TiledArea((700, 1100), lambda box: np.ones((box[2] - box[0], box[3] - box[1]), bool))
+np.asarray(slide_layers.DrawnArea(area).levels[0])
+unknown = [name for name in warm.kernels() if "slide_layers" in name and name not in before]
+unready = [name for name in before if "slide_layers" in name and not before[name]]
+assert not unknown + unready, unknown + unready
 
 labels = np.zeros((40, 50), np.int64)
 labels[3:9, 3:9], labels[20:30, 20:35] = 7, 50

@@ -14,6 +14,7 @@ from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from napari_panoptic.regions import Rgb
+from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.widgets.parts import is_desk_key, outline_icon
 
 ROW_HEIGHT = 20
@@ -88,9 +89,9 @@ class ArrayModel(QAbstractTableModel):
         """Give text, icon, alignment or tooltip of a cell."""
         column, row = self.columns[index.column()], int(self.order[index.row()])
         if role == Qt.ItemDataRole.DisplayRole:
-            return column.text(column.values[row])
+            return shown(column.text(column.values[row]))
         if role == Qt.ItemDataRole.ToolTipRole and column.tooltip is not None:
-            return column.tooltip(row) or None
+            return shown(column.tooltip(row) or "") or None
         if role == Qt.ItemDataRole.DecorationRole and column.colour is not None:
             colour = column.colour(row)
             return None if colour is None else self._icon(colour)
@@ -106,9 +107,9 @@ class ArrayModel(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal or section >= len(self.columns):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return self.columns[section].title
+            return shown(self.columns[section].title)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return self.columns[section].meaning
+            return shown(self.columns[section].meaning)
         return None
 
     def _icon(self, colour: Rgb) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Hashable, Mapping
 from enum import StrEnum
@@ -16,7 +17,6 @@ from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QWidget,
 )
@@ -26,6 +26,7 @@ from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.session import Selection
 from napari_panoptic.viewer.audited import Audited
 from napari_panoptic.viewer.glossary import SETTING_MEANINGS
+from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.styles import count_text, ratio_text, signed_count_text, signed_text
 from napari_panoptic.viewer.widgets.audit_columns import object_columns, spill_columns
 from napari_panoptic.viewer.widgets.list_panel import ListPanel
@@ -74,9 +75,9 @@ class AuditPanel(ListPanel):
         self.effect = FigureTable()
         self.marked = QCheckBox("mark on the image")
         self._lists: dict[Listed, QPushButton] = {}
-        self._headline = QLabel()
+        self._headline = RichLabel()
         self._headline.setWordWrap(True)
-        self._sentence = QLabel()
+        self._sentence = RichLabel()
         self._sentence.setWordWrap(True)
         self._listed = Listed.FLIPS
         self._audited: Audited | None = None
@@ -160,7 +161,7 @@ class AuditPanel(ListPanel):
             f"<b>PQ {ratio_text(before)} → {ratio_text(after)} "
             f"({signed_text(audit.pq_difference)})</b> from {first} to {second}"
         )
-        self._headline.setText(text)
+        self._headline.set_rich(text)
         tooltip = (
             "PQ of the region under the first policy and under the second. The contributions in "
             "the list are leave-one-out: what the PQ would lose if only this change were undone."
@@ -240,11 +241,12 @@ class AuditPanel(ListPanel):
         reference = len(audited.evaluation.outcomes.reference)
         place = own_row if side is Side.REFERENCE else reference + own_row
         record = audited.objects.iloc[place]
-        lines = [f"<b>{side.value} {record['id']} · {record['class']}</b>"]
+        title = html.escape(shown(f"{side.value} {record['id']} · {record['class']}"))
+        lines = [f"<b>{title}</b>"]
         for policy, which in zip(self.policies, ("first", "second"), strict=True):
             reason = record[f"reason_{which}"] or "does not touch the ambiguous area"
             lines.append(f"{policy}: {_fate(record, which)} – {reason}")
-        self._sentence.setText("<br>".join(lines))
+        self._sentence.set_rich("<br>".join(lines))
 
     def _lay_out(self) -> None:
         menus = QHBoxLayout()
@@ -261,7 +263,7 @@ class AuditPanel(ListPanel):
                 )
             menu.setToolTip(f"{meaning} Open the menu and rest on a policy to read what it does.")
             menu.currentIndexChanged.connect(lambda _index: self.policies_chosen.emit())
-            menus.addWidget(QLabel(word))
+            menus.addWidget(PlainLabel(word))
             menus.addWidget(menu, 1)
         lists = QHBoxLayout()
         lists.setSpacing(3)

@@ -9,7 +9,6 @@ import napari
 from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtWidgets import (
     QDockWidget,
-    QLabel,
     QMainWindow,
     QTabWidget,
     QVBoxLayout,
@@ -27,6 +26,7 @@ from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
@@ -336,7 +336,7 @@ def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
     viewer = unwrapped(viewer or napari.current_viewer())
     if viewer is None:
         raise PanopticError("the inspector stands in a napari window: open one first")
-    return Inspector(viewer) if _inspector_in(viewer) is None else QLabel(ALREADY_OPEN)
+    return Inspector(viewer) if _inspector_in(viewer) is None else PlainLabel(ALREADY_OPEN)
 
 
 def desk_of(viewer: napari.Viewer) -> Desk:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import napari
-from napari.utils.notifications import show_error, show_info
 from psygnal import SignalInstance
 from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
@@ -29,6 +28,7 @@ from napari_panoptic.viewer.keys import (
 )
 from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.point_scene import PointScene
+from napari_panoptic.viewer.shown import show_error, show_info, shown
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.detection_panels import (
     DetectionFigures,
@@ -141,7 +141,9 @@ class DetectionDesk:
         box = QMessageBox(self._inspector.window())
         box.setIcon(QMessageBox.Icon.Warning)
         box.setWindowTitle("Edits are not saved")
-        box.setText("These edits are not saved and will be lost:\n" + "\n".join(lines[:8]) + more)
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        head = "These edits are not saved and will be lost:\n"
+        box.setText(shown(head + "\n".join(lines[:8]) + more))
         leave = box.addButton("Leave without saving", QMessageBox.ButtonRole.DestructiveRole)
         box.setDefaultButton(box.addButton("Stay", QMessageBox.ButtonRole.RejectRole))
         box.exec()

@@ -41,6 +41,7 @@ from napari_panoptic.regions import Rgb
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import DETECTION_MEANINGS, POINT_STATUS_MEANINGS
 from napari_panoptic.viewer.keys import DETECTION_KEYS, KEY_LIST, key_text
+from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, decimal_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.curve_view import CurveView
@@ -119,18 +120,18 @@ class DetectionNavigator(QWidget):
             self._frames, self._patients, self._team_items = {}, {}, {}
             for frame in cohort.frames:
                 if frame.patient not in self._patients:
-                    patient = QTreeWidgetItem([frame.patient])
+                    patient = QTreeWidgetItem([shown(frame.patient)])
                     patient.setFlags(Qt.ItemFlag.ItemIsEnabled)
                     self._patients[frame.patient] = patient
                     self._tree.addTopLevelItem(patient)
                     patient.setExpanded(True)
-                item = QTreeWidgetItem([short_name(frame.name, frame.patient)])
+                item = QTreeWidgetItem([shown(short_name(frame.name, frame.patient))])
                 item.setData(0, _NAME, frame.name)
-                item.setToolTip(0, frame.name)
+                item.setToolTip(0, shown(frame.name))
                 self._patients[frame.patient].addChild(item)
                 self._frames[frame.name] = item
             for name in cohort.team_names:
-                item = QTreeWidgetItem([name])
+                item = QTreeWidgetItem([shown(name)])
                 item.setData(0, _NAME, name)
                 self._teams.addTopLevelItem(item)
                 self._team_items[name] = item
@@ -138,7 +139,7 @@ class DetectionNavigator(QWidget):
     def show_figures(self, session: DetectionSession) -> None:
         """Show frame, team and all figures anew."""
         cohort, team = session.cohort, session.team
-        shown = "" if session.shown is None else session.shown.frame.name
+        current = "" if session.shown is None else session.shown.frame.name
         by_patient: dict[str, DetectionCounts] = {}
         for frame in cohort.frames:
             counts = session.counts(frame.name, team)
@@ -148,13 +149,13 @@ class DetectionNavigator(QWidget):
                 by_patient[frame.patient] = known + counts
             is_known = session.is_read(frame.name) or frame.name in session.failed
             fill_item(item, 1, _texts(counts, _MISSING if is_known else ""))
-            item.setToolTip(1, session.failed.get(frame.name, ""))
+            item.setToolTip(1, shown(session.failed.get(frame.name, "")))
         for patient, item in self._patients.items():
             fill_item(item, 1, _texts(by_patient.get(patient), ""))
         for name, item in self._team_items.items():
-            here = _texts(session.counts(shown, name), _MISSING if shown else "")
+            here = _texts(session.counts(current, name), _MISSING if current else "")
             fill_item(item, 1, (ratio_text(session.pooled(name).f_measure), *here))
-        self._mark(self._tree, self._frames.get(shown))
+        self._mark(self._tree, self._frames.get(current))
         self._mark(self._teams, self._team_items.get(team or ""))
         self._progress.setVisible(session.n_read < len(cohort.frames))
         self._progress.setRange(0, max(len(cohort.frames), 1))
@@ -401,25 +402,30 @@ class DetectionSettingsPanel(QWidget):
         self._lay_out()
         self._connect()
 
+    def _on_team(self, _: int) -> None:
+        if name := self.team.currentData():
+            self.team_chosen.emit(name)
+
     def show_cohort(self, cohort: DetectionCohort) -> None:
         """List the teams of a cohort."""
         with QSignalBlocker(self.team):
             self.team.clear()
-            self.team.addItems(list(cohort.team_names))
+            for name in cohort.team_names:
+                self.team.addItem(shown(name), name)
         self.team.setEnabled(bool(cohort.teams))
 
     def show_session(self, session: DetectionSession) -> None:
         """Show team, settings and edits."""
         self._settings, self._range = session.settings, session.confidence_range
         with QSignalBlocker(self.team), QSignalBlocker(self.distance), QSignalBlocker(self.slider):
-            self.team.setCurrentText(session.team or "")
+            self.team.setCurrentIndex(self.team.findData(session.team))
             self.distance.setValue(session.settings.distance_um)
             self.slider.setEnabled(self._range is not None)
             if not self.slider.isSliderDown():
                 self.slider.setValue(self._position(session.settings.confidence))
         confidence = session.settings.confidence
-        shown = "all" if confidence is None else f"≥ {confidence:.3f}"
-        self._threshold.setText("no confidences" if self._range is None else shown)
+        threshold = "all" if confidence is None else f"≥ {confidence:.3f}"
+        self._threshold.setText("no confidences" if self._range is None else threshold)
         self.reset.setEnabled(session.settings != DetectionSettings())
 
     def show_edits(self, session: DetectionSession, side: Side) -> None:
@@ -468,7 +474,7 @@ class DetectionSettingsPanel(QWidget):
 
     def _connect(self) -> None:
         self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
-        self.team.currentTextChanged.connect(self.team_chosen.emit)
+        self.team.currentIndexChanged.connect(self._on_team)
         self.distance.valueChanged.connect(lambda _: self._choose())
         self.slider.valueChanged.connect(lambda _: self._choose())
         self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(DetectionSettings()))

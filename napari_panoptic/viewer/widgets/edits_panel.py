@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from napari.utils.notifications import show_error, show_info
 from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker, Qt, QTimer
 from qtpy.QtGui import QShowEvent
@@ -18,7 +17,6 @@ from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QMainWindow,
     QMessageBox,
     QPushButton,
@@ -42,6 +40,7 @@ from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
+from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, shown
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
@@ -104,7 +103,7 @@ class EditsPanel(QScrollArea):
             "Draw, move and delete the areas that the annotation excludes; figures follow.",
             checkable=True,
         )
-        self.state = QLabel(NO_REGION)
+        self.state = PlainLabel(NO_REGION)
         self.state.setWordWrap(True)
         self.state.setToolTip(
             "A working copy is what you drew; the files are as they were until you save elsewhere."
@@ -174,7 +173,7 @@ class EditsPanel(QScrollArea):
         for line, (text, field) in enumerate(
             (("New objects", self.new_class), ("Selected object", self.object_class))
         ):
-            label = QLabel(text)
+            label = PlainLabel(text)
             label.setToolTip(field.toolTip())
             grid.addWidget(label, line, 0)
             grid.addWidget(field, line, 1)
@@ -305,7 +304,9 @@ class EditsPart(DeskPart):
         box = QMessageBox(self._panel.window())
         box.setIcon(QMessageBox.Icon.Warning)
         box.setWindowTitle("Edits are not saved")
-        box.setText("These edits are not saved and will be lost:\n" + "\n".join(lines[:8]) + more)
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        head = "These edits are not saved and will be lost:\n"
+        box.setText(shown(head + "\n".join(lines[:8]) + more))
         leave = box.addButton("Leave without saving", QMessageBox.ButtonRole.DestructiveRole)
         stay = box.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
         box.setDefaultButton(stay)
@@ -617,6 +618,7 @@ def _menu(tooltip: str) -> QComboBox:
 
 def _offer(menu: QComboBox, choices: dict[str, Any]) -> None:
     """Offer choices; what was chosen stays chosen."""
+    choices = {shown(text): value for text, value in choices.items()}
     if [menu.itemText(at) for at in range(menu.count())] == list(choices):
         return
     before = menu.currentIndex()

@@ -15,7 +15,6 @@ from qtpy.QtGui import (
 )
 from qtpy.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -31,6 +30,7 @@ from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.describe import hover_html, object_facts
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.object_rows import ObjectFilter
+from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.crop_grid import Caption, Contents, CropGrid, Group
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
@@ -60,7 +60,7 @@ class GalleryPanel(QWidget):
         self._seen.setSingleShot(True)
         self._seen.setInterval(0)  # not while it is being painted
         self._seen.timeout.connect(self.came_into_sight.emit)
-        self.hint = QLabel(NO_COHORT)
+        self.hint = PlainLabel(NO_COHORT)
         self.hint.setWordWrap(True)
         self.line = ElidedLabel()
         self.everything = QToolButton()

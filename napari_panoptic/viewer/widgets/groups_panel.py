@@ -10,7 +10,6 @@ from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QPushButton,
     QWidget,
@@ -26,6 +25,7 @@ from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.viewer.cohort_losses import LossesSoFar
 from napari_panoptic.viewer.glossary import GROUP_MEANINGS
 from napari_panoptic.viewer.grouped import Grouped
+from napari_panoptic.viewer.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.styles import count_text, ratio_text, signed_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable
 from napari_panoptic.viewer.widgets.groups_columns import (
@@ -64,8 +64,8 @@ class GroupsPanel(ListPanel):
         self.stop = QPushButton("stop")
         self.cohort = FigureTable()
         self._progress = QProgressBar()
-        self._headline, self._what_if = QLabel(), QLabel()
-        self._note = QLabel()
+        self._headline, self._what_if = RichLabel(), RichLabel()
+        self._note = PlainLabel()
         self._grouped: Grouped | None = None
         self._pairs: list[tuple[int, int]] = []
         self._lay_out()
@@ -109,7 +109,7 @@ class GroupsPanel(ListPanel):
         self._hint.setText(empty if grouped is None else NO_GROUPS)
         if grouped is not None:
             now, then = grouped.evaluation.metrics.pq, grouped.if_all_merged.pq
-            self._headline.setText(f"If all were one: {_from_to('PQ', now, then)}")
+            self._headline.set_rich(f"If all were one: {_from_to('PQ', now, then)}")
             self._headline.setToolTip(_reason("PQ", now, then, _ALL_MEANING))
         self._fill()
 
@@ -186,7 +186,7 @@ class GroupsPanel(ListPanel):
         group = grouped.groups[number]
         now, then = grouped.evaluation.metrics.pq, pq_if_merged(grouped.evaluation, group).pq
         word = "cut as annotated" if group.kind is GroupKind.MERGER else "one"
-        self._what_if.setText(f"What if these were {word}: {_from_to('PQ', now, then)}")
+        self._what_if.set_rich(f"What if these were {word}: {_from_to('PQ', now, then)}")
         self._what_if.setToolTip(_reason("PQ", now, then, _ONE_MEANING))
         self._pairs = list(
             zip(group.pair_reference.tolist(), group.pair_prediction.tolist(), strict=True)

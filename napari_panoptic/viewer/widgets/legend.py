@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psygnal import Signal
@@ -12,7 +12,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QPushButton,
     QSizePolicy,
@@ -29,8 +28,9 @@ from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.describe import ObjectFacts
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import DESK_KEYS, KEY_LIST
+from napari_panoptic.viewer.shown import RichLabel
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, outline_icon
+from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, heading, outline_icon
 from napari_panoptic.viewer.widgets.slide_bar import SlideBar
 
 PATIENCE_MS = 150
@@ -40,6 +40,8 @@ _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
     Side.PREDICTION: (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED),
 }
 _ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
+_SHORT_WORDS = {str(Status.MISCLASSIFIED): "mis."}
+"""As in the gallery."""
 _ICON_PX, _CHIP_PADDING_PX = 18, 7
 _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.REFERENCE: "The annotation, drawn with heavy outlines.",
@@ -119,10 +121,10 @@ class LegendStrip(QWidget):
         grid.setContentsMargins(6, 2, 6, 2)
         grid.setVerticalSpacing(1)
         for line, side in enumerate(Side):
-            name = QLabel(f"<b>{side.value}</b>")
+            name = heading(side.value)
             name.setToolTip(_SIDE_MEANINGS[side])
             place = self._places[side] = QWidget()
-            # Counts of slides are long: they give way, and never make a window wider.
+            # Counts of slides are long: they are shortened before they make a window wider.
             place.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
             self._rows[side] = QHBoxLayout(place)
             self._rows[side].setContentsMargins(0, 0, 0, 0)
@@ -185,17 +187,22 @@ class LegendStrip(QWidget):
 
     def _fit(self, side: Side) -> None:
         """Write counts out, or shortened where that does not fit: tooltips have the exact ones."""
-        for to_text in (styles.count_text, styles.short_count_text):
-            needed = sum(self._write(side, chip, to_text) for chip in self._shown[side])
-            if needed <= self._places[side].width():
-                break
+        chips, place = self._shown[side], self._places[side]
+        needed = sum(self._write(side, chip, is_short=True) for chip in chips)
+        place.setMinimumWidth(needed)
+        room = max(place.width(), needed)
+        if sum(self._write(side, chip, is_short=False) for chip in chips) > room:
+            for chip in chips:
+                self._write(side, chip, is_short=True)
         self._rows[side].invalidate()
 
-    def _write(self, side: Side, chip: Chip, to_text: Callable[[int], str]) -> int:
+    def _write(self, side: Side, chip: Chip, *, is_short: bool) -> int:
         """Write a chip, and give the width that it takes."""
         button = self._chips[side, chip.word]
+        to_text = styles.short_count_text if is_short else styles.count_text
+        word = _SHORT_WORDS.get(chip.word, chip.word) if is_short else chip.word
         number = styles.UNDEFINED if chip.count is None else to_text(chip.count)
-        button.setText(f"{chip.word} {number}")
+        button.setText(f"{word} {number}")
         words = button.fontMetrics().horizontalAdvance(button.text())
         width = words + _ICON_PX + _CHIP_PADDING_PX
         button.setFixedWidth(width)
@@ -252,7 +259,7 @@ class TitleStrip(QWidget):
         super().__init__(parent)
         self._title = ElidedLabel("No cohort is open", mode=Qt.TextElideMode.ElideLeft)
         self._selected = ElidedLabel(NOTHING_SELECTED)
-        self._figure = QLabel()
+        self._figure = RichLabel()
         self._figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
         self._notes = QPushButton()
         self._notes.setVisible(False)
@@ -311,7 +318,7 @@ class TitleStrip(QWidget):
         """Show what is looked at, most important first, and its PQ."""
         self._title.set_text(" · ".join(part for part in parts if part), tooltip=KEYS)
         figure = "" if pq is None else f"PQ {styles.ratio_text(pq)}"
-        self._figure.setText(f"<b style='font-size: large'>{figure}</b>")
+        self._figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
     def show_selected(self, facts: ObjectFacts | None) -> None:
         """Show one object in a line."""

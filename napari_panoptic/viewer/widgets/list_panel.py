@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from qtpy.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
+from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.widgets.array_table import ArrayTable
 
 MIN_LIST_PX = 92
@@ -19,7 +20,7 @@ class ListPanel(QScrollArea):
         super().__init__(parent)
         self.table = ArrayTable()
         self.table.setMinimumHeight(MIN_LIST_PX)
-        self._hint = QLabel()
+        self._hint = PlainLabel()
         self._hint.setWordWrap(True)
         body = QWidget()
         self.setWidget(body)

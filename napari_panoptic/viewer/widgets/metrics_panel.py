@@ -10,7 +10,6 @@ from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -29,6 +28,7 @@ from napari_panoptic.viewer.behind import (
 )
 from napari_panoptic.viewer.glossary import COUNT_MEANINGS, FIGURE_MEANINGS, UNDEFINED_BECAUSE
 from napari_panoptic.viewer.object_rows import ObjectFilter
+from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.styles import count_text, decimal_text, length_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import Cell, Figure, FigureTable, heading
 
@@ -84,7 +84,7 @@ class MetricsPanel(QScrollArea):
         self._confusion = FigureTable()
         for table in (self._by_class, self._confusion):
             table.chosen.connect(self.behind_wanted.emit)
-        self._message = QLabel(EMPTY)
+        self._message = PlainLabel(EMPTY)
         self._message.setWordWrap(True)
         self._content = QWidget()
         self._lay_out()

@@ -15,7 +15,6 @@ from qtpy.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QProgressBar,
     QPushButton,
     QSplitter,
@@ -30,6 +29,7 @@ from napari_panoptic.evaluation.vocabulary import Status
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
+from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import is_desk_key
 
@@ -85,7 +85,7 @@ class Navigator(QWidget):
         self._region_items: dict[str, QTreeWidgetItem] = {}
         self._patient_items: dict[str, QTreeWidgetItem] = {}
         self._team_items: dict[str, QTreeWidgetItem] = {}
-        self._hint = QLabel(NO_COHORT)
+        self._hint = PlainLabel(NO_COHORT)
         self._hint.setWordWrap(True)
         self._tree = figure_tree(_REGION_HEADER)
         self._teams = figure_tree(_TEAM_HEADER)
@@ -212,18 +212,18 @@ class Navigator(QWidget):
             return
         for region in cohort.regions:
             if region.patient not in self._patient_items:
-                patient = QTreeWidgetItem([region.patient])
+                patient = QTreeWidgetItem([shown(region.patient)])
                 patient.setFlags(Qt.ItemFlag.ItemIsEnabled)
                 self._patient_items[region.patient] = patient
                 self._tree.addTopLevelItem(patient)
                 patient.setExpanded(True)
-            item = QTreeWidgetItem([short_name(region.name, region.patient)])
+            item = QTreeWidgetItem([shown(short_name(region.name, region.patient))])
             item.setData(0, _NAME, region.name)
-            item.setToolTip(0, region.name)
+            item.setToolTip(0, shown(region.name))
             self._patient_items[region.patient].addChild(item)
             self._region_items[region.name] = item
         for team in cohort.teams:
-            item = QTreeWidgetItem([team.name])
+            item = QTreeWidgetItem([shown(team.name)])
             item.setData(0, _NAME, team.name)
             if team.is_annotation:
                 item.setToolTip(
@@ -241,7 +241,7 @@ class Navigator(QWidget):
             fill_item(item, 1, (_MISSING, UNDEFINED, UNDEFINED, UNDEFINED))
             reason = summary.findings[0].message if summary.findings else "It cannot be evaluated."
             for column in range(1, 5):
-                item.setToolTip(column, reason)
+                item.setToolTip(column, shown(reason))
         else:
             fill_item(item, 1, (ratio_text(summary.metrics.pq), *_failures(summary.counts)))
 

@@ -8,7 +8,6 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QDialog,
     QDialogButtonBox,
-    QLabel,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -16,6 +15,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.errors import Finding
+from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.styles import count_text
 
 _HEADER = ("What", "How many", "Team", "Details")
@@ -34,7 +34,7 @@ class NotesDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Notes on the files")
-        self._intro = QLabel()
+        self._intro = PlainLabel()
         self._intro.setWordWrap(True)
         self._list = QTreeWidget()
         self._list.setHeaderLabels(list(_HEADER))
@@ -74,11 +74,13 @@ class NotesDialog(QDialog):
                 [
                     str(finding.kind),
                     count_text(finding.count),
-                    finding.team or "annotation",
-                    finding.message,
+                    shown(finding.team or "annotation"),
+                    shown(finding.message),
                 ]
             )
-            item.setToolTip(3, finding.message if finding.path is None else str(finding.path))
+            item.setToolTip(
+                3, shown(finding.message if finding.path is None else str(finding.path))
+            )
             self._list.addTopLevelItem(item)
         for column in range(3):
             self._list.resizeColumnToContents(column)

@@ -23,7 +23,6 @@ from qtpy.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QMenu,
     QPushButton,
     QSizePolicy,
@@ -48,6 +47,7 @@ from napari_panoptic.viewer.object_rows import (
     ObjectRows,
     WorstFirst,
 )
+from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.widgets.parts import is_desk_key, qcolor, viewport_of
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
@@ -215,7 +215,7 @@ class ObjectTableModel(QAbstractTableModel):
         column = COLUMNS[index.column()]
         row = int(self._order[index.row()])
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._rows.text(row, column)
+            return shown(self._rows.text(row, column))
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _LEFT if column.kind is Kind.WORD else _RIGHT
         if role == Qt.ItemDataRole.DecorationRole and column.name == "status":
@@ -318,9 +318,9 @@ class ObjectTable(QWidget):
         self._hidden: frozenset[str] = frozenset()
         self._outcomes: Outcomes | None = None
         self._with_um = False
-        self._count = QLabel()
+        self._count = PlainLabel()
         self._empty = EMPTY
-        self._hint = QLabel(EMPTY)
+        self._hint = PlainLabel(EMPTY)
         self._hint.setWordWrap(True)
         self._menus: dict[str, FilterMenu] = {}
         self._verdicts: Mapping[Side, GivenVerdicts] = {}

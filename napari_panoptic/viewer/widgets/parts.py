@@ -37,6 +37,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.regions import Rgb
+from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 
 TISSUE: Rgb = (214, 178, 205)
 """Ground on which sample outlines are drawn, alike to stained tissue."""
@@ -116,7 +117,8 @@ def dock_of(widget: QWidget) -> QDockWidget | None:
 
 def heading(text: str, tooltip: str = "") -> QLabel:
     """Make the heading of a section."""
-    label = QLabel(f"<b>{text}</b>")
+    label = RichLabel()
+    label.set_rich(f"<b>{html.escape(text)}</b>")
     label.setToolTip(tooltip)
     return label
 
@@ -129,7 +131,7 @@ def separator() -> QFrame:
     return line
 
 
-class ElidedLabel(QLabel):
+class ElidedLabel(PlainLabel):
     """A line of text that is cut with an ellipsis where it does not fit.
 
     The whole text is then in the tooltip.
@@ -204,14 +206,13 @@ class Figure(QWidget):
         if is_link:
             self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             self.setCursor(Qt.CursorShape.PointingHandCursor)
-        caption = QLabel(name)
+        caption = PlainLabel(name)
         caption.setEnabled(False)  # greyed in every theme
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._text = ""
         # Relative to the theme's own size, which style sheets would overrule.
         self._style = "font-size: x-large" if large else ""
-        self._value = QLabel()
-        self._value.setTextFormat(Qt.TextFormat.RichText)
+        self._value = RichLabel()
         self.set_text("–")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -220,7 +221,7 @@ class Figure(QWidget):
         layout.addWidget(self._value)
         if is_link:
             layout.setContentsMargins(3, 1, 3, 1)  # room for the frame of the chosen one
-        self.setToolTip(self._meaning)
+        self.setToolTip(shown(self._meaning))
         self.setAccessibleName(name)
 
     def text(self) -> str:
@@ -231,7 +232,7 @@ class Figure(QWidget):
         """Show a value, and in the tooltip why it is undefined."""
         self._text = text
         self._show_text()
-        self.setToolTip(f"{self._meaning} {reason}".strip())
+        self.setToolTip(shown(f"{self._meaning} {reason}".strip()))
 
     def show_chosen(self, is_chosen: bool) -> None:
         """Frame the figure whose objects are listed."""
@@ -292,7 +293,7 @@ class Figure(QWidget):
     def _show_text(self) -> None:
         underlined = self._is_link and self._is_under_mouse
         line = "; text-decoration: underline" if underlined else ""
-        self._value.setText(f"<b style='{self._style}{line}'>{html.escape(self._text)}</b>")
+        self._value.set_rich(f"<b style='{self._style}{line}'>{html.escape(self._text)}</b>")
 
 
 def draw_frame(painter: QPainter, around: QRectF, widget: QWidget, *, is_chosen: bool) -> None:
@@ -515,13 +516,13 @@ class FigureTable(QTableWidget):
 
 
 def _item(cell: Cell, column: int) -> QTableWidgetItem:
-    item = QTableWidgetItem(cell.text)
+    item = QTableWidgetItem(shown(cell.text))
     side = Qt.AlignmentFlag.AlignLeft if column == 0 else Qt.AlignmentFlag.AlignRight
     item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
     item.setData(_TARGET_ROLE, cell.target)
     tooltip = cell.tooltip if cell.target is None else f"{cell.tooltip}\n{LINK_HINT}".strip()
     if tooltip:
-        item.setToolTip(tooltip)
+        item.setToolTip(shown(tooltip))
     if cell.colour is not None:
         item.setIcon(QIcon(swatch(cell.colour)))
     if cell.bold:

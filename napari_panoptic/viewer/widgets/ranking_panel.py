@@ -12,7 +12,6 @@ from psygnal import Signal
 from qtpy.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QPushButton,
     QStackedWidget,
@@ -28,6 +27,7 @@ from napari_panoptic.evaluation.settings import (
     DEFAULT_PROTOCOL,
 )
 from napari_panoptic.report.team_statistics import TeamStatistics
+from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.styles import count_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable
@@ -112,7 +112,7 @@ class RankingPanel(QWidget):
         self.differences = ArrayTable()
         self.plot = PlotView()
         self._progress = QProgressBar()
-        self._note, self._why = QLabel(), QLabel()
+        self._note, self._why = PlainLabel(), PlainLabel()
         self._pages = QStackedWidget()
         self._shown_differences: list[Difference] = []
         self._lay_out()

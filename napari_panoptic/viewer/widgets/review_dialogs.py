@@ -12,7 +12,6 @@ from qtpy.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QTreeWidget,
     QTreeWidgetItem,
@@ -22,6 +21,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.review import HistoryEntry, ReviewerAgreement, ReviewRecord, Verdict
 from napari_panoptic.viewer.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import Cell, FigureTable
 
@@ -40,7 +40,7 @@ class HistoryDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("History of verdicts")
-        self._intro = QLabel()
+        self._intro = PlainLabel()
         self._intro.setWordWrap(True)
         self._list = _list(("When", "Verdict", "Tag", "Note", "What became of it"))
         _lay_out(self, self._intro, self._list)
@@ -66,8 +66,8 @@ class HistoryDialog(QDialog):
             texts = [
                 f"{record.given_at.astimezone():%Y-%m-%d %H:%M:%S}",
                 VERDICT_WORDS[record.verdict],
-                record.tag,
-                record.note,
+                shown(record.tag),
+                shown(record.note),
                 state,
             ]
             self._list.addTopLevelItem(QTreeWidgetItem(texts))
@@ -92,7 +92,7 @@ class CompareDialog(QDialog):
         self._shown: ReviewerAgreement | None = None
         self.first, self.second = QComboBox(), QComboBox()
         self.go = QPushButton("compare")
-        self._intro, self._kappa = QLabel(BLIND), QLabel()
+        self._intro, self._kappa = PlainLabel(BLIND), PlainLabel()
         self._intro.setWordWrap(True)
         self._kappa.setWordWrap(True)
         self._kappa.setToolTip(KAPPA_MEANING)
@@ -102,7 +102,7 @@ class CompareDialog(QDialog):
         self.list.itemActivated.connect(self._on_item)
         self.go.clicked.connect(lambda _=False: self._on_compare())
         row = QHBoxLayout()
-        for widget in (self.first, QLabel("and"), self.second, self.go):
+        for widget in (self.first, PlainLabel("and"), self.second, self.go):
             row.addWidget(widget)
         row.addStretch(1)
         head = QWidget()
@@ -144,10 +144,11 @@ class CompareDialog(QDialog):
         self._compare = compare
         for menu in (self.first, self.second):
             menu.clear()
-            menu.addItems(list(reviewers))
-        self.first.setCurrentText(own)
-        others = [name for name in reviewers if name != self.first.currentText()]
-        self.second.setCurrentText(others[0] if others else "")
+            for name in reviewers:
+                menu.addItem(shown(name), name)
+        self.first.setCurrentIndex(max(0, self.first.findData(own)))
+        others = [name for name in reviewers if name != self.first.currentData()]
+        self.second.setCurrentIndex(self.second.findData(others[0]) if others else 0)
         self.go.setEnabled(bool(others))
         self._intro.setText(BLIND if others else TOO_FEW)
         self._clear()
@@ -173,18 +174,20 @@ class CompareDialog(QDialog):
         ]
         self._table.fill(header, rows)
         self._table.setVisible(bool(rows))
-        self.list.setHeaderLabels(["Region", "Team", "Object", found.first, found.second, "Notes"])
+        self.list.setHeaderLabels(
+            ["Region", "Team", "Object", shown(found.first), shown(found.second), "Notes"]
+        )
         self.list.clear()
         for first, second in found.disagreements:
             notes = " / ".join(text for text in (first.note, second.note) if text)
             item = QTreeWidgetItem(
                 [
-                    first.region,
-                    first.team,
-                    f"{first.side} {first.object_id} · {first.class_name}",
+                    shown(first.region),
+                    shown(first.team),
+                    shown(f"{first.side} {first.object_id} · {first.class_name}"),
                     VERDICT_WORDS[first.verdict],
                     VERDICT_WORDS[second.verdict],
-                    notes,
+                    shown(notes),
                 ]
             )
             item.setData(0, Qt.ItemDataRole.UserRole, self.list.topLevelItemCount())
@@ -199,7 +202,7 @@ class CompareDialog(QDialog):
             widget.hide()
 
     def _on_compare(self) -> None:
-        found = self._compare(self.first.currentText(), self.second.currentText())
+        found = self._compare(self.first.currentData(), self.second.currentData())
         if found is not None:
             self.show_agreement(found)
 

@@ -18,7 +18,6 @@ from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QMenu,
     QProgressBar,
@@ -34,6 +33,7 @@ from napari_panoptic.review import ReviewRecord, Share, Verdict
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS, VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.viewer.judged import VERDICTS
 from napari_panoptic.viewer.keys import key_text
+from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import Cell, ElidedLabel, FigureTable, heading, separator
 
@@ -118,10 +118,10 @@ class ReviewPanel(QScrollArea):
         self.region_progress, self.cohort_progress = QProgressBar(), QProgressBar()
         self.stop = QPushButton("stop")
         self._object = ElidedLabel(NO_OBJECT)
-        self._state = QLabel()
+        self._state = RichLabel()
         self._where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
         self._problem = QWidget()
-        self._problem_text = QLabel()
+        self._problem_text = PlainLabel()
         self._figures = FigureTable()
         self._export = QToolButton()
         self._shown: tuple[str, str] = ("", "")
@@ -179,7 +179,7 @@ class ReviewPanel(QScrollArea):
     def show_state(self, text: str, *, saved: bool | None) -> None:
         """Say what became of the last verdict; `saved` only where it is on disk."""
         sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self._state.setText(f"<b>{sign}</b>{html.escape(text)}")
+        self._state.set_rich(f"<b>{sign}</b>{html.escape(text)}")
         self._state.setVisible(bool(text))
 
     def show_place(self, path: Path | None, *, is_there: bool) -> None:
@@ -195,7 +195,9 @@ class ReviewPanel(QScrollArea):
         self._problem.setVisible(bool(text))
         self._problem_text.setText(text[:1].upper() + text[1:])
         self.suggestion.setVisible(suggestion is not None)
-        self.suggestion.setToolTip("" if suggestion is None else f"Keep verdicts in {suggestion}")
+        self.suggestion.setToolTip(
+            "" if suggestion is None else shown(f"Keep verdicts in {suggestion}")
+        )
 
     def show_tags(self, tags: Sequence[str]) -> None:
         """Offer the tags that were used before."""
@@ -340,9 +342,9 @@ class ReviewPanel(QScrollArea):
         ]
 
     def _lay_out(self) -> None:
-        self._who = QLabel(WHO)
+        self._who = PlainLabel(WHO)
         self._who.setWordWrap(True)
-        self._figures_hint = QLabel(
+        self._figures_hint = PlainLabel(
             "Verdicts “prediction right” show here what they would do to the figures."
         )
         self._figures_hint.setWordWrap(True)
@@ -362,11 +364,11 @@ class ReviewPanel(QScrollArea):
         layout.setContentsMargins(6, 4, 6, 4)
         layout.setSpacing(4)
         layout.addWidget(self._who)
-        layout.addLayout(_row(QLabel("Reviewer"), (self.name, 1)))
+        layout.addLayout(_row(PlainLabel("Reviewer"), (self.name, 1)))
         layout.addWidget(self._problem)
         layout.addWidget(self._object)
         layout.addLayout(verdicts)
-        layout.addLayout(_row(QLabel("Tag"), (self.tag, 1), (self.note, 2)))
+        layout.addLayout(_row(PlainLabel("Tag"), (self.tag, 1), (self.note, 2)))
         layout.addWidget(self._state)
         layout.addLayout(_row(self.undo, self.following, self.history, stretch=True))
         layout.addWidget(self.goes_on)

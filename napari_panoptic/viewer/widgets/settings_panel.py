@@ -34,6 +34,7 @@ from napari_panoptic.evaluation.settings import (
 from napari_panoptic.io.forms import known_forms
 from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.viewer.glossary import SETTING_MEANINGS
+from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO
 
 _TITLES: Mapping[str, tuple[str, str]] = {
@@ -77,7 +78,7 @@ class SettingsPanel(QWidget):
         self.sliders = {name: QSlider(Qt.Orientation.Horizontal) for name in _SLIDERS}
         self.reset = QPushButton("reset")
         self._fold = QToolButton()
-        self._state = QLabel()
+        self._state = PlainLabel()
         self._form = QWidget()
         self._open = QPushButton("Open cohort…")
         self._make_fields()
@@ -103,7 +104,7 @@ class SettingsPanel(QWidget):
             self.source.addItem(_AUTOMATIC, None)
             if cohort is not None:
                 for team in cohort.teams:
-                    self.team.addItem(team.name)
+                    self.team.addItem(shown(team.name), team.name)
                 found = {form for forms in cohort.predictions.values() for form in forms}
                 for form in map(Source, known_forms()):
                     if form in found:
@@ -115,7 +116,7 @@ class SettingsPanel(QWidget):
         """Show which team is looked at."""
         self._is_showing = True
         try:
-            self.team.setCurrentText(name or "")
+            self.team.setCurrentIndex(self.team.findData(name))
         finally:
             self._is_showing = False
 
@@ -161,7 +162,7 @@ class SettingsPanel(QWidget):
             self._join(self.sliders[name], spin, *_SLIDERS[name])
             spin.setKeyboardTracking(False)
             spin.valueChanged.connect(lambda value, n=name: self._on_change(n, value))
-        self.team.currentTextChanged.connect(self._on_team)
+        self.team.currentIndexChanged.connect(lambda _: self._on_team())
         self.source.currentIndexChanged.connect(self._on_source)
         self.team.setToolTip("Whose predictions are shown and judged.")
         self.source.setToolTip(
@@ -267,7 +268,7 @@ class SettingsPanel(QWidget):
 
     def _label(self, name: str) -> QLabel:
         title, tooltip = _TITLES.get(name, (name.capitalize(), ""))
-        label = QLabel(title)
+        label = PlainLabel(title)
         label.setToolTip(tooltip)
         self._labels[name] = label
         return label
@@ -287,7 +288,8 @@ class SettingsPanel(QWidget):
         if not self._is_showing and value is not None:
             self.settings_chosen.emit(self._settings.replaced(**{name: value}))
 
-    def _on_team(self, name: str) -> None:
+    def _on_team(self) -> None:
+        name = self.team.currentData()
         if name and not self._is_showing:
             self.team_chosen.emit(name)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from psygnal import Signal
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
+from qtpy.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QSizePolicy, QWidget
+
+from napari_panoptic.viewer.shown import RichLabel
 
 STOP, EVALUATE = "stop", "evaluate"
 _STEPS = 1000
@@ -18,8 +19,7 @@ class SlideBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._words = QLabel()
-        self._words.setTextFormat(Qt.TextFormat.RichText)
+        self._words = RichLabel()
         # Rather cut than make a narrow window wider.
         self._words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._progress = QProgressBar()
@@ -56,7 +56,7 @@ class SlideBar(QWidget):
 
     def show_words(self, words: str, tooltip: str = "") -> None:
         """Say something about the slide, as rich text."""
-        self._words.setText(words)
+        self._words.set_rich(words)
         self._words.setToolTip(tooltip)
         self.show()
 

@@ -8,13 +8,12 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
     QButtonGroup,
     QComboBox,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QMenu,
     QProgressBar,
     QPushButton,
@@ -35,6 +34,7 @@ from napari_panoptic.viewer.consensus_view import (
     Count,
     level_colours,
 )
+from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.styles import count_text
 from napari_panoptic.viewer.team_grid import MAX_TEAMS
 from napari_panoptic.viewer.widgets.array_table import ArrayTable
@@ -104,17 +104,16 @@ class TeamsPanel(QWidget):
         self._lists: dict[Listed, QPushButton] = {}
         self._teams = QToolButton()
         self._menu = QMenu(self._teams)
-        self._hint = QLabel(EMPTY)
+        self._hint = PlainLabel(EMPTY)
         self._hint.setWordWrap(True)
-        self._legend = QLabel()
-        self._legend.setTextFormat(Qt.TextFormat.RichText)
+        self._legend = RichLabel()
         self._legend.setToolTip(
             "Colours go from light (no team) to dark (all teams); outlines are the heavier the "
             "fewer teams found the object, and places that several teams invent are hatched, the "
             "closer the more teams."
         )
         self._legend.setWordWrap(True)
-        self._sentence = QLabel()
+        self._sentence = PlainLabel()
         self._sentence.setWordWrap(True)
         self._count = QComboBox()
         self._progress = QProgressBar()
@@ -161,8 +160,10 @@ class TeamsPanel(QWidget):
         """Offer teams to compare; at most six can be chosen."""
         self._menu.clear()
         for team in teams:
-            action = self._menu.addAction(team)
+            # In menus "&" marks a key.
+            action = self._menu.addAction(shown(team).replace("&", "&&"))
             if action is not None:
+                action.setData(team)
                 action.setCheckable(True)
                 action.setChecked(team in chosen)
                 action.triggered.connect(lambda _=False: self._on_teams())
@@ -170,7 +171,7 @@ class TeamsPanel(QWidget):
 
     def chosen_teams(self) -> tuple[str, ...]:
         """Give the teams that are to be compared."""
-        return tuple(action.text() for action in self._menu.actions() if action.isChecked())
+        return tuple(action.data() for action in self._menu.actions() if action.isChecked())
 
     def show_mode(self, mode: ViewMode) -> None:
         """Mark the view that is on."""
@@ -277,7 +278,7 @@ class TeamsPanel(QWidget):
         ladder = "".join(
             _chip(colour, str(number)) for colour, number in zip(colours, numbers, strict=True)
         )
-        self._legend.setText(
+        self._legend.set_rich(
             f"{ladder} of {teams} teams · heavier: found by fewer · "
             f"{_chip(INVENTED_COLOUR, '▨')} invented by {SEVERAL}+"
         )

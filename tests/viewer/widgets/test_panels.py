@@ -186,15 +186,19 @@ class TestStrips:
 
     def test_counts_of_a_slide_are_shortened_where_they_do_not_fit(self, qtbot):
         legend = make(qtbot, LegendStrip())
-        chips = [Chip(word, (0, 0, 0), 123_456, "Meaning.") for word in ("TP", "misclassified")]
+        words = ("TP", "FN", "misclassified", "ignored")
+        chips = [Chip(word, (0, 0, 0), 123_456, "Meaning.") for word in words]
         legend.resize(800, 60)
         legend.show()
-        narrow = legend.minimumSizeHint().width()
         legend._fill(Side.REFERENCE, chips)
         assert legend.chip_text(Side.REFERENCE, "TP") == "TP 123\u2009456"
-        assert legend.minimumSizeHint().width() == narrow  # it never makes a window wider
-        legend.resize(narrow + 150, 60)
+        long = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
+        narrow = legend.minimumSizeHint().width()
+        legend.resize(narrow, 60)
         qtbot.waitUntil(lambda: legend.chip_text(Side.REFERENCE, "TP") == "TP 123k")
+        short = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
+        assert short < long
+        assert legend._places[Side.REFERENCE].width() >= short  # nothing is cut off
         assert "Here: 123\u2009456." in legend._chips[Side.REFERENCE, "TP"].toolTip()
         legend.resize(800, 60)
         qtbot.waitUntil(lambda: legend.chip_text(Side.REFERENCE, "TP") == "TP 123\u2009456")

@@ -1,15 +1,20 @@
 """The tests on every supported Python, with both Qt bindings, oldest and newest dependencies.
 
-``make test-all`` runs all of it; ``nox --list`` names the sessions; what follows ``--`` goes to
-pytest. Windows need a display: without one, run it under xvfb-run, as ``make test-all`` does.
+``make test-all`` runs all of it; ``nox -f scripts/noxfile.py --list`` names the sessions; what
+follows ``--`` goes to pytest. Windows need a display: without one, run it under xvfb-run, as
+``make test-all`` does.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import nox
 
+ROOT = Path(__file__).resolve().parent.parent
+os.chdir(ROOT)  # nox goes to the folder of this file
+nox.options.envdir = str(ROOT / ".nox")
 nox.options.default_venv_backend = "uv"
 nox.options.error_on_missing_interpreters = False
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -60,6 +65,13 @@ def docs(session: nox.Session) -> None:
     """Build the documentation; warnings are errors."""
     session.install(".", *nox.project.dependency_groups(PROJECT, "docs"))
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "site")
+
+
+@nox.session(python=PYTHONS[0])
+def audit(session: nox.Session) -> None:
+    """Ask whether the newest dependencies have known weaknesses."""
+    session.install(".[pyqt6,dask]", "pip-audit>=2.7")
+    session.run("python", "scripts/audit.py")
 
 
 def _test(session: nox.Session, qt: str) -> None:

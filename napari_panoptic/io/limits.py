@@ -1,0 +1,148 @@
+"""How much an input file may make this program allocate, told from headers beforehand.
+
+A few hundred bytes can claim, or inflate to, more than any machine holds. What
+is decoded as a whole is therefore compared with one limit before memory is
+taken for it. Whoever really has larger images raises the limit by the
+environment variable `VARIABLE`, which processes and workers inherit, or by
+``--max-pixels``, which sets it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from napari_panoptic.errors import SettingsError, UnreadableFileError
+
+VARIABLE = "NAPARI_PANOPTIC_MAX_PIXELS"
+DEFAULT_PX = 2**28
+"""Images of up to 16,384 x 16,384 px are decoded as a whole."""
+BYTES_PER_PX = 8
+"""Of all channels together: 16-bit RGBA, or one number of the largest type."""
+SLIDE_PX = 2**36
+"""Pixels of an image that is read window by window: some ten times the largest scans."""
+SEGMENT_BYTES = 2**28
+"""Of one tile, strip or chunk when decoded; many of them are decoded one after the other."""
+DEFLATE_RATIO = 1032
+"""What a byte of a deflate stream can stand for, at most (zlib's technical details)."""
+
+_BLOCK_BYTES = 2**20
+
+
+def largest_px() -> int:
+    """Give the number of pixels up to which an image is decoded as a whole.
+
+    Raises
+    ------
+    SettingsError
+        Where the environment variable is no positive whole number.
+    """
+    text = os.environ.get(VARIABLE, "")
+    if not text.strip():
+        return DEFAULT_PX
+    try:
+        limit = int(text)
+    except ValueError:
+        limit = 0
+    if limit < 1:
+        raise SettingsError(
+            f"the environment variable {VARIABLE} must be a positive whole number, found "
+            f"'{text[:40]}'"
+        )
+    return limit
+
+
+def check_pixels(shape: Iterable[int], itemsize: int, *, path: Path, what: str) -> None:
+    """Make sure that an array of this shape may be held in memory.
+
+    Parameters
+    ----------
+    shape
+        Of the array, all dimensions, as the file's header claims them.
+    itemsize
+        Bytes of one number.
+    path, what
+        The file, and what is expected, for the error.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is above the limit.
+    """
+    sizes = [int(size) for size in shape]
+    limit = largest_px()
+    # The two largest dimensions are rows and columns; the others are channels.
+    pixels = math.prod(sorted(sizes)[-2:])
+    if pixels <= limit and math.prod(sizes) * itemsize <= limit * BYTES_PER_PX:
+        return
+    found = " x ".join(str(size) for size in sizes) or "1"
+    raise UnreadableFileError(
+        f"expected {what} of up to {limit:,d} px and {limit * BYTES_PER_PX:,d} bytes in memory, "
+        f"found one that claims {found} numbers of {itemsize} byte(s); it was not decoded. If it "
+        f"really is that large, allow more by --max-pixels or the environment variable {VARIABLE}",
+        path=path,
+    )
+
+
+def check_segment(shape: Iterable[int], itemsize: int, *, path: Path) -> None:
+    """Make sure that one tile, strip or chunk may be held in memory.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is larger than `SEGMENT_BYTES`.
+    """
+    if math.prod(int(size) for size in shape) * itemsize > SEGMENT_BYTES:
+        raise UnreadableFileError(
+            "the pixels are stored in pieces too large to read one by one; save the image in "
+            "smaller tiles (or chunks)",
+            path=path,
+        )
+
+
+def check_slide(shape: tuple[int, int], *, path: Path) -> None:
+    """Make sure that an image that is read window by window can be a slide.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it claims more than `SLIDE_PX` pixels.
+    """
+    if shape[0] * shape[1] > SLIDE_PX:
+        raise UnreadableFileError(
+            f"expected a slide of up to {SLIDE_PX:,d} px, found one that claims {shape[0]:,d} x "
+            f"{shape[1]:,d}; it is damaged, or made to exhaust the memory",
+            path=path,
+        )
+
+
+def check_inflated(data: bytes, limit: int, *, path: Path) -> None:
+    """Make sure that a zlib or gzip stream does not inflate to more than so many bytes.
+
+    Memory stays below a few MiB whatever the stream says. A damaged stream
+    passes: whoever decodes it says what is wrong.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where there is more in it.
+    """
+    if len(data) * DEFLATE_RATIO <= limit:
+        return
+    stream, rest, total = zlib.decompressobj(zlib.MAX_WBITS | 32), data, 0
+    try:
+        while rest and not stream.eof and total <= limit:
+            total += len(stream.decompress(rest, _BLOCK_BYTES))
+            rest = stream.unconsumed_tail
+    except zlib.error:
+        return
+    if total > limit:
+        raise UnreadableFileError(
+            f"expected at most {limit:,d} bytes of compressed data, found more; it was not "
+            f"decoded. If it really is that large, allow more by --max-pixels or the environment "
+            f"variable {VARIABLE}",
+            path=path,
+        )

@@ -1,0 +1,34 @@
+"""Cells of tables that no spreadsheet takes for a formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def inert(text: str) -> str:
+    """Give a text as a cell: a quote goes before one that a spreadsheet would compute.
+
+    A name such as ``=HYPERLINK(...)`` would otherwise be run when somebody
+    opens the table (OWASP, "CSV injection").
+    """
+    return f"'{text}" if text.startswith(_BEGINNINGS) else text
+
+
+def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """Give a table with inert texts, headers included; numbers stay as they are.
+
+    Does not mutate.
+    """
+    safe = frame.rename(columns=lambda name: inert(name) if isinstance(name, str) else name)
+    for place, dtype in enumerate(frame.dtypes):
+        if pd.api.types.is_numeric_dtype(dtype):
+            continue
+        values = list(frame.iloc[:, place])
+        known = {text: inert(text) for text in values if isinstance(text, str)}
+        if any(text != safe_text for text, safe_text in known.items()):
+            cells = [known[cell] if isinstance(cell, str) else cell for cell in values]
+            safe.isetitem(place, np.array([*cells, None], object)[:-1])
+    return safe

@@ -1,0 +1,78 @@
+"""Texts from files in Qt: always as they are written, never as markup, in labels and in messages.
+
+Qt takes any text that looks like HTML for HTML: in labels, tooltips and message
+boxes a team's name could then draw pictures from files or other machines, and
+look like a part of the program. What is shown of a file goes through `shown`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from napari.utils import notifications
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QLabel, QWidget
+
+from napari_panoptic.visible import visible
+
+# Whatever Qt could take for a tag; it also counts an escaped one.
+_MARKUP = re.compile(r"<[^<]*>|<\?xml|<!doc|&lt;", re.IGNORECASE)
+LONGEST = 1000
+"""Of a line: Qt lays out a whole text before it shows a part of it."""
+_JOINED = "\N{WORD JOINER}"
+"""Cannot be seen; behind a "<" it tells Qt that no tag follows."""
+
+
+def shown(text: str) -> str:
+    """Give a text, line by line, as any widget can show it: nothing in it is markup.
+
+    Ordinary texts come back as they are.
+    """
+    lines = "\n".join(visible(line, longest=LONGEST) for line in text.split("\n"))
+    if not _MARKUP.search(lines):
+        return lines
+    return lines.replace("<", f"<{_JOINED}").replace("&", f"&{_JOINED}")
+
+
+def show_error(text: str) -> None:
+    """Tell of an error by napari's notifications."""
+    notifications.show_error(shown(text))
+
+
+def show_warning(text: str) -> None:
+    """Warn by napari's notifications."""
+    notifications.show_warning(shown(text))
+
+
+def show_info(text: str) -> None:
+    """Inform by napari's notifications."""
+    notifications.show_info(shown(text))
+
+
+class RichLabel(QLabel):
+    """A label of markup, in which whatever comes from a file was escaped by whoever sets it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.RichText)
+
+    def set_rich(self, markup: str) -> None:
+        """Show markup; direction and control characters of names in it are written out."""
+        self.setText(visible(markup))
+
+
+class PlainLabel(QLabel):
+    """A label that shows its text and tooltip as they are written."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(text)
+
+    def setText(self, text: str | None) -> None:  # noqa: N802 - Qt's name
+        """Show a text."""
+        super().setText(shown(text or ""))
+
+    def setToolTip(self, text: str | None) -> None:  # noqa: N802 - Qt's name
+        """Explain it."""
+        super().setToolTip(shown(text or ""))

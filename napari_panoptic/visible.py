@@ -1,0 +1,66 @@
+"""Names from files, made safe to show: nothing in them acts on the terminal or the text around."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_UNSHOWABLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Categories of Unicode: control, direction and other format characters, lone surrogates, line
+and paragraph separators."""
+_JOINERS = "\u200c\u200d"
+"""Without effect on what is around them; Persian and Indian scripts and emoji need them."""
+_COMBINING = ("Mn", "Me")
+_MOST_COMBINING = 4
+"""So many marks on one letter are in use; more of them cover the lines above and below."""
+
+
+def visible(text: str, *, longest: int | None = None) -> str:
+    r"""Give a text in which what cannot be seen, or acts on the text around, is written out.
+
+    What is left keeps to its line, can be encoded as UTF-8, and can stand in XML.
+
+    Parameters
+    ----------
+    text
+        Such as a name from a file.
+    longest
+        Of a longer one the middle is left out.
+
+    Examples
+    --------
+    >>> visible("a\x1b[2J\u202eb")
+    'a\\x1b[2J\\u202eb'
+    """
+    if longest is not None:
+        text = shortened(text, longest)
+    if text.isascii() and text.isprintable():
+        return text
+    written: list[str] = []
+    marks = 0
+    for place, letter in enumerate(text):
+        category = unicodedata.category(letter)
+        marks = marks + 1 if category in _COMBINING else 0
+        if marks > _MOST_COMBINING:
+            if marks == _MOST_COMBINING + 1:
+                written.append("…")
+        elif category in _UNSHOWABLE and not _joins(text, place):
+            written.append(letter.encode("unicode_escape").decode("ascii"))
+        else:
+            written.append(letter)
+    return "".join(written)
+
+
+def shortened(text: str, length: int) -> str:
+    """Give at most so many characters of a name, its middle left out where it is longer."""
+    if len(text) <= length:
+        return text
+    head = (length - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
+
+
+def _joins(text: str, place: int) -> bool:
+    """Tell whether a joiner stands between letters that it can join: none of them is ASCII."""
+    if text[place] not in _JOINERS:
+        return False
+    around = text[max(0, place - 1) : place] + text[place + 1 : place + 2]
+    return len(around) == 2 and all(not letter.isascii() for letter in around)

@@ -1,0 +1,107 @@
+"""Ways in which a file could make this program do something: none of them is in the package.
+
+Read from the syntax of every module, so that a new one is noticed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import napari_panoptic
+
+PACKAGE = Path(napari_panoptic.__file__).parent
+MODULES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+FORBIDDEN_MODULES = {
+    *("pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"),
+    *("subprocess", "pty", "socket", "urllib", "http", "requests", "ftplib", "webbrowser"),
+    *("lxml", "yaml", "xml.etree", "xml.dom", "xml.sax.expatreader", "xmlrpc", "code", "runpy"),
+}
+KNOWN = {
+    ("_compiled.py", "pickle"),  # what numba kept of kernels in the user's own cache, no input
+    ("io/locking.py", "socket"),  # for this machine's name
+}
+FORBIDDEN_CALLS = {
+    *("eval", "exec", "compile", "os.system", "os.popen", "os.startfile", "pd.read_pickle"),
+    *("pandas.read_pickle", "np.fromregex", "np.loadtxt", "np.genfromtxt", "tempfile.mktemp"),
+    *("tifffile.imread", "tifffile.TiffSequence", "tifffile.xml2dict", "zarr.load"),
+}
+ONLY_THERE = {
+    "tifffile.TiffFile": "io/_files.py",  # with the dialects that read XML switched off
+    "Image.open": "io/_files.py",  # with the formats that are pictures
+    "sqlite3.connect": "io/review_file.py",  # with a schema that is not trusted
+    "zarr.open": "io/tiled_pixels.py",  # with the codecs that are known
+}
+
+
+def dotted(node: ast.AST) -> str:
+    """Give the name of what is called, such as ``np.load``."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def all_calls() -> Iterator[tuple[str, str, ast.Call]]:
+    """Give module, name and node of every call."""
+    for name, tree in MODULES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                yield name, dotted(node.func), node
+
+
+CALLS = list(all_calls())
+
+
+def test_nothing_is_imported_that_runs_or_fetches() -> None:
+    for name, tree in MODULES.items():
+        for module in imported(tree):
+            parts = module.split(".")
+            prefixes = {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
+            assert not prefixes & FORBIDDEN_MODULES or (name, module) in KNOWN, (name, module)
+
+
+def test_nothing_is_called_that_runs_what_is_in_a_file() -> None:
+    for name, call, node in CALLS:
+        assert call not in FORBIDDEN_CALLS, (name, node.lineno, call)
+        assert ONLY_THERE.get(call, name) == name, (name, node.lineno, call)
+        if call == "np.load":
+            words = {word.arg: word.value for word in node.keywords}
+            allowed = words.get("allow_pickle")
+            assert isinstance(allowed, ast.Constant), (name, node.lineno)
+            assert allowed.value is False
+
+
+def test_sql_holds_no_values() -> None:
+    """In statements put together stand names of columns, which are constants; nothing else."""
+    for name, call, node in CALLS:
+        if not call.endswith((".execute", ".executemany", "._read")) or not node.args:
+            continue
+        for part in ast.walk(node.args[0]):
+            if isinstance(part, ast.FormattedValue):
+                assert isinstance(part.value, ast.Name | ast.IfExp), (name, node.lineno)
+                text = ast.unparse(part.value)
+                assert text.isupper() or text in CONSTANT_PARTS, (name, node.lineno, text)
+            assert not isinstance(part, ast.BinOp | ast.Call), (name, node.lineno)
+
+
+CONSTANT_PARTS = {"wanted", "'FULL' if mode == 'wal' else 'EXTRA'", "conditions", "here"}
+"""Put together of constants where they are used: looked at by hand."""
+
+
+def test_there_are_modules() -> None:
+    assert "io/_files.py" in MODULES
+    assert {call for _, call, _ in CALLS} >= {"np.load", *ONLY_THERE}

@@ -1,0 +1,100 @@
+"""Polygons that overlap, on the command line: figures both ways, and how many it concerns."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from napari_panoptic.cli import main
+from tests.io.builders import annotation_xml, noise, square, write_svs
+
+COHORT = """
+[classes]
+Epithelial = [255, 0, 0]
+Lymphocyte = [255, 255, 0]
+[files]
+image = "{region}.svs"
+reference.imagescope = "{region}.xml"
+predictions.hovernet = "{team}/{region}.json"
+"""
+
+
+def nucleus(x: int, y: int, size: int, kind: int = 1) -> dict[str, Any]:
+    points = [[x, y], [x + size, y], [x + size, y + size], [x, y + size]]
+    return {"contour": points, "type": kind}
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One nucleus that was found, and covered half by another prediction."""
+    folder = tmp_path_factory.mktemp("cohort")
+    (folder / "cohort.toml").write_text(COHORT)
+    for region in ("P_1", "P_2"):
+        write_svs(folder / f"{region}.svs", noise(40, 50))
+        xml = annotation_xml(("Epithelial", [square(2, 2, 9), square(30, 20, 9)]))
+        (folder / f"{region}.xml").write_text(xml)
+    nuclei = {"1": nucleus(2, 2, 9), "2": nucleus(2, 8, 9), "3": nucleus(30, 20, 9)}
+    (folder / "team").mkdir()
+    for region in ("P_1", "P_2"):
+        (folder / "team" / f"{region}.json").write_text(json.dumps({"mag": 40, "nuc": nuclei}))
+    return folder
+
+
+def evaluated(cohort: Path, output: Path, *options: str) -> tuple[dict[str, Any], pd.DataFrame]:
+    assert main(["evaluate", str(cohort), "--output", str(output), *options]) == 0
+    record = json.loads((output / "evaluation.json").read_text("utf-8"))
+    return record, pd.read_csv(output / "objects.csv")
+
+
+def test_both_ways(cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flat, cut = evaluated(cohort, tmp_path / "flat")
+    capsys.readouterr()
+    kept, whole = evaluated(cohort, tmp_path / "kept", "--overlaps", "keep")
+    # 100 px of which 40 are covered: 60 / 100; or all of them.
+    of_first = "region == 'P_1' and side == 'reference' and id == 1"
+    assert cut.query(of_first)["iou"].item() == 0.6
+    assert whole.query(of_first)["iou"].item() == 1.0
+    assert whole.query("side == 'prediction'")["area_px"].tolist() == [100] * 6
+    assert flat["settings"]["overlaps"] == "flatten"
+    assert "overlaps" not in flat
+    assert flat["score"]["team"] == pytest.approx(1.6 / 2.5)
+    assert kept["score"]["team"] == pytest.approx(2 / 2.5)
+    assert kept["overlaps"] == {
+        "team": {
+            "overlapping_objects": 4,
+            "keep": kept["score"]["team"],
+            "flatten": flat["score"]["team"],
+        }
+    }
+    assert "4 predicted objects of team share pixels" in capsys.readouterr().out
+
+
+def test_regions_in_windows_say_so(cohort: Path, tmp_path: Path) -> None:
+    arguments = ["evaluate", str(cohort), "--output", str(tmp_path / "out"), "--overlaps", "keep"]
+    assert main([*arguments, "--held-up-to", "100"]) == 1
+
+
+def test_a_table_of_class_names_belongs_to_the_inputs(cohort: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "cohort"
+    shutil.copytree(cohort, copy)
+    names = {"1": ["Lymphocyte", [0, 0, 0]]}
+    (copy / "team" / "type_info.json").write_text(json.dumps(names))
+    record, objects = evaluated(copy, tmp_path / "out")
+    assert set(objects.query("side == 'prediction'")["class"]) == {"Lymphocyte"}
+    assert "team/type_info.json" in record["inputs"]
+    assert "extra" not in record["warnings"]
+
+
+def test_not_with_the_scoring_of_the_challenge(
+    cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["evaluate", str(cohort), "--output", str(tmp_path / "out"), "--overlaps", "keep"]
+    with pytest.raises(SystemExit) as stopped:
+        main([*arguments, "--protocol", "monusac-2020-as-run"])
+    assert stopped.value.code == 2
+    assert "leave overlaps at flatten" in capsys.readouterr().err
