@@ -158,3 +158,13 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
     if len(texts) < 2:
         return "".join(texts)
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> str:
+    """Say that there is nothing of a name, and what has a similar one."""
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or list(known[:5])
+    if not close:
+        return f"there is no {what} '{name}': this cohort has no {what}s"
+    return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"

@@ -136,7 +136,7 @@ predictions.labels = "teams/{team}/{case}.npy"
     assert cohort.structures == ("Round", "Long")
     mask = cohort.cases[0].masks["Long"]["ben"]
     assert mask.objects is not None
-    assert mask.objects.source is Source.IMAGESCOPE
+    assert mask.objects.source == Source.IMAGESCOPE
     map_ = cohort.predictions["T", "c1", "Round"]
     assert map_.objects is not None
     assert [path.name for path in map_.objects.all_paths] == ["c1.npy", "c1.csv"]

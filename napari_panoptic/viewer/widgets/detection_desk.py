@@ -360,6 +360,7 @@ class DetectionDesk:
             return
         if read.loaded is None:
             session.add_failure(read.name, read.error)
+            self.title.show_session(session)
             show_error(read.error)
             return
         before, self._image = self._image, read.image

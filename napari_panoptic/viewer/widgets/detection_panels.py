@@ -547,7 +547,9 @@ class DetectionTitle(QWidget):
         self._notes.setVisible(count > 0)
         self._notes.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
         if session.shown is None:
-            self._title.set_text("Loading …")
+            failed = next(iter(session.failed.values()), "")
+            self._title.set_text(failed or "Loading …")
+            self._figure.setText("")
             return
         settings, frame = session.settings, session.shown.frame
         parts = [frame.name, session.team or "no team", f"within {settings.distance_um:g} µm"]
@@ -586,7 +588,9 @@ class DetectionTitle(QWidget):
 def _why(session: DetectionSession) -> str:
     """Say why there is no figure."""
     if session.points(Side.REFERENCE) is None:
-        return "no annotation"
+        return "no usable annotation"
+    if session.team is None:
+        return "no predictions: add a team's files"
     return "no usable file of this team"
 
 
