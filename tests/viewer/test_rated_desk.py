@@ -6,8 +6,8 @@ import napari
 import numpy as np
 import pytest
 from napari.layers import Image, Vectors
-from qtpy.QtCore import QPointF, Qt
-from qtpy.QtGui import QMouseEvent
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
 
 from napari_panoptic.errors import CohortError
 from napari_panoptic.io.raters_sample import write_raters_sample
@@ -153,14 +153,7 @@ def test_slices_lead_to_the_worst_and_where_is_clicked(desk, show):
     before = _layer(desk, "outline of each rater").data
     strip = desk.slices.strip
     place = strip.place_of(10)
-    press = QMouseEvent(
-        QMouseEvent.Type.MouseButtonPress,
-        QPointF(place.x(), 5),
-        Qt.MouseButton.LeftButton,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    strip.mousePressEvent(press)
+    QTest.mouseClick(strip, Qt.MouseButton.LeftButton, pos=QPoint(round(place.x()), 5))
     assert desk.scene.slice_number == 10
     assert not np.array_equal(before, _layer(desk, "outline of each rater").data)
     show(FLAT)
