@@ -15,8 +15,14 @@ from napari_panoptic.evaluation.bootstrap import LEVEL
 from napari_panoptic.evaluation.detections import DetectionCounts
 from napari_panoptic.evaluation.statistics import SIGNIFICANCE
 from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.palette import STATUS_COLOURS, hex_colour
-from napari_panoptic.report.cells import note, number, team_label
+from napari_panoptic.report.cells import (
+    failure_figure,
+    failures,
+    note,
+    number,
+    status_legend,
+    team_label,
+)
 from napari_panoptic.report.data_sections import findings_parts, fingerprint_parts
 from napari_panoptic.report.detection_pictures import (
     FIELD_UM,
@@ -40,7 +46,6 @@ from napari_panoptic.report.markup import (
     Section,
     Table,
     bullets,
-    data_uri,
     element,
     folded,
     fragment,
@@ -294,19 +299,7 @@ def _legend() -> Html:
         Status.FP: "detected, not annotated (FP)",
         Status.TP: "found (TP)",
     }
-    items = [
-        element(
-            "span",
-            element(
-                "span",
-                class_="stripe",
-                style=f"border-top:4px solid {hex_colour(STATUS_COLOURS[status])}",
-            ),
-            text,
-        )
-        for status, text in words.items()
-    ]
-    return element("div", *items, class_="legend")
+    return status_legend(words)
 
 
 def _frame_of(result: FrameResult, pictures: list[PointPicture]) -> Html:
@@ -315,12 +308,7 @@ def _frame_of(result: FrameResult, pictures: list[PointPicture]) -> Html:
         named(result.frame.name),
         f": F {ratio(counts.f_measure)}, {count(counts.fn)} missed, {count(counts.fp)} wrong",
     )
-    return element(
-        "div",
-        element("h4", title),
-        element("div", *(_picture(picture) for picture in pictures), class_="gallery"),
-        class_="cause",
-    )
+    return failures(title, [_picture(picture) for picture in pictures])
 
 
 def _picture(picture: PointPicture) -> Html:
@@ -337,8 +325,7 @@ def _picture(picture: PointPicture) -> Html:
         lines += [element("br"), f"nearest {'detection' if is_reference else 'annotated point'}: "]
         lines.append(f"{distance:.1f} µm")
     alt = f"{picture.status}, {what} {points.ids[picture.row]}, frame {picture.result.frame.name}"
-    image = element("img", src=data_uri("image/jpeg", picture.jpeg), alt=alt, width="168")
-    return element("figure", image, element("figcaption", *lines))
+    return failure_figure(picture.jpeg, alt, *lines)
 
 
 def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
