@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import gc
 import math
 import os
@@ -18,10 +17,10 @@ from tqdm import tqdm
 
 from napari_panoptic import __version__
 from napari_panoptic.console import (
-    make_folder,
-    not_writable,
-    remove_if_empty,
+    chosen_teams,
+    report_date,
     report_findings,
+    tables_in,
     words,
 )
 from napari_panoptic.conversion import Conversion, convert, form_to_write
@@ -431,9 +430,8 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
             )
         if found is None:
             return 1
-        date = datetime.date.today().isoformat() if options.date else ""
         report_findings(found.findings, "the report")
-        write_report(found, options.output, date=date)
+        write_report(found, options.output, date=report_date(is_wanted=options.date))
     except KeyboardInterrupt:
         return _stopped()
     remove_kept(store)
@@ -546,11 +544,8 @@ def _dump(options: argparse.Namespace) -> int:
         organs = read_organs(options.metadata, dump)
     evaluation = DumpEvaluation(dump, organs, MissingRule(options.missing), seed=options.seed)
     if options.output is not None:
-        make_folder(options.output)
-        try:
+        with tables_in(options.output):
             write_dump_tables(evaluation, options.output)
-        except OSError as error:
-            raise not_writable(options.output, error) from error
     print("\n".join(visible(line) for line in dump_text(evaluation).split("\n")))
     if options.output is not None:
         print(f"tables written to {options.output}")
@@ -600,16 +595,11 @@ def _evaluate_nuclei(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = _team_names(cohort, options.teams)
-    is_new = not options.output.exists()
-    make_folder(options.output)  # before the work, not after it
-    try:
-        with held_alone(options.output / _LOCK, "an evaluation", "choose another --output"):
-            return _evaluate_alone(options, settings, cohort, names)
-    except OSError as error:
-        raise not_writable(options.output, error) from error
-    finally:
-        if is_new:
-            remove_if_empty(options.output)
+    with (
+        tables_in(options.output),
+        held_alone(options.output / _LOCK, "an evaluation", "choose another --output"),
+    ):
+        return _evaluate_alone(options, settings, cohort, names)
 
 
 def _evaluate_alone(
@@ -727,16 +717,9 @@ def _stopped() -> int:
     return 130
 
 
-def _team_names(cohort: Cohort, wanted: str | None) -> list[str]:
-    if wanted is None:
-        return [team.name for team in cohort.competing_teams]
-    names = words(wanted)
-    if not names:
-        raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
-    try:
-        return [cohort.team(name).name for name in names]
-    except CohortError as error:
-        raise SettingsError(f"--teams: {error}") from error
+def _team_names(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:
+    usual = [team.name for team in cohort.competing_teams]
+    return chosen_teams(wanted, usual, lambda name: cohort.team(name).name)
 
 
 def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:

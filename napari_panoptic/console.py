@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from napari_panoptic.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.errors import CohortError, Finding, FindingKind, PanopticError, SettingsError
 from napari_panoptic.visible import visible
 
 _SHOWN_FINDINGS = 20
@@ -46,22 +48,58 @@ def words(text: str) -> list[str]:
     return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
-def make_folder(folder: Path) -> None:
-    """Make the folder for tables, before the work and not after it."""
+def chosen_teams(
+    wanted: str | None, usual: Sequence[str], name_of: Callable[[str], str]
+) -> tuple[str, ...]:
+    """Read which teams are wanted.
+
+    Parameters
+    ----------
+    wanted
+        Names separated by commas; None where nobody said.
+    usual
+        The teams in that case.
+    name_of
+        Gives the name of a team that the cohort has, or raises.
+
+    Raises
+    ------
+    SettingsError
+        Where no name is given, or one that the cohort does not have.
+    """
+    if wanted is None:
+        return tuple(usual)
+    names = words(wanted)
+    if not names:
+        raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
+    try:
+        return tuple(name_of(name) for name in names)
+    except CohortError as error:
+        raise SettingsError(f"--teams: {error}") from error
+
+
+def report_date(*, is_wanted: bool) -> str:
+    """Give the date that a report bears; nothing where none is wanted."""
+    return datetime.date.today().isoformat() if is_wanted else ""
+
+
+@contextmanager
+def tables_in(folder: Path) -> Iterator[None]:
+    """Make the folder for tables before the work, not after it; leave no new one empty.
+
+    Raises
+    ------
+    PanopticError
+        Where it cannot be made, or written to.
+    """
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
-        raise not_writable(folder, error) from error
-
-
-def remove_if_empty(folder: Path) -> None:
-    """Leave no empty folder behind."""
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
-
-
-def not_writable(folder: Path, error: OSError) -> PanopticError:
-    """Say that tables cannot be written, and why."""
-    return PanopticError(
-        f"the tables cannot be written: {error.strerror}; choose another --output", path=folder
-    )
+        raise PanopticError(
+            f"the tables cannot be written: {error.strerror}; choose another --output", path=folder
+        ) from error
+    finally:
+        if is_new and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import math
 import sys
 
 from tqdm import tqdm
 
 from napari_panoptic.console import (
-    make_folder,
-    not_writable,
-    remove_if_empty,
+    chosen_teams,
+    report_date,
     report_findings,
-    words,
+    tables_in,
 )
 from napari_panoptic.detected import DetectionEvaluation, evaluate_detections
-from napari_panoptic.errors import CohortError, SettingsError
 from napari_panoptic.evaluation.detections import DISTANCE_UM, DetectionSettings
 from napari_panoptic.io.detections import open_detection_cohort
 from napari_panoptic.points import DetectionCohort
@@ -30,19 +27,12 @@ def evaluate(options: argparse.Namespace) -> int:
     settings = _settings(options)
     cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
     names = _team_names(cohort, options.teams)
-    is_new = not options.output.exists()
-    make_folder(options.output)  # before the work, not after it
-    try:
+    with tables_in(options.output):
         evaluation = _evaluated(cohort, settings, names)
         report_findings(evaluation.findings)
         if evaluation.is_empty:
             return _nothing(cohort, names)
         write_detection_tables(evaluation, options.output)
-    except OSError as error:
-        raise not_writable(options.output, error) from error
-    finally:
-        if is_new:
-            remove_if_empty(options.output)
     _print_figures(evaluation)
     print(f"tables written to {options.output}")
     return 0
@@ -61,7 +51,7 @@ def report(options: argparse.Namespace) -> int:
     report_findings(evaluation.findings, "the report")
     if evaluation.is_empty:
         return _nothing(cohort, names)
-    date = datetime.date.today().isoformat() if options.date else ""
+    date = report_date(is_wanted=options.date)
     write_detection_report(evaluation, options.output, date=date)
     print(f"report written to {options.output}")
     return 0
@@ -81,15 +71,7 @@ def _evaluated(
 
 
 def _team_names(cohort: DetectionCohort, wanted: str | None) -> tuple[str, ...]:
-    if wanted is None:
-        return cohort.team_names
-    names = words(wanted)
-    if not names:
-        raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
-    try:
-        return tuple(cohort.team(name).name for name in names)
-    except CohortError as error:
-        raise SettingsError(f"--teams: {error}") from error
+    return chosen_teams(wanted, cohort.team_names, lambda name: cohort.team(name).name)
 
 
 def _nothing(cohort: DetectionCohort, names: tuple[str, ...]) -> int:

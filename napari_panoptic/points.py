@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import CohortError, Finding, no_such
-from napari_panoptic.regions import Team
+from napari_panoptic.errors import Finding
+from napari_panoptic.regions import Team, named_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +160,7 @@ class DetectionCohort:
         CohortError
             Where there is no such frame; the message names similar ones.
         """
-        for frame in self.frames:
-            if frame.name == name:
-                return frame
-        raise CohortError(no_such("frame", name, [frame.name for frame in self.frames]))
+        return named_in("frame", name, self.frames)
 
     def team(self, name: str) -> Team:
         """Find a team by its name.
@@ -173,7 +170,4 @@ class DetectionCohort:
         CohortError
             Where there is no such team; the message names those there are.
         """
-        for team in self.teams:
-            if team.name == name:
-                return team
-        raise CohortError(no_such("team", name, list(self.team_names)))
+        return named_in("team", name, self.teams)

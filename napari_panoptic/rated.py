@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from napari_panoptic.errors import CohortError, Finding, SettingsError, english_list
-from napari_panoptic.regions import ClassScheme, MaskFiles
+from napari_panoptic.errors import Finding, SettingsError, english_list, no_such
+from napari_panoptic.regions import ClassScheme, MaskFiles, named_in
 
 QUBIQ_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """The probabilities at which QUBIQ compares (its challenge design, "Metric(s)")."""
@@ -154,13 +154,9 @@ class RatedCohort:
         Raises
         ------
         CohortError
-            Where there is no such case; the message names some that there are.
+            Where there is no such case; the message names similar ones.
         """
-        for case in self.cases:
-            if case.name == name:
-                return case
-        known = english_list([case.name for case in self.cases])
-        raise CohortError(f"there is no case '{name}' in this cohort; there are {known}")
+        return named_in("case", name, self.cases)
 
     def cases_with(self, structure: str) -> tuple[RatedCase, ...]:
         """Give the cases in which a structure was annotated."""
@@ -177,8 +173,5 @@ class RatedCohort:
         if wanted is None:
             return self.teams
         if unknown := [name for name in wanted if name not in self.teams]:
-            known = english_list(self.teams) or "none"
-            raise SettingsError(
-                f"there is no team '{unknown[0]}' in this cohort; there are {known}"
-            )
+            raise SettingsError(no_such("team", unknown[0], self.teams))
         return wanted

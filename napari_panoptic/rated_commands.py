@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import math
 from pathlib import Path
 
 from tqdm import tqdm
 
 from napari_panoptic.console import (
-    make_folder,
-    not_writable,
-    remove_if_empty,
+    chosen_teams,
+    report_date,
     report_findings,
-    words,
+    tables_in,
 )
-from napari_panoptic.errors import PanopticError, SettingsError
+from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.raters import open_raters
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import RatedEvaluation, evaluate_raters
@@ -34,16 +32,9 @@ def evaluate_rated(options: argparse.Namespace) -> int:
     """
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
     teams = _teams(cohort, options.teams)
-    is_new = not options.output.exists()
-    make_folder(options.output)  # before the work, not after it
-    try:
+    with tables_in(options.output):
         evaluation = _evaluated(cohort, teams, "evaluation.json")
         write_rated_tables(evaluation, options.output)
-    except OSError as error:
-        raise not_writable(options.output, error) from error
-    finally:
-        if is_new:
-            remove_if_empty(options.output)
     _print_scores(evaluation)
     print(f"tables written to {options.output}")
     return 0
@@ -63,7 +54,7 @@ def report_rated(options: argparse.Namespace) -> int:
 
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
     evaluation = _evaluated(cohort, _teams(cohort, options.teams), "the report")
-    date = datetime.date.today().isoformat() if options.date else ""
+    date = report_date(is_wanted=options.date)
     write_rated_report(evaluation, options.output, date=date)
     print(f"report written to {options.output}")
     return 0
@@ -77,12 +68,7 @@ def write_sample(folder: Path) -> Path:
 
 
 def _teams(cohort: RatedCohort, wanted: str | None) -> tuple[str, ...]:
-    if wanted is None:
-        return cohort.teams
-    names = tuple(words(wanted))
-    if not names:
-        raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
-    return cohort.checked_teams(names)
+    return chosen_teams(wanted, cohort.teams, lambda name: cohort.checked_teams((name,))[0])
 
 
 def _evaluated(cohort: RatedCohort, teams: tuple[str, ...], listed_in: str) -> RatedEvaluation:

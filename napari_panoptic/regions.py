@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol, TypeVar
 
 from napari_panoptic.errors import CohortError, Finding, no_such
 
 Rgb = tuple[int, int, int]
+
+
+class _Named(Protocol):
+    """What has a name that is unique in its cohort."""
+
+    @property
+    def name(self) -> str: ...
+
+
+_NamedT = TypeVar("_NamedT", bound=_Named)
+
+
+def named_in(what: str, name: str, known: Sequence[_NamedT]) -> _NamedT:
+    """Find a thing by its name.
+
+    Parameters
+    ----------
+    what
+        What such things are called, such as ``region``.
+    name
+        Its name.
+    known
+        All of them.
+
+    Raises
+    ------
+    CohortError
+        Where there is none of this name; the message names similar ones.
+    """
+    for each in known:
+        if each.name == name:
+            return each
+    raise CohortError(no_such(what, name, [each.name for each in known]))
 
 
 @dataclass(frozen=True)
@@ -233,10 +266,7 @@ class Cohort:
         CohortError
             Where there is no such region; the message names similar ones.
         """
-        for region in self.regions:
-            if region.name == name:
-                return region
-        raise CohortError(no_such("region", name, [region.name for region in self.regions]))
+        return named_in("region", name, self.regions)
 
     def team(self, name: str) -> Team:
         """Find a team by its name.
@@ -246,7 +276,4 @@ class Cohort:
         CohortError
             Where there is no such team; the message names those there are.
         """
-        for team in self.teams:
-            if team.name == name:
-                return team
-        raise CohortError(no_such("team", name, [team.name for team in self.teams]))
+        return named_in("team", name, self.teams)

@@ -6,13 +6,13 @@ import difflib
 import re
 import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from napari_panoptic.errors import CohortError, english_list
-from napari_panoptic.io._patterns import Pattern
+from napari_panoptic.errors import CohortError, SettingsError, english_list
+from napari_panoptic.io._patterns import Listing, Pattern
 from napari_panoptic.io.forms import BUILT_IN, known_forms
 from napari_panoptic.io.registry import Form, PerClass
 from napari_panoptic.io.slides import IMAGE_ENDINGS
@@ -30,7 +30,12 @@ ARRAY_ENDING = ".npy"
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
 
+ONLY_TEAM = "predictions"
+"""Name of the team where the patterns of a cohort name none."""
+
 Patterns = tuple[Pattern, ...]
+_LayoutT = TypeVar("_LayoutT")
+_PatternT = TypeVar("_PatternT", bound=Pattern)
 
 
 @dataclass(frozen=True)
@@ -90,9 +95,14 @@ class Layout:
 
     def patient_of(self, region: str) -> str:
         """Tell the patient from a region's name."""
-        if self.patient is not None and (found := self.patient.search(region)):
-            return found["patient"]
-        return region.rpartition("_")[0] or region
+        return patient_in(region, self.patient)
+
+
+def patient_in(region: str, expression: re.Pattern[str] | None) -> str:
+    """Tell the patient from a region's name: by an expression, else what is before the last _."""
+    if expression is not None and (found := expression.search(region)):
+        return found["patient"]
+    return region.rpartition("_")[0] or region
 
 
 def patterns_of(*texts: str) -> Patterns:
@@ -196,8 +206,35 @@ CONIC_LAYOUT = Layout(
 """The arrays of the CoNIC challenge as they are distributed; classes have the numbers 1 to 6."""
 
 
+def cohort_listing(folder: str | Path, *, allow_outside: bool) -> Listing:
+    """Make the listing of a cohort's folder, which its ``cohort.toml`` may stand for."""
+    root = Path(folder)
+    if root.name == DESCRIPTION and root.is_file():
+        root = root.parent
+    return Listing(root, allow_outside)
+
+
+def description_in(listing: Listing) -> Path | None:
+    """Find the ``cohort.toml`` of a folder, or None."""
+    description = listing.root / DESCRIPTION
+    is_there = any(entry.path == description for entry in listing.entries(listing.root))
+    return description if is_there else None
+
+
 def read_description(path: Path) -> Layout:
+    """Read a ``cohort.toml`` about nuclei; as `described`."""
+    return described(path, _layout)
+
+
+def described(path: Path, understand: Callable[[dict[str, Any]], _LayoutT]) -> _LayoutT:
     """Read a ``cohort.toml``.
+
+    Parameters
+    ----------
+    path
+        The file.
+    understand
+        Makes a layout of its table.
 
     Raises
     ------
@@ -207,8 +244,8 @@ def read_description(path: Path) -> Layout:
     """
     table = read_toml(path)
     try:
-        return _layout(table)
-    except CohortError as error:
+        return understand(table)
+    except (CohortError, SettingsError) as error:
         raise CohortError(error.message, path=path) from error
 
 
@@ -243,17 +280,23 @@ def _layout(table: dict[str, Any]) -> Layout:
             "[files] must say where the images or the annotations are: give image or reference"
         )
     return Layout(
-        scheme=_scheme(table),
+        scheme=scheme_in(table),
         image=image,
         reference=reference,
         predictions=_mask_patterns(files, "predictions", team=True),
         annotation=_mask_patterns(files, "annotation"),
         patient=patient_expression(files.get("patient")),
-        name=text_at(table["name"], "name") if "name" in table else None,
+        name=name_in(table),
     )
 
 
-def _scheme(table: dict[str, Any]) -> ClassScheme:
+def name_in(table: dict[str, Any]) -> str | None:
+    """Read the name of the cohort; None for the folder's."""
+    return text_at(table["name"], "name") if "name" in table else None
+
+
+def scheme_in(table: dict[str, Any]) -> ClassScheme:
+    """Read the classes, and how masks show them."""
     classes = table_at(table, "classes", required=True)
     ambiguous = table_at(table, "ambiguous")
     masks = table_at(table, "masks")
@@ -312,10 +355,17 @@ def _image_patterns(value: Any) -> Patterns:
 
 def pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -> Patterns:
     """Read a path pattern or a list of them, with the placeholders that they need."""
+    return pattern_list_of(Pattern, value, key, required, optional)
+
+
+def pattern_list_of(
+    kind: type[_PatternT], value: Any, key: str, required: set[str], optional: set[str]
+) -> tuple[_PatternT, ...]:
+    """Read patterns of a kind, which has placeholders of its own; as `pattern_list`."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise CohortError(f"{key} must be a path pattern or a list of them, found {value!r}")
-    patterns = patterns_of(*texts)
+    patterns = tuple(kind(text) for text in texts)
     for pattern in patterns:
         missing = sorted(required - pattern.fields)
         surplus = sorted(pattern.fields - required - optional)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -290,6 +290,29 @@ def check_listing(listing: Listing, expected: str) -> None:
         raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
     if not entries:
         raise CohortError(f"the folder is empty; {expected}", path=root)
+
+
+def missing(what: str, names: Sequence[str], why: str, *, team: str | None = None) -> Finding:
+    """Tell what lacks a file.
+
+    Parameters
+    ----------
+    what
+        What is named, such as ``region(s)``.
+    names
+        Of those that lack one; at least one.
+    why
+        What they lack, and what follows from it.
+    team
+        Whose file, if a team's.
+    """
+    return Finding(
+        FindingKind.MISSING,
+        f"{len(names)} {what} {why}: {english_list(names)}",
+        region=names[0] if len(names) == 1 else None,
+        team=team,
+        count=len(names),
+    )
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from napari_panoptic.errors import CohortError, SettingsError, english_list
+from napari_panoptic.errors import CohortError, english_list
 from napari_panoptic.io._layout import (
     ANNOTATIONS,
     TASK_KEY,
-    _scheme,
     check_keys,
-    read_toml,
+    described,
+    name_in,
+    pattern_list_of,
+    scheme_in,
     table_at,
 )
 from napari_panoptic.io._patterns import Listing, Pattern
@@ -77,18 +79,8 @@ class RatersLayout:
 
 
 def read_raters_description(path: Path) -> RatersLayout:
-    """Read a ``cohort.toml`` whose task is ``raters``.
-
-    Raises
-    ------
-    CohortError
-        Where it cannot be read or understood.
-    """
-    table = read_toml(path)
-    try:
-        return _layout(table)
-    except (CohortError, SettingsError) as error:
-        raise CohortError(error.message, path=path) from error
+    """Read a ``cohort.toml`` about several raters; as `described`."""
+    return described(path, _layout)
 
 
 def _layout(table: dict[str, Any]) -> RatersLayout:
@@ -108,12 +100,14 @@ def _layout(table: dict[str, Any]) -> RatersLayout:
         )
     needs_classes = any(source for source in (*raters, *predictions))
     return RatersLayout(
-        image=_patterns(files.get("image", []), "files.image", {"case"}, {"modality"}),
+        image=pattern_list_of(
+            RatersPattern, files.get("image", []), "files.image", {"case"}, {"modality"}
+        ),
         raters=raters,
         predictions=predictions,
-        scheme=_scheme(table) if needs_classes else None,
+        scheme=scheme_in(table) if needs_classes else None,
         settings=_settings(table_at(table, "levels")),
-        name=str(table["name"]) if "name" in table else None,
+        name=name_in(table),
     )
 
 
@@ -122,29 +116,14 @@ def _forms(
 ) -> dict[Source | None, RatersPatterns]:
     value, where = files.get(key, []), f"files.{key}"
     if not isinstance(value, dict):
-        found = _patterns(value, where, {*required, "structure"}, optional)
+        found = pattern_list_of(RatersPattern, value, where, {*required, "structure"}, optional)
         return {None: found} if found else {}
     known = (Source.LABELS, Source.IMAGESCOPE, Source.GEOJSON)
     check_keys(value, where, [str(source) for source in known])
     return {
-        Source(form): _patterns(texts, f"{where}.{form}", required, optional)
+        Source(form): pattern_list_of(RatersPattern, texts, f"{where}.{form}", required, optional)
         for form, texts in value.items()
     }
-
-
-def _patterns(value: Any, key: str, required: set[str], optional: set[str]) -> RatersPatterns:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise CohortError(f"{key} must be a path pattern or a list of them, found {value!r}")
-    patterns = tuple(RatersPattern(text) for text in texts)
-    for pattern in patterns:
-        missing = sorted(required - pattern.fields)
-        surplus = sorted(pattern.fields - required - optional)
-        if missing or surplus:
-            problem = "needs" if missing else "cannot have"
-            names = english_list([f"{{{name}}}" for name in missing or surplus])
-            raise CohortError(f"{key} {problem} the placeholder {names}, found '{pattern.text}'")
-    return patterns
 
 
 def _settings(table: dict[str, Any]) -> RatersSettings:

@@ -13,12 +13,15 @@ from napari_panoptic.io._layout import (
     COLOUR_CODED,
     CONIC_LAYOUT,
     DESCRIPTION,
+    ONLY_TEAM,
     PANNUKE_LAYOUT,
     SUBMISSIONS,
     TEAMS,
     Layout,
     MaskPatterns,
     Patterns,
+    cohort_listing,
+    description_in,
     monusac_layout,
     read_description,
 )
@@ -28,6 +31,7 @@ from napari_panoptic.io._patterns import (
     Pattern,
     check_listing,
     links_told,
+    missing,
     natural_key,
     outside_findings,
 )
@@ -45,8 +49,6 @@ from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Region, Sour
 
 ANNOTATION_TEAM = "colour-coded GT"
 """Name of the annotation's own version where it is scored like a team."""
-ONLY_TEAM = "predictions"
-"""Name of the team where the patterns of a cohort name none."""
 
 _EXPECTED = (
     f"expected either the MoNuSAC folders, '{ANNOTATIONS}/PATIENT/REGION.svs' and '.xml' with "
@@ -84,10 +86,7 @@ def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     OutsideLinksError
         Where that may be so because links out of it were not followed.
     """
-    root = Path(folder)
-    if root.name == DESCRIPTION and root.is_file():
-        root = root.parent
-    listing = Listing(root, allow_outside)
+    listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
         check_listing(listing, _EXPECTED)
         layout = _layout_of(listing)
@@ -95,8 +94,7 @@ def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
 
 
 def _layout_of(listing: Listing) -> Layout:
-    description = listing.root / DESCRIPTION
-    if any(entry.path == description for entry in listing.entries(listing.root)):
+    if (description := description_in(listing)) is not None:
         return read_description(description)
     if any(listing.below((ANNOTATIONS,))):
         return monusac_layout()
@@ -471,11 +469,13 @@ def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]
     without_image = [r.name for r in regions if r.image is None]
     if without_image and layout.image:
         text = "have an annotation but no image: they can be evaluated, not looked at"
-        yield _missing(without_image, text)
+        yield missing("region(s)", without_image, text)
     without_reference = [r.name for r in regions if r.reference is None]
     if without_reference and layout.reference.forms:
-        yield _missing(
-            without_reference, "have no annotation: they can be looked at, not evaluated"
+        yield missing(
+            "region(s)",
+            without_reference,
+            "have no annotation: they can be looked at, not evaluated",
         )
 
 
@@ -486,14 +486,6 @@ def _prediction_findings(predictions: _Predictions, regions: list[Region]) -> It
             there = [name for name, forms in of_team.items() if source in forms]
             lacking = [name for name, forms in of_team.items() if source not in forms]
             if there and lacking:
-                yield _missing(lacking, f"have no {source} file of team '{team}'", team=team)
-
-
-def _missing(regions: list[str], what: str, *, team: str | None = None) -> Finding:
-    return Finding(
-        FindingKind.MISSING,
-        f"{len(regions)} region(s) {what}: {english_list(regions)}",
-        region=regions[0] if len(regions) == 1 else None,
-        team=team,
-        count=len(regions),
-    )
+                yield missing(
+                    "region(s)", lacking, f"have no {source} file of team '{team}'", team=team
+                )

@@ -14,30 +14,33 @@ from typing import Any
 from napari_panoptic.errors import CohortError, Finding, FindingKind, english_list
 from napari_panoptic.io._layout import (
     DESCRIPTION,
+    ONLY_TEAM,
     TASK_KEY,
     TEAMS,
     Patterns,
     check_keys,
+    cohort_listing,
+    described,
+    description_in,
+    name_in,
     patient_expression,
+    patient_in,
     pattern_list,
     patterns_of,
-    read_toml,
     table_at,
-    text_at,
 )
 from napari_panoptic.io._patterns import (
     Listing,
     Match,
     check_listing,
     links_told,
+    missing,
     natural_key,
     outside_findings,
 )
 from napari_panoptic.points import DetectionCohort, Frame, ScoredFrame
 from napari_panoptic.regions import Team
 
-ONLY_TEAM = "predictions"
-"""Name of the team where the patterns of a cohort name none."""
 MITOS_FRAMES = "*/frames/x40"
 """By these folders the challenge's own layout is known."""
 _ENDINGS = ("tiff", "tif", "svs", "png", "jpg", "jpeg")
@@ -84,9 +87,7 @@ class DetectionLayout:
 
     def patient_of(self, frame: str) -> str:
         """Tell the patient from a frame's name."""
-        if self.patient is not None and (found := self.patient.search(frame)):
-            return found["patient"]
-        return frame.rpartition("_")[0] or frame
+        return patient_in(frame, self.patient)
 
     def mpp_of(self, frame: str) -> MppXy | None:
         """Give micrometres per pixel of a frame, where the description says."""
@@ -140,18 +141,14 @@ def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) ->
     OutsideLinksError
         Where that may be so because links out of it were not followed.
     """
-    root = Path(folder)
-    if root.name == DESCRIPTION and root.is_file():
-        root = root.parent
-    listing = Listing(root, allow_outside)
+    listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
         check_listing(listing, _EXPECTED)
         return _Discovery(_layout_of(listing), listing).cohort()
 
 
 def _layout_of(listing: Listing) -> DetectionLayout:
-    description = listing.root / DESCRIPTION
-    if any(entry.path == description for entry in listing.entries(listing.root)):
+    if (description := description_in(listing)) is not None:
         return read_detection_description(description)
     if looks_like_mitos(listing.root):
         return MITOS_LAYOUT
@@ -162,19 +159,8 @@ def _layout_of(listing: Listing) -> DetectionLayout:
 
 
 def read_detection_description(path: Path) -> DetectionLayout:
-    """Read a ``cohort.toml`` about detections.
-
-    Raises
-    ------
-    CohortError
-        Where it cannot be read or understood; the message names the line or
-        the key, and similar keys that exist.
-    """
-    table = read_toml(path)
-    try:
-        return _layout(table)
-    except CohortError as error:
-        raise CohortError(error.message, path=path) from error
+    """Read a ``cohort.toml`` about detections; as `described`."""
+    return described(path, _layout)
 
 
 def _layout(table: dict[str, Any]) -> DetectionLayout:
@@ -205,7 +191,7 @@ def _layout(table: dict[str, Any]) -> DetectionLayout:
         ),
         patient=patient_expression(files.get("patient")),
         mpp=_mpp_table(table.get("mpp", {})),
-        name=text_at(table["name"], "name") if "name" in table else None,
+        name=name_in(table),
     )
 
 
@@ -393,10 +379,12 @@ def _fit(key: _Key, other: _Key) -> bool:
 def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterator[Finding]:
     lacking = [frame.name for frame in frames if frame.image is None]
     if lacking and layout.image:
-        yield _missing(lacking, "have an annotation but no image")
+        yield missing("frame(s)", lacking, "have an annotation but no image")
     lacking = [frame.name for frame in frames if frame.reference is None]
     if lacking and layout.reference:
-        yield _missing(lacking, "have no annotation: they can be looked at, not evaluated")
+        yield missing(
+            "frame(s)", lacking, "have no annotation: they can be looked at, not evaluated"
+        )
 
 
 def _missing_predictions(
@@ -407,7 +395,7 @@ def _missing_predictions(
         lacking = [name for name in names if (team, name) not in predictions]
         if lacking:
             text = f"have no file of team '{team}' and are left out of its figures"
-            yield _missing(lacking, text, team=team)
+            yield missing("frame(s)", lacking, text, team=team)
 
 
 def _missing_scores(atypia: Sequence[ScoredFrame]) -> Iterator[Finding]:
@@ -415,14 +403,4 @@ def _missing_scores(atypia: Sequence[ScoredFrame]) -> Iterator[Finding]:
         lacking = [at.name for at in atypia if team not in at.predictions]
         if lacking:
             text = f"have no atypia score of team '{team}': no points for them"
-            yield _missing(lacking, text, team=team)
-
-
-def _missing(names: Sequence[str], what: str, *, team: str | None = None) -> Finding:
-    return Finding(
-        FindingKind.MISSING,
-        f"{len(names)} frame(s) {what}: {english_list(names)}",
-        region=names[0] if len(names) == 1 else None,
-        team=team,
-        count=len(names),
-    )
+            yield missing("frame(s)", lacking, text, team=team)

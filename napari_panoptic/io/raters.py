@@ -8,8 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from napari_panoptic.errors import CohortError, Finding, FindingKind, english_list
-from napari_panoptic.io._layout import DESCRIPTION
-from napari_panoptic.io._patterns import Listing, links_told, natural_key, outside_findings
+from napari_panoptic.io._layout import (
+    DESCRIPTION,
+    ONLY_TEAM,
+    cohort_listing,
+    description_in,
+)
+from napari_panoptic.io._patterns import (
+    Listing,
+    check_listing,
+    links_told,
+    missing,
+    natural_key,
+    outside_findings,
+)
 from napari_panoptic.io._raters_layout import (
     QubiqFile,
     RatersLayout,
@@ -17,7 +29,6 @@ from napari_panoptic.io._raters_layout import (
     qubiq_files,
     read_raters_description,
 )
-from napari_panoptic.io.cohort import ONLY_TEAM
 from napari_panoptic.io.label_images import sidecars_beside
 from napari_panoptic.rated import RatedCase, RatedCohort, RaterFile
 from napari_panoptic.regions import MaskFiles, Source
@@ -59,27 +70,23 @@ def open_raters(folder: str | Path, *, allow_outside: bool = False) -> RatedCoho
     Raises
     ------
     CohortError
-        Where the folder is missing or holds no rater's mask; where its
-        ``cohort.toml`` cannot be understood.
+        Where the folder is missing, is a file, cannot be read, or holds no
+        rater's mask; where its ``cohort.toml`` cannot be understood.
     OutsideLinksError
         Where that may be so because links out of it were not followed.
     """
-    root = Path(folder)
-    if root.name == DESCRIPTION and root.is_file():
-        root = root.parent
-    if not root.is_dir():
-        raise CohortError("there is no such folder; open the folder of the cohort", path=root)
-    listing = Listing(root, allow_outside)
+    listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
+        check_listing(listing, _EXPECTED)
         layout, found = _found_in(listing)
-    return _cohort(root, layout, found, [*listing.findings, *outside_findings(listing)])
+    return _cohort(listing.root, layout, found, [*listing.findings, *outside_findings(listing)])
 
 
 def _found_in(listing: Listing) -> tuple[RatersLayout, _Found]:
-    root, description = listing.root, listing.root / DESCRIPTION
+    root = listing.root
     try:
-        is_described = any(entry.path == description for entry in listing.entries(root))
-        layout = read_raters_description(description) if is_described else RatersLayout()
+        description = description_in(listing)
+        layout = RatersLayout() if description is None else read_raters_description(description)
         found = _from_qubiq(listing) if layout.is_qubiq else _from_patterns(listing, layout)
     except OSError as error:
         raise CohortError(f"the folder cannot be read ({error.strerror})", path=root) from error
@@ -328,10 +335,5 @@ def _missing_maps(
 def _image_findings(cases: Sequence[RatedCase]) -> Iterator[Finding]:
     without = [case.name for case in cases if not case.images]
     if without:
-        yield Finding(
-            FindingKind.MISSING,
-            f"{len(without)} case(s) have no image: they can be evaluated, and are shown on black: "
-            f"{english_list(without)}",
-            region=without[0] if len(without) == 1 else None,
-            count=len(without),
-        )
+        text = "have no image: they can be evaluated, and are shown on black"
+        yield missing("case(s)", without, text)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from napari_panoptic.errors import CohortError
+from napari_panoptic.io._layout import DESCRIPTION
+from napari_panoptic.io.sample import write_once
 
 RATERS_SAMPLE_NAME = "Structures, several raters (sample cohort)"
 RATERS_SAMPLE_SEED = 2021
@@ -65,31 +64,9 @@ def write_raters_sample(folder: Path, *, seed: int = RATERS_SAMPLE_SEED) -> Path
     CohortError
         Where the folder holds something else, or cannot be written.
     """
-    folder = Path(folder)
-    description = folder / "cohort.toml"
-    if description.is_file() and description.read_text(encoding="utf-8") == _DESCRIPTION:
-        return folder
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise CohortError(
-            "the sample cohort needs a new or empty folder, and this one holds something else; "
-            "name another one",
-            path=folder,
-        )
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
-            draft = Path(workshop) / "sample"
-            _write(draft, seed)
-            if folder.is_dir():
-                folder.rmdir()
-            shutil.move(draft, folder)
-    except OSError as error:
-        raise CohortError(
-            f"the sample cohort cannot be written here ({error.strerror or error}); choose a "
-            f"folder that you may write to",
-            path=folder,
-        ) from error
-    return folder
+    return write_once(
+        folder, _DESCRIPTION, lambda draft: _write(draft, seed), note_name=DESCRIPTION
+    )
 
 
 def _write(root: Path, seed: int) -> None:
@@ -105,7 +82,6 @@ def _write(root: Path, seed: int) -> None:
     kidney = _structure(rng, DEEP_SHAPE, (0.5, 0.5, 0.45), 0.27, N_DEEP_RATERS, 1.6)
     _write_case(root, DEEP, "case01", {"task01": kidney}, DEEP_MM, rng, set())
     (root / "Teams" / "shifted" / FLAT / "case02" / "task02.nii.gz").unlink()
-    (root / "cohort.toml").write_text(_DESCRIPTION, encoding="utf-8")
 
 
 def _structure(

@@ -112,7 +112,9 @@ def write_sample_cohort(folder: Path, *, seed: int = SAMPLE_SEED) -> Path:
     return write_once(folder, _NOTE.format(seed=seed), write)
 
 
-def write_once(folder: Path, note: str, write: Callable[[Path], None]) -> Path:
+def write_once(
+    folder: Path, note: str, write: Callable[[Path], None], *, note_name: str = NOTE_NAME
+) -> Path:
     """Write a sample cohort into a folder, whole or not at all.
 
     Parameters
@@ -121,9 +123,11 @@ def write_once(folder: Path, note: str, write: Callable[[Path], None]) -> Path:
         Does not exist or is empty. One that holds this cohort already, as its
         note says, is left as it is.
     note
-        What its README.txt says.
+        What its ``note_name`` says.
     write
         Fills the folder that it is given.
+    note_name
+        Name of a text file by which the cohort is known again.
 
     Raises
     ------
@@ -131,13 +135,13 @@ def write_once(folder: Path, note: str, write: Callable[[Path], None]) -> Path:
         Where the folder holds something else, or cannot be written.
     """
     folder = Path(folder)
-    path = folder / NOTE_NAME
+    path = folder / note_name
     if path.is_file() and path.read_bytes() == note.encode():
         return folder
     try:
         _check_free(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _write_at_once(folder, note, write)
+        _write_at_once(folder, note_name, note, write)
     except OSError as error:
         raise CohortError(
             f"the sample cohort cannot be written here ({error.strerror or error}); "
@@ -158,13 +162,13 @@ def _check_free(folder: Path) -> None:
         )
 
 
-def _write_at_once(folder: Path, note: str, write: Callable[[Path], None]) -> None:
+def _write_at_once(folder: Path, note_name: str, note: str, write: Callable[[Path], None]) -> None:
     """Write beside the folder and move into place, so that no half of it is ever seen."""
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
         draft = Path(workshop) / "sample"
         draft.mkdir()
         write(draft)
-        (draft / NOTE_NAME).write_bytes(note.encode())
+        (draft / note_name).write_bytes(note.encode())
         if folder.is_dir():
             folder.rmdir()
         shutil.move(draft, folder)

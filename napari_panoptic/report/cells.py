@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from napari_panoptic.palette import team_styles
+from napari_panoptic.evaluation.vocabulary import Status
+from napari_panoptic.palette import STATUS_COLOURS, hex_colour, team_styles
 from napari_panoptic.report.cohort_report import CohortReport
 from napari_panoptic.report.markup import (
     SHORT_NAME,
     Cell,
     Child,
     Html,
+    data_uri,
     element,
     fragment,
     named,
@@ -67,6 +69,39 @@ def ranked(score: float, rank: int) -> Cell:
     kind = "best" if rank == 1 else None
     place = element("span", f" ({rank})", class_="rank")
     return Cell(fragment(element("span", ratio(score), class_=kind), place), score)
+
+
+def status_legend(words: Mapping[Status, str]) -> Html:
+    """Say what the colours of outlines mean."""
+    items = [
+        element(
+            "span",
+            element(
+                "span",
+                class_="stripe",
+                style=f"border-top:4px solid {hex_colour(STATUS_COLOURS[status])}",
+            ),
+            text,
+        )
+        for status, text in words.items()
+    ]
+    return element("div", *items, class_="legend")
+
+
+def failures(title: Child, figures: Iterable[Child]) -> Html:
+    """Show pictures of failures of one kind, or in one place, under a heading."""
+    return element(
+        "div",
+        element("h4", title),
+        element("div", *figures, class_="gallery"),
+        class_="cause",
+    )
+
+
+def failure_figure(jpeg: bytes, alt: str, *caption: Child) -> Html:
+    """Show the picture of a failure, as wide as every other, with its caption."""
+    image = element("img", src=data_uri("image/jpeg", jpeg), alt=alt, width="168")
+    return element("figure", image, element("figcaption", *caption))
 
 
 def note(*text: Child) -> Html:

@@ -29,7 +29,6 @@ from napari_panoptic.report.markup import (
     Html,
     Table,
     bullets,
-    definitions,
     element,
     folded,
     fragment,
@@ -39,13 +38,13 @@ from napari_panoptic.report.markup import (
     table,
 )
 from napari_panoptic.report.plots import FIGURE_NAMES
+from napari_panoptic.report.skeleton import settings_beside_versions
 from napari_panoptic.report.tables import (
     confusion_table,
     input_fingerprints,
     patients_by_class_table,
     patients_table,
     teams_table,
-    versions,
 )
 from napari_panoptic.report.text import (
     UNDEFINED,
@@ -102,14 +101,7 @@ def settings_section(report: CohortReport) -> list[Child]:
         "groups of patients": request.group_column or "none",
     }
     items |= {key.replace("_", " "): _value(v) for key, v in request.settings.as_record().items()}
-    parts: list[Child] = [
-        element(
-            "div",
-            element("div", element("h3", "Settings"), definitions(items)),
-            element("div", element("h3", "Versions"), definitions(dict(versions()))),
-            class_="beside",
-        )
-    ]
+    parts: list[Child] = [settings_beside_versions(items)]
     if request.settings.scoring is Scoring.CHALLENGE:
         parts.append(
             note(

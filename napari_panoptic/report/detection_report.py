@@ -9,16 +9,20 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic import __version__
 from napari_panoptic.detected import DetectionEvaluation, FrameResult
-from napari_panoptic.errors import FindingKind
 from napari_panoptic.evaluation.atypia import SCORES
 from napari_panoptic.evaluation.bootstrap import LEVEL
 from napari_panoptic.evaluation.detections import DetectionCounts
 from napari_panoptic.evaluation.statistics import SIGNIFICANCE
 from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.palette import STATUS_COLOURS, hex_colour
-from napari_panoptic.report.cells import note, number, team_label
+from napari_panoptic.report.cells import (
+    failure_figure,
+    failures,
+    note,
+    number,
+    status_legend,
+    team_label,
+)
 from napari_panoptic.report.data_sections import findings_parts, fingerprint_parts
 from napari_panoptic.report.detection_pictures import (
     FIELD_UM,
@@ -42,19 +46,22 @@ from napari_panoptic.report.markup import (
     Section,
     Table,
     bullets,
-    data_uri,
-    definitions,
     element,
     folded,
     fragment,
     named,
-    page,
     paragraph,
     plot_figure,
     table,
     write_page,
 )
-from napari_panoptic.report.tables import versions
+from napari_panoptic.report.skeleton import (
+    DATA_SLUG,
+    attention,
+    opening,
+    report_document,
+    settings_beside_versions,
+)
 from napari_panoptic.report.text import count, interval, p_value, ratio
 
 WORST_FRAMES = 3
@@ -85,19 +92,22 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
     """Make the page of a report; as `write_detection_report`."""
     cohort = evaluation.cohort
     lead = [
-        paragraph(
+        opening(
             f"{count(len(cohort.frames))} frames of {count(len(cohort.patients))} patients, "
             f"{count(len(evaluation.team_names))} team(s); a detection within "
             f"{evaluation.settings.distance_um:g} µm of an annotated point is right",
-            f"; {date}" if date else "",
-            ".",
+            date=date,
         ),
-        _attention(evaluation),
+        attention(
+            evaluation.findings,
+            "finding(s) of missing or unreadable files: teams' figures are over the frames that "
+            "each has, and teams with other frames cannot be compared by them alone. See",
+        ),
     ]
     sections = [
         Section("summary", "Summary", _summary(evaluation)),
         Section("settings", "Settings and provenance", _settings(evaluation)),
-        Section("data", "Data quality", findings_parts(evaluation.findings)),
+        Section(DATA_SLUG, "Data quality", findings_parts(evaluation.findings)),
         Section("curves", "Precision and recall", _curves(evaluation)),
         Section("patients", "Patients", _patients(evaluation)),
         Section("frames", "Frames", _frames(evaluation)),
@@ -105,25 +115,7 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
         Section("atypia", "Nuclear atypia", _atypia(evaluation)),
         Section("methods", "Methods, for a paper", _methods(evaluation)),
     ]
-    foot = f"Made with napari-panoptic {__version__}."
-    return page(f"Detection report: {cohort.name}", lead, sections, foot)
-
-
-def _attention(evaluation: DetectionEvaluation) -> Html | None:
-    lost = sum(
-        finding.kind in (FindingKind.MISSING, FindingKind.UNREADABLE)
-        for finding in evaluation.findings
-    )
-    if not lost:
-        return None
-    return element(
-        "p",
-        f"{count(lost)} finding(s) of missing or unreadable files: teams' figures are over the "
-        "frames that each has, and teams with other frames cannot be compared by them alone. See ",
-        element("a", "Data quality", href="#data"),
-        ".",
-        class_="warning",
-    )
+    return report_document(f"Detection report: {cohort.name}", lead, sections)
 
 
 def _team(evaluation: DetectionEvaluation, name: str) -> Cell:
@@ -211,12 +203,7 @@ def _settings(evaluation: DetectionEvaluation) -> list[Child]:
         else f"at least {settings.confidence:g}",
     }
     return [
-        element(
-            "div",
-            element("div", element("h3", "Settings"), definitions(items)),
-            element("div", element("h3", "Versions"), definitions(dict(versions()))),
-            class_="beside",
-        ),
+        settings_beside_versions(items),
         fingerprint_parts(input_fingerprints(evaluation.cohort, evaluation.team_names)),
     ]
 
@@ -312,19 +299,7 @@ def _legend() -> Html:
         Status.FP: "detected, not annotated (FP)",
         Status.TP: "found (TP)",
     }
-    items = [
-        element(
-            "span",
-            element(
-                "span",
-                class_="stripe",
-                style=f"border-top:4px solid {hex_colour(STATUS_COLOURS[status])}",
-            ),
-            text,
-        )
-        for status, text in words.items()
-    ]
-    return element("div", *items, class_="legend")
+    return status_legend(words)
 
 
 def _frame_of(result: FrameResult, pictures: list[PointPicture]) -> Html:
@@ -333,12 +308,7 @@ def _frame_of(result: FrameResult, pictures: list[PointPicture]) -> Html:
         named(result.frame.name),
         f": F {ratio(counts.f_measure)}, {count(counts.fn)} missed, {count(counts.fp)} wrong",
     )
-    return element(
-        "div",
-        element("h4", title),
-        element("div", *(_picture(picture) for picture in pictures), class_="gallery"),
-        class_="cause",
-    )
+    return failures(title, [_picture(picture) for picture in pictures])
 
 
 def _picture(picture: PointPicture) -> Html:
@@ -355,8 +325,7 @@ def _picture(picture: PointPicture) -> Html:
         lines += [element("br"), f"nearest {'detection' if is_reference else 'annotated point'}: "]
         lines.append(f"{distance:.1f} µm")
     alt = f"{picture.status}, {what} {points.ids[picture.row]}, frame {picture.result.frame.name}"
-    image = element("img", src=data_uri("image/jpeg", picture.jpeg), alt=alt, width="168")
-    return element("figure", image, element("figcaption", *lines))
+    return failure_figure(picture.jpeg, alt, *lines)
 
 
 def _atypia(evaluation: DetectionEvaluation) -> list[Child]:

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from napari_panoptic.evaluation.vocabulary import Cause, Side, Status
-from napari_panoptic.palette import STATUS_COLOURS, hex_colour
 from napari_panoptic.report import plots
 from napari_panoptic.report.cells import (
     all_teams,
+    failure_figure,
+    failures,
     note,
     number,
     one_place,
+    status_legend,
     team_cell,
     team_html,
 )
@@ -23,7 +25,6 @@ from napari_panoptic.report.markup import (
     Child,
     Html,
     Table,
-    data_uri,
     element,
     fragment,
     named,
@@ -162,30 +163,13 @@ def _legend() -> Html:
         Status.TP: "matched (TP)",
         Status.IGNORED: "ignored",
     }
-    items = [
-        element(
-            "span",
-            element(
-                "span",
-                class_="stripe",
-                style=f"border-top:4px solid {hex_colour(STATUS_COLOURS[status])}",
-            ),
-            text,
-        )
-        for status, text in words.items()
-    ]
-    return element("div", *items, class_="legend")
+    return status_legend(words)
 
 
 def _cause(pictures: Sequence[Picture]) -> Html:
     failure = pictures[0].failure
     title = "misclassified" if failure.cause is Cause.NONE else f"{failure.status}: {failure.cause}"
-    return element(
-        "div",
-        element("h4", title),
-        element("div", *(_picture(picture) for picture in pictures), class_="gallery"),
-        class_="cause",
-    )
+    return failures(title, [_picture(picture) for picture in pictures])
 
 
 def _picture(picture: Picture) -> Html:
@@ -206,5 +190,4 @@ def _picture(picture: Picture) -> Html:
         f"{overlap} {ratio(failure.iou, 2)}, {count(failure.area_px)} px, {width} wide",
     )
     alt = f"{failure.status} {failure.cause}, {what}, region {failure.region}"
-    image = element("img", src=data_uri("image/jpeg", picture.jpeg), alt=alt, width="168")
-    return element("figure", image, element("figcaption", caption))
+    return failure_figure(picture.jpeg, alt, caption)

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from napari_panoptic import __version__
-from napari_panoptic.errors import FindingKind
 from napari_panoptic.evaluation.bootstrap import LEVEL
 from napari_panoptic.evaluation.statistics import SIGNIFICANCE
 from napari_panoptic.report.cells import (
@@ -34,13 +32,11 @@ from napari_panoptic.report.gallery import Picture, pictures, worst_failures
 from napari_panoptic.report.markup import (
     Cell,
     Child,
-    Html,
     Section,
     Table,
     bullets,
     element,
     fragment,
-    page,
     paragraph,
     table,
     write_page,
@@ -52,6 +48,7 @@ from napari_panoptic.report.rank_sections import (
     robustness_section,
     statistics_section,
 )
+from napari_panoptic.report.skeleton import DATA_SLUG, attention, opening, report_document
 from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.report.text import (
     count,
@@ -115,19 +112,22 @@ def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str 
     """
     cohort = report.cohort
     lead = [
-        paragraph(
+        opening(
             f"{count(len(cohort.regions))} regions of {count(len(cohort.patients))} patients, "
             f"{count(len(report.evaluation.team_names))} team(s), protocol ",
             element("b", report.request.protocol),
-            f"; {date}" if date else "",
-            ".",
+            date=date,
         ),
-        _attention(report),
+        attention(
+            report.findings,
+            "file(s) or predictions were missing or unreadable, and figures are over what was "
+            "left: see",
+        ),
     ]
     sections = [
         Section("summary", "Summary", _summary(report)),
         Section("settings", "Settings and provenance", settings_section(report)),
-        Section("data", "Data quality", data_quality_section(report)),
+        Section(DATA_SLUG, "Data quality", data_quality_section(report)),
         Section("teams", "Teams", teams_section(report)),
         Section("patients", "Patients", patients_section(report)),
         Section("classes", "Classes", classes_section(report)),
@@ -141,24 +141,7 @@ def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str 
         Section("gallery", "Worst failures", gallery_section(report, pictures)),
         Section("methods", "Methods, for a paper", _methods(report)),
     ]
-    foot = f"Made with napari-panoptic {__version__}."
-    return page(f"Segmentation report: {cohort.name}", lead, sections, foot)
-
-
-def _attention(report: CohortReport) -> Html | None:
-    """Tell at once what stood in the way."""
-    kinds = Counter(f.kind for f in report.findings)
-    lost = kinds[FindingKind.MISSING] + kinds[FindingKind.UNREADABLE]
-    if not lost:
-        return None
-    return element(
-        "p",
-        f"{count(lost)} file(s) or predictions were missing or unreadable, and figures are over "
-        f"what was left: see ",
-        element("a", "Data quality", href="#data"),
-        ".",
-        class_="warning",
-    )
+    return report_document(f"Segmentation report: {cohort.name}", lead, sections)
 
 
 def _summary(report: CohortReport) -> list[Child]:

@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from napari_panoptic import __version__
-from napari_panoptic.errors import FindingKind, PanopticError
+from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.raters import Standing
-from napari_panoptic.palette import team_styles
 from napari_panoptic.rated import AtLevel, BothEmpty
 from napari_panoptic.rated_pipeline import (
     THERE,
@@ -23,21 +21,18 @@ from napari_panoptic.rated_pipeline import (
     load_reference,
 )
 from napari_panoptic.report import rated_plots
+from napari_panoptic.report.cells import number, team_label
+from napari_panoptic.report.data_sections import findings_parts, fingerprint_parts
 from napari_panoptic.report.markup import (
-    SHORT_NAME,
     Cell,
     Child,
-    Html,
     Section,
     Table,
-    bullets,
     data_uri,
-    definitions,
     element,
     folded,
     fragment,
     named,
-    page,
     paragraph,
     plot_figure,
     table,
@@ -45,7 +40,13 @@ from napari_panoptic.report.markup import (
 )
 from napari_panoptic.report.plots import Plot, png_bytes
 from napari_panoptic.report.rated_tables import rated_fingerprints, tables
-from napari_panoptic.report.tables import versions
+from napari_panoptic.report.skeleton import (
+    DATA_SLUG,
+    attention,
+    opening,
+    report_document,
+    settings_beside_versions,
+)
 from napari_panoptic.report.text import UNDEFINED, count, interval, ratio
 
 WORST_PER_TEAM = 3
@@ -96,13 +97,16 @@ def rated_page(evaluation: RatedEvaluation, worst: list[WorstCase], *, date: str
     """Make the page of a report."""
     cohort = evaluation.cohort
     lead: list[Child] = [
-        paragraph(
+        opening(
             f"{count(len(cohort.cases))} case(s), {count(len(cohort.structures))} structure(s), "
             f"{count(len(cohort.raters))} rater(s), {count(len(evaluation.teams))} team(s)",
-            f"; {date}" if date else "",
-            ".",
+            date=date,
         ),
-        _attention(evaluation),
+        attention(
+            evaluation.findings,
+            "thing(s) were missing or unreadable; a prediction that is counts as background "
+            "everywhere: see",
+        ),
     ]
     sections = [
         Section("ranking", "Ranking", _ranking(evaluation)),
@@ -113,12 +117,11 @@ def rated_page(evaluation: RatedEvaluation, worst: list[WorstCase], *, date: str
         Section("worst", "Worst cases", _worst(evaluation, worst)),
         Section("cases", "All cases", _cases(evaluation)),
         Section("agreement", "Agreement of the raters", _agreement(evaluation)),
-        Section("data", "Data quality", _data_quality(evaluation)),
+        Section(DATA_SLUG, "Data quality", findings_parts(evaluation.findings)),
         Section("settings", "Settings and provenance", _settings(evaluation)),
         Section("methods", "Methods, for a paper", _methods(evaluation)),
     ]
-    foot = f"Made with napari-panoptic {__version__}."
-    return page(f"Report on several raters: {cohort.name}", lead, sections, foot)
+    return report_document(f"Report on several raters: {cohort.name}", lead, sections)
 
 
 def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:
@@ -158,34 +161,8 @@ def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:
 # --- sections ------------------------------------------------------------------------------------
 
 
-def _attention(evaluation: RatedEvaluation) -> Html | None:
-    kinds = [finding.kind for finding in evaluation.findings]
-    lost = kinds.count(FindingKind.MISSING) + kinds.count(FindingKind.UNREADABLE)
-    if not lost:
-        return None
-    return element(
-        "p",
-        f"{count(lost)} thing(s) were missing or unreadable; a prediction that is counts as "
-        "background everywhere: see ",
-        element("a", "Data quality", href="#data"),
-        ".",
-        class_="warning",
-    )
-
-
 def _team(evaluation: RatedEvaluation, name: str) -> Cell:
-    colour = team_styles(evaluation.cohort.teams)[name].colour
-    dot = element("span", class_="dot", style=f"background:{colour}", aria_hidden="true")
-    kind = "team short" if len(name) <= SHORT_NAME else "team"
-    return Cell(element("span", dot, named(name), class_=kind))
-
-
-def _number(value: float) -> Cell:
-    return Cell(ratio(float(value)), float(value))
-
-
-def _count(value: float) -> Cell:
-    return Cell(count(float(value)), float(value))
+    return Cell(team_label(name, evaluation.cohort.teams))
 
 
 def _ranking(evaluation: RatedEvaluation) -> list[Child]:
@@ -194,13 +171,13 @@ def _ranking(evaluation: RatedEvaluation) -> list[Child]:
     rows = [
         [
             _team(evaluation, row["team"]),
-            Cell(UNDEFINED, math.nan) if pd.isna(row["rank"]) else _count(row["rank"]),
-            _number(row["score"]),
-            _number(row["dice_all_cases"]),
-            _number(row["left_out_dice"]),
-            _number(row["brier"]),
-            _count(row["cases"]),
-            _count(row["missing"]),
+            Cell(UNDEFINED, math.nan) if pd.isna(row["rank"]) else number(row["rank"], count),
+            number(row["score"]),
+            number(row["dice_all_cases"]),
+            number(row["left_out_dice"]),
+            number(row["brier"]),
+            number(row["cases"], count),
+            number(row["missing"], count),
         ]
         for row in evaluation.ranking.to_dict("records")
     ]
@@ -226,12 +203,12 @@ def _structures(evaluation: RatedEvaluation) -> list[Child]:
         [
             Cell(named(row["structure"])),
             _team(evaluation, row["team"]),
-            _number(row["dice"]),
-            _number(row["dice_median"]),
-            _number(row["dice_lowest"]),
-            _number(row["brier"]),
-            _count(row["cases"]),
-            _count(row["missing"]),
+            number(row["dice"]),
+            number(row["dice_median"]),
+            number(row["dice_lowest"]),
+            number(row["brier"]),
+            number(row["cases"], count),
+            number(row["missing"], count),
         ]
         for row in evaluation.structures.to_dict("records")
     ]
@@ -249,12 +226,12 @@ def _spread(evaluation: RatedEvaluation) -> list[Child]:
             [
                 Cell(named(row["structure"])),
                 _team(evaluation, row["team"]),
-                _number(row["left_out_dice"]),
+                number(row["left_out_dice"]),
                 Cell(interval(low, high), low),
                 Cell(where),
-                _count(row["cases_below"]),
-                _count(row["cases_within"]),
-                _count(row["cases_above"]),
+                number(row["cases_below"], count),
+                number(row["cases_within"], count),
+                number(row["cases_above"], count),
             ]
         )
     header = [
@@ -289,7 +266,7 @@ def _levels(evaluation: RatedEvaluation) -> list[Child]:
             Cell(named(row["structure"])),
             _team(evaluation, row["team"]),
             Cell(f"{row['level']:g}", float(row["level"])),
-            _number(row["dice"]),
+            number(row["dice"]),
         ]
         for row in means.to_dict("records")
     ]
@@ -308,9 +285,9 @@ def _calibration(evaluation: RatedEvaluation) -> list[Child]:
         [
             _team(evaluation, row["team"]),
             Cell(f"{row['from']:g} to {row['to']:g}", float(row["from"])),
-            _count(row["voxels"]),
-            _number(row["predicted"]),
-            _number(row["observed"]),
+            number(row["voxels"], count),
+            number(row["predicted"]),
+            number(row["observed"]),
         ]
         for row in found.to_dict("records")
     ]
@@ -350,11 +327,11 @@ def _cases(evaluation: RatedEvaluation) -> list[Child]:
             Cell(named(row["structure"])),
             _team(evaluation, row["team"]),
             Cell(str(row["prediction"])),
-            _number(row["dice"]),
-            _number(row["left_out_dice"]),
+            number(row["dice"]),
+            number(row["left_out_dice"]),
             Cell(interval(row["raters_lowest"], row["raters_highest"]), row["raters_lowest"]),
             Cell(_STANDING_WORDS[Standing(row["standing"])]),
-            _number(row["brier"]),
+            number(row["brier"]),
         ]
         for row in evaluation.cases.sort_values("dice", kind="stable").to_dict("records")
     ]
@@ -383,8 +360,8 @@ def _agreement(evaluation: RatedEvaluation) -> list[Child]:
         [
             Cell(named(row["structure"])),
             Cell(fragment(named(row["rater"]), " and ", named(row["other"]))),
-            _number(row["dice"]),
-            *([_number(row["pq"]), _number(row["f1"])] if has_objects else []),
+            number(row["dice"]),
+            *([number(row["pq"]), number(row["f1"])] if has_objects else []),
         ]
         for row in frame.to_dict("records")
     ]
@@ -393,16 +370,6 @@ def _agreement(evaluation: RatedEvaluation) -> list[Child]:
         "; PQ and F1 are of objects." if has_objects else "."
     )
     return [table(Table("pairs", caption, header, rows, found))]
-
-
-def _data_quality(evaluation: RatedEvaluation) -> list[Child]:
-    if not evaluation.findings:
-        return [paragraph("Nothing was missing, left over or unreadable.")]
-    parts: list[Child] = []
-    for kind in dict.fromkeys(finding.kind for finding in evaluation.findings):
-        own = [finding.message for finding in evaluation.findings if finding.kind is kind]
-        parts.append(folded(f"{kind}: {count(len(own))}", bullets(own)))
-    return parts
 
 
 def _settings(evaluation: RatedEvaluation) -> list[Child]:
@@ -417,18 +384,9 @@ def _settings(evaluation: RatedEvaluation) -> list[Child]:
         else "undefined, left out of averages",
         "missing predictions": "background everywhere",
     }
-    prints = rated_fingerprints(evaluation.cohort, evaluation.teams)
-    frame = pd.DataFrame({"file": list(prints), "fingerprint": list(prints.values())})
-    rows = [[Cell(named(name)), Cell(value)] for name, value in prints.items()]
-    files = Table("inputs", "SHA-256 of each file.", ["file", "fingerprint"], rows, frame)
     return [
-        element(
-            "div",
-            element("div", element("h3", "Settings"), definitions(items)),
-            element("div", element("h3", "Versions"), definitions(dict(versions()))),
-            class_="beside",
-        ),
-        folded("Files that figures are computed from", table(files)),
+        settings_beside_versions(items),
+        fingerprint_parts(rated_fingerprints(evaluation.cohort, evaluation.teams)),
     ]
 
 

@@ -23,6 +23,7 @@ from napari_panoptic.io.tasks import task_of
 from napari_panoptic.regions import Task
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.shown import show_error, shown
+from napari_panoptic.viewer.widgets.docks import unwrapped
 
 
 class AnyCohort(Protocol):
@@ -199,7 +200,7 @@ def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None)
     AnyDesk or None
         The desk; None where somebody wants to keep what is open.
     """
-    viewer = getattr(viewer, "__wrapped__", viewer)  # as napari hands it to plugins
+    viewer = unwrapped(viewer)
     others = [kind() for task, kind in KINDS.items() if task is not opened.task]
     own = KINDS[opened.task]()
     if not all(desk is None or desk.may_leave() for desk in _present((own, *others), viewer)):
@@ -233,7 +234,7 @@ def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bo
 
     Where links lead out of it, and are not allowed to, somebody is asked.
     """
-    viewer = getattr(viewer, "__wrapped__", viewer)
+    viewer = unwrapped(viewer)
 
     def take(answer: Opened | _Outside | str) -> None:
         if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile

@@ -17,6 +17,7 @@ from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.palette import rgba_table
 from napari_panoptic.points import Points as PointValues
 from napari_panoptic.viewer.in_one_go import drawn_once
+from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.scene import IMAGE, MARGIN, ROLE
 from napari_panoptic.viewer.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 
@@ -69,6 +70,7 @@ class PointScene:
         is_first = not any(ROLE in layer.metadata for layer in self._viewer.layers)
         with self._filling():
             self._fill_image(image)
+            take_unit(self._viewer, self._placed["units"][0])
         if is_first:
             self._viewer.canvas.overlays.scale_bar.visible = True
         shape = None if image is None else image.shape

@@ -28,6 +28,7 @@ from napari_panoptic.level_outlines import (
 )
 from napari_panoptic.rated import RatersSettings
 from napari_panoptic.regions import Rgb
+from napari_panoptic.viewer.left_behind import take_unit
 
 OWNER = "napari-panoptic-rated"
 """Key in the metadata of the layers that belong to this view."""
@@ -148,6 +149,7 @@ class RatedScene:
         try:
             self._fill_images(picture)
             self._fill_overlays(picture)
+            take_unit(self._viewer, self._unit)
         finally:
             self._is_filling = False
         self.set_shown(self.shown)
@@ -244,7 +246,7 @@ class RatedScene:
 
     @property
     def _unit(self) -> str:
-        return "mm" if self._picture is not None and self._picture.is_mm else "pixel"
+        return "millimeter" if self._picture is not None and self._picture.is_mm else "pixel"
 
     def _give_place(self, layer: Layer) -> None:
         """Set scale and unit where they differ: either has everything measured anew."""

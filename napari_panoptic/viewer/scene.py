@@ -28,6 +28,7 @@ from napari_panoptic.viewer.edits import LayerValues, shows
 from napari_panoptic.viewer.fast_outlines import draw_outlines_fast
 from napari_panoptic.viewer.in_one_go import drawn_once, moved_once, put_data
 from napari_panoptic.viewer.layers import PixelSize
+from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.listed import Listed, Others
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.shown import shown
@@ -536,6 +537,7 @@ class Scene:
                 self._forget(role)
 
     def _fill_image(self, image: SlideImage | None) -> None:
+        take_unit(self._viewer, self._pixels.units[0])
         layer = self._mine(IMAGE)
         if image is None:
             self._put_away(IMAGE)

@@ -85,8 +85,13 @@ def test_what_is_missing_is_said(tmp_path):
 
 
 def test_a_folder_without_masks_is_no_such_cohort(tmp_path):
+    with pytest.raises(CohortError, match=r"empty.*QUBIQ"):
+        open_raters(tmp_path)
+    (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(CohortError, match=r"no rater's mask.*QUBIQ"):
         open_raters(tmp_path)
+    with pytest.raises(CohortError, match="this is a file"):
+        open_raters(tmp_path / "notes.txt")
     with pytest.raises(CohortError, match="no such folder"):
         open_raters(tmp_path / "nowhere")
     assert task_of(tmp_path) is Task.NUCLEI

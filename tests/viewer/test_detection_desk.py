@@ -264,11 +264,15 @@ def test_another_kind_of_cohort_closes_this_desk_and_back(
     assert "Frames" not in docks
     assert not viewer.layers["annotated points"].visible
     assert viewer.layers["reference"].visible
+    for layer in viewer.layers:  # as where an image does not say how large its pixels are
+        layer.units = ("pixel",) * layer.ndim
     back = open_in(viewer, detection_sample)
     wait_until(lambda: back.is_settled)
     assert desk_in(viewer) is None
     shown = {layer.name for layer in viewer.layers if layer.visible and ROLE in layer.metadata}
     assert shown == {"image", "annotated points", "detections"}
+    # Where they differ, napari knows none.
+    assert {str(unit) for unit in viewer.layers.extent.units} == {"micrometer"}
     back.close()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert detection_desk_in(viewer) is None

@@ -160,6 +160,14 @@ def test_slices_lead_to_the_worst_and_where_is_clicked(desk, show):
     assert desk._docks["Slices"].isHidden()
 
 
+def test_the_cross_of_a_panel_only_hides_it(desk):
+    dock = desk._docks["Levels"]
+    dock.destroyOnClose()  # what the cross in napari's title calls
+    assert dock.isHidden()
+    assert dock.widget() is not None
+    dock.show()
+
+
 def test_the_raters_panel_shows_pairs_and_where_the_team_stands(desk, show):
     show(FLAT)
     found = desk.view.raters

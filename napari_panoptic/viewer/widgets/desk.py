@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import napari
-from qtpy.QtCore import QEvent, Qt, QTimer
-from qtpy.QtWidgets import (
-    QDockWidget,
-    QMainWindow,
-    QTabWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QVBoxLayout, QWidget
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings
@@ -27,6 +20,18 @@ from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.shown import PlainLabel
+from napari_panoptic.viewer.widgets.docks import (
+    DockedWidget,
+    add_docks,
+    after_layout,
+    dock_of,
+    give_corners_to_sides,
+    on_cross,
+    put_napari_below,
+    remove_docks,
+    share_left_column,
+    unwrapped,
+)
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
@@ -51,11 +56,9 @@ TABS_WIDTH = 28
 METRICS_HEIGHT = 615
 TALL_WINDOW = 900
 """From this height on, metrics and objects stand above each other instead of in tabs."""
-_NAPARI_CROSS = "destroyOnClose"
-_NAPARI_LAYER_LIST, _NAPARI_LAYER_CONTROLS = "layer list", "layer controls"
 
 
-class Inspector(QWidget):
+class Inspector(DockedWidget):
     """The settings strip, and the handle on the whole desk.
 
     Closing it closes the desk.
@@ -75,30 +78,15 @@ class Inspector(QWidget):
         self.desk = Desk(viewer, self)
         self.settings.folded.connect(self._fit)
         self._fit()
-        self._was_docked = False
-        self.after_layout(self.desk.build)
-
-    def after_layout(self, action: Callable[[], None]) -> None:
-        """Do something when Qt has handled what is pending; never after the widget is gone."""
-        timer = QTimer(self)
-        timer.setSingleShot(True)
-        timer.timeout.connect(action)
-        timer.timeout.connect(timer.deleteLater)
-        timer.start(0)
+        after_layout(self, self.desk.build)
 
     def _fit(self) -> None:
         """Be as high as the settings are, so that the rest is the figures'."""
         self.setFixedHeight(self.settings.sizeHint().height())
 
-    def event(self, event: QEvent | None) -> bool:
-        """Notice when napari takes the widget out of its dock."""
-        if event is not None and event.type() == QEvent.Type.ParentChange:
-            if self.parent() is not None:
-                self._was_docked = True
-            elif self._was_docked:
-                self._was_docked = False
-                self.desk.close()
-        return super().event(event)
+    def taken_out(self) -> None:
+        """Close the desk with its main dock."""
+        self.desk.close()
 
 
 class Desk:
@@ -172,36 +160,23 @@ class Desk:
         at_the_side = window.height() < TALL_WINDOW
         tabs = QTabWidget.TabPosition.East if at_the_side else QTabWidget.TabPosition.South
         window.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, tabs)
-        left, right = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
-        for corner, area in (
-            (Qt.Corner.TopLeftCorner, left),
-            (Qt.Corner.BottomLeftCorner, left),
-            (Qt.Corner.TopRightCorner, right),
-            (Qt.Corner.BottomRightCorner, right),
-        ):
-            window.setCorner(corner, area)
+        give_corners_to_sides(window)
         panels = self.panels
-        for name, widget, where in (
+        around = (
             (TITLE_DOCK, panels.title, "top"),
             (LEGEND_DOCK, panels.legend, "bottom"),
             (COHORT_DOCK, panels.navigator, "left"),
             (METRICS_DOCK, panels.metrics, "right"),
             (OBJECTS_DOCK, panels.objects, "right"),
             *((part.title, part.widget, "right") for part in self.parts),
-        ):
-            self._docks[name] = self._viewer.window.add_dock_widget(
-                widget, name=name, area=where, add_vertical_stretch=False
-            )
-            # napari would take it out for good, and no key would bring it back.
-            _on_cross(self._docks[name], self._docks[name].hide)
-        for name in (TITLE_DOCK, LEGEND_DOCK):
-            self._docks[name].setTitleBarWidget(QWidget())  # a strip needs no title of its own
-        own = _dock_of(self._inspector)
+        )
+        self._docks = add_docks(self._viewer, around, (TITLE_DOCK, LEGEND_DOCK))
+        own = dock_of(self._inspector)
         if own is not None:
-            _on_cross(own, self._close_if_wanted)
+            on_cross(own, self._close_if_wanted)
         self._arrange(window)
         # Sizes can be given once Qt has laid the docks out.
-        self._inspector.after_layout(self._give_sizes)
+        after_layout(self._inspector, self._give_sizes)
 
     def show_cohort(
         self,
@@ -251,14 +226,8 @@ class Desk:
             return
         self._let_go()
         window = self._docks[COHORT_DOCK].window() if self._docks else None
-        own = _dock_of(self._inspector)
-        for dock in (*self._docks.values(), *([] if own is None else [own])):
-            widget = dock.widget()
-            _on_cross(dock, None)
-            self._viewer.window.remove_dock_widget(dock)
-            dock.deleteLater()
-            if widget is not None:
-                widget.deleteLater()
+        own = dock_of(self._inspector)
+        remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
         self._docks = {}
         self._inspector.deleteLater()
         if isinstance(window, QMainWindow) and self._state_before is not None:
@@ -279,13 +248,9 @@ class Desk:
     def _arrange(self, window: QMainWindow) -> None:
         """Give each panel its place; nothing is cut off in a window of 1280 x 800."""
         cohort, metrics = self._docks[COHORT_DOCK], self._docks[METRICS_DOCK]
-        objects, inspector = self._docks[OBJECTS_DOCK], _dock_of(self._inspector)
+        objects, inspector = self._docks[OBJECTS_DOCK], dock_of(self._inspector)
         vertical = Qt.Orientation.Vertical
-        layer_list, controls = _napari_docks(window)
-        if layer_list is not None and controls is not None:
-            window.splitDockWidget(cohort, layer_list, vertical)
-            window.tabifyDockWidget(layer_list, controls)
-            layer_list.raise_()
+        put_napari_below(window, cohort, controls_first=False)
         if inspector is not None:
             window.splitDockWidget(inspector, metrics, vertical)
         if window.height() >= TALL_WINDOW:
@@ -306,11 +271,7 @@ class Desk:
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         window.resizeDocks([cohort, metrics], [LEFT_WIDTH, _right_width(window)], horizontal)
         height = window.height()
-        layer_list, _ = _napari_docks(window)
-        if layer_list is not None:
-            window.resizeDocks(
-                [cohort, layer_list], [round(0.6 * height), round(0.4 * height)], vertical
-            )
+        share_left_column(window, cohort)
         if height >= TALL_WINDOW:
             window.resizeDocks(
                 [metrics, objects], [METRICS_HEIGHT, height - METRICS_HEIGHT], vertical
@@ -369,11 +330,6 @@ def _inspector_in(viewer: napari.Viewer) -> Inspector | None:
     return next((widget for widget in docked if isinstance(widget, Inspector)), None)
 
 
-def unwrapped(viewer: Any) -> Any:
-    """Take a viewer out of the wrapper in which napari hands it to plugins."""
-    return getattr(viewer, "__wrapped__", viewer)
-
-
 def _remember_columns(hidden: frozenset[str]) -> None:
     PREFERENCES.hidden_columns = hidden
 
@@ -382,29 +338,6 @@ def _remember_others(others: Others) -> None:
     PREFERENCES.others = others
 
 
-def _on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
-    """Let the cross in the title of a dock do something else than napari's own; None: no more.
-
-    napari removes the dock and sends no event that could be held back. Where
-    it should name its method otherwise, the cross does what it did.
-    """
-    if action is None:
-        dock.__dict__.pop(_NAPARI_CROSS, None)
-    else:
-        setattr(dock, _NAPARI_CROSS, action)
-
-
-def _napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget | None]:
-    """Find napari's own layer list and layer controls."""
-    found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
-    return found.get(_NAPARI_LAYER_LIST), found.get(_NAPARI_LAYER_CONTROLS)
-
-
 def _right_width(window: QMainWindow) -> int:
     """Leave the image at least the half of a small window."""
     return min(RIGHT_WIDTH, round(0.34 * window.width())) + TABS_WIDTH
-
-
-def _dock_of(widget: QWidget) -> QDockWidget | None:
-    parent = widget.parent()
-    return parent if isinstance(parent, QDockWidget) else None

@@ -8,9 +8,9 @@ from typing import Any
 
 import napari
 from psygnal import SignalInstance
-from qtpy.QtCore import QEvent, Qt, QTimer
+from qtpy.QtCore import Qt, QTimer
 from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
-from qtpy.QtWidgets import QDockWidget, QFileDialog, QMainWindow, QMessageBox, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QDockWidget, QFileDialog, QMainWindow, QMessageBox, QVBoxLayout
 
 from napari_panoptic.detection_session import DetectionSession
 from napari_panoptic.errors import PanopticError
@@ -38,6 +38,19 @@ from napari_panoptic.viewer.widgets.detection_panels import (
     DetectionTitle,
     PointTable,
 )
+from napari_panoptic.viewer.widgets.docks import (
+    DockedWidget,
+    add_docks,
+    after_layout,
+    dock_of,
+    give_corners_to_sides,
+    on_cross,
+    put_napari_below,
+    remove_docks,
+    share_height,
+    share_left_column,
+    unwrapped,
+)
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 
@@ -48,11 +61,9 @@ LEFT_WIDTH, RIGHT_WIDTH = 270, 420
 FOLLOW_MS = 40
 """How long after a change lists and the curve follow; colours and the title follow at once."""
 CLICK_TOLERANCE_PX = 3
-_LAYER_LIST, _LAYER_CONTROLS = "layer list", "layer controls"
-_NAPARI_CROSS = "destroyOnClose"
 
 
-class DetectionInspector(QWidget):
+class DetectionInspector(DockedWidget):
     """The settings, and the handle on the whole desk; closing it closes the desk.
 
     Parameters
@@ -69,17 +80,10 @@ class DetectionInspector(QWidget):
         layout.addWidget(self.settings)
         self.desk = DetectionDesk(viewer, self)
         self.setFixedHeight(self.sizeHint().height())
-        self._was_docked = False
 
-    def event(self, event: QEvent | None) -> bool:
-        """Notice when napari takes the widget out of its dock."""
-        if event is not None and event.type() == QEvent.Type.ParentChange:
-            if self.parent() is not None:
-                self._was_docked = True
-            elif self._was_docked:
-                self._was_docked = False
-                self.desk.close()
-        return super().event(event)
+    def taken_out(self) -> None:
+        """Close the desk with its main dock."""
+        self.desk.close()
 
 
 class DetectionDesk:
@@ -154,16 +158,9 @@ class DetectionDesk:
         if self._is_closed:
             return
         self._let_go()
-        own = self._inspector.parent()
+        own = dock_of(self._inspector)
         window = self._docks[FRAMES_DOCK].window() if self._docks else None
-        docks = [*self._docks.values(), *([own] if isinstance(own, QDockWidget) else [])]
-        for dock in docks:
-            widget = dock.widget()
-            dock.__dict__.pop(_NAPARI_CROSS, None)
-            self._viewer.window.remove_dock_widget(dock)
-            dock.deleteLater()
-            if widget is not None:
-                widget.deleteLater()
+        remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
         self._docks = {}
         self._inspector.deleteLater()
         if isinstance(window, QMainWindow) and self._state_before is not None:
@@ -185,46 +182,26 @@ class DetectionDesk:
             return
         self._state_before = window.saveState()
         self._guard = CloseGuard(window, self.may_leave)
-        left, right = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
-        for corner, area in (
-            (Qt.Corner.TopLeftCorner, left),
-            (Qt.Corner.BottomLeftCorner, left),
-            (Qt.Corner.TopRightCorner, right),
-            (Qt.Corner.BottomRightCorner, right),
-        ):
-            window.setCorner(corner, area)
-        for name, widget, where in (
+        give_corners_to_sides(window)
+        around = (
             (TITLE_DOCK, self.title, "top"),
             (LEGEND_DOCK, self.legend, "bottom"),
             (FRAMES_DOCK, self.navigator, "left"),
             (FIGURES_DOCK, self.figures, "right"),
             (POINTS_DOCK, self.points, "right"),
-        ):
-            dock = self._viewer.window.add_dock_widget(
-                widget, name=name, area=where, add_vertical_stretch=False
-            )
-            # napari would take it out for good.
-            setattr(dock, _NAPARI_CROSS, dock.hide)
-            self._docks[name] = dock
-        for name in (TITLE_DOCK, LEGEND_DOCK):
-            self._docks[name].setTitleBarWidget(QWidget())  # a strip needs no title of its own
-        own = self._inspector.parent()
-        if isinstance(own, QDockWidget):
-            setattr(own, _NAPARI_CROSS, self._close_if_wanted)
+        )
+        self._docks = add_docks(self._viewer, around, (TITLE_DOCK, LEGEND_DOCK))
+        own = dock_of(self._inspector)
+        if own is not None:
+            on_cross(own, self._close_if_wanted)
             window.splitDockWidget(own, self._docks[FIGURES_DOCK], Qt.Orientation.Vertical)
         window.splitDockWidget(
             self._docks[FIGURES_DOCK], self._docks[POINTS_DOCK], Qt.Orientation.Vertical
         )
-        named = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
-        layer_list, controls = named.get(_LAYER_LIST), named.get(_LAYER_CONTROLS)
-        if layer_list is not None and controls is not None:
-            window.splitDockWidget(self._docks[FRAMES_DOCK], controls, Qt.Orientation.Vertical)
-            window.tabifyDockWidget(controls, layer_list)
-            controls.raise_()  # napari's tools for points
-        timer = QTimer(self._inspector)
-        timer.setSingleShot(True)
-        timer.timeout.connect(self._give_sizes)  # once Qt has laid the docks out
-        timer.start(0)
+        # The controls hold napari's tools for points.
+        put_napari_below(window, self._docks[FRAMES_DOCK], controls_first=True)
+        # Sizes can be given once Qt has laid the docks out.
+        after_layout(self._inspector, self._give_sizes)
 
     def _give_sizes(self) -> None:
         window = self._inspector.window()
@@ -233,20 +210,10 @@ class DetectionDesk:
         frames, figures = self._docks[FRAMES_DOCK], self._docks[FIGURES_DOCK]
         width = min(RIGHT_WIDTH, round(0.34 * window.width()))
         window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
-        height = window.height()
-        named = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
-        if (controls := named.get(_LAYER_CONTROLS)) is not None:
-            heights = [round(0.6 * height), round(0.4 * height)]
-            window.resizeDocks([frames, controls], heights, Qt.Orientation.Vertical)
-        window.resizeDocks(
-            [figures, self._docks[POINTS_DOCK]],
-            [round(0.5 * height), round(0.3 * height)],
-            Qt.Orientation.Vertical,
-        )
-        timer = QTimer(self._inspector)
-        timer.setSingleShot(True)
-        timer.timeout.connect(self.scene.fit)  # the canvas has another size now
-        timer.start(FOLLOW_MS)
+        share_left_column(window, frames)
+        share_height(window, {figures: 0.5, self._docks[POINTS_DOCK]: 0.3})
+        # The canvas has another size now.
+        after_layout(self._inspector, self.scene.fit, FOLLOW_MS)
 
     def _close_if_wanted(self) -> None:
         if self.may_leave():
@@ -574,7 +541,7 @@ def detection_desk_of(viewer: napari.Viewer) -> DetectionDesk:
     viewer
         A viewer with a window.
     """
-    viewer = getattr(viewer, "__wrapped__", viewer)
+    viewer = unwrapped(viewer)
     desk = detection_desk_in(viewer)
     if desk is None:
         inspector = DetectionInspector(viewer)

@@ -45,7 +45,12 @@ from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, decimal_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.curve_view import CurveView
-from napari_panoptic.viewer.widgets.navigator import figure_tree, fill_item, short_name
+from napari_panoptic.viewer.widgets.navigator import (
+    NAME_ROLE,
+    figure_tree,
+    fill_item,
+    list_by_patient,
+)
 from napari_panoptic.viewer.widgets.parts import (
     COMPACT_COMBO,
     TISSUE,
@@ -56,7 +61,6 @@ from napari_panoptic.viewer.widgets.parts import (
     qcolor,
 )
 
-_NAME = Qt.ItemDataRole.UserRole
 _MISSING = "missing"
 _FAILURES = {"FN": POINT_STATUS_MEANINGS[Status.FN], "FP": POINT_STATUS_MEANINGS[Status.FP]}
 _FRAME_HEADER = {
@@ -117,22 +121,12 @@ class DetectionNavigator(QWidget):
         with QSignalBlocker(self._tree), QSignalBlocker(self._teams):
             self._tree.clear()
             self._teams.clear()
-            self._frames, self._patients, self._team_items = {}, {}, {}
-            for frame in cohort.frames:
-                if frame.patient not in self._patients:
-                    patient = QTreeWidgetItem([shown(frame.patient)])
-                    patient.setFlags(Qt.ItemFlag.ItemIsEnabled)
-                    self._patients[frame.patient] = patient
-                    self._tree.addTopLevelItem(patient)
-                    patient.setExpanded(True)
-                item = QTreeWidgetItem([shown(short_name(frame.name, frame.patient))])
-                item.setData(0, _NAME, frame.name)
-                item.setToolTip(0, shown(frame.name))
-                self._patients[frame.patient].addChild(item)
-                self._frames[frame.name] = item
+            self._team_items = {}
+            places = [(frame.patient, frame.name) for frame in cohort.frames]
+            self._patients, self._frames = list_by_patient(self._tree, places)
             for name in cohort.team_names:
                 item = QTreeWidgetItem([shown(name)])
-                item.setData(0, _NAME, name)
+                item.setData(0, NAME_ROLE, name)
                 self._teams.addTopLevelItem(item)
                 self._team_items[name] = item
 
@@ -186,7 +180,7 @@ class DetectionNavigator(QWidget):
     def _on_item(
         self, signal: object, item: QTreeWidgetItem | None, _previous: QTreeWidgetItem | None
     ) -> None:
-        name = None if item is None else item.data(0, _NAME)
+        name = None if item is None else item.data(0, NAME_ROLE)
         if name:
             signal.emit(name)  # type: ignore[attr-defined]
 

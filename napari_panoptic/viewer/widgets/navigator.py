@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
 
@@ -61,7 +61,8 @@ NO_TEAMS = (
     "This cohort has no predictions. Put one folder per team into its folder Teams (or describe "
     "your own layout in a cohort.toml) and open it again."
 )
-_NAME = Qt.ItemDataRole.UserRole
+NAME_ROLE = Qt.ItemDataRole.UserRole
+"""Under this an item keeps the name of its region or team, however it is shown."""
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
@@ -210,21 +211,11 @@ class Navigator(QWidget):
         self._region_items, self._patient_items, self._team_items = {}, {}, {}
         if cohort is None:
             return
-        for region in cohort.regions:
-            if region.patient not in self._patient_items:
-                patient = QTreeWidgetItem([shown(region.patient)])
-                patient.setFlags(Qt.ItemFlag.ItemIsEnabled)
-                self._patient_items[region.patient] = patient
-                self._tree.addTopLevelItem(patient)
-                patient.setExpanded(True)
-            item = QTreeWidgetItem([shown(short_name(region.name, region.patient))])
-            item.setData(0, _NAME, region.name)
-            item.setToolTip(0, shown(region.name))
-            self._patient_items[region.patient].addChild(item)
-            self._region_items[region.name] = item
+        places = [(region.patient, region.name) for region in cohort.regions]
+        self._patient_items, self._region_items = list_by_patient(self._tree, places)
         for team in cohort.teams:
             item = QTreeWidgetItem([shown(team.name)])
-            item.setData(0, _NAME, team.name)
+            item.setData(0, NAME_ROLE, team.name)
             if team.is_annotation:
                 item.setToolTip(
                     0, "The annotation's own colour-coded version: shows what restoration costs."
@@ -298,13 +289,13 @@ class Navigator(QWidget):
         return known if len(known) == len(lines) else []
 
     def _on_region(self, item: QTreeWidgetItem | None, _previous: QTreeWidgetItem | None) -> None:
-        name = None if item is None else item.data(0, _NAME)
+        name = None if item is None else item.data(0, NAME_ROLE)
         if name:
             self.region_chosen.emit(name)
 
     def _on_team(self, item: QTreeWidgetItem | None, _previous: QTreeWidgetItem | None) -> None:
         if item is not None:
-            self.team_chosen.emit(item.data(0, _NAME))
+            self.team_chosen.emit(item.data(0, NAME_ROLE))
 
 
 class _Tree(QTreeWidget):
@@ -364,6 +355,39 @@ def _failures(counts: Counts) -> tuple[str, str, str]:
     misclassified = int(matched.sum() - np.trace(matched))
     missed, invented = int(confusion[1:, 0].sum()), int(confusion[0, 1:].sum())
     return count_text(missed), count_text(invented), count_text(misclassified)
+
+
+def list_by_patient(
+    tree: QTreeWidget, places: Iterable[tuple[str, str]]
+) -> tuple[dict[str, QTreeWidgetItem], dict[str, QTreeWidgetItem]]:
+    """Fill a tree, which is empty, with regions below their patients.
+
+    Parameters
+    ----------
+    tree
+        The tree; its first column gets the names.
+    places
+        Patient and name of each region, in order.
+
+    Returns
+    -------
+    patients, regions
+        Name -> item.
+    """
+    patients: dict[str, QTreeWidgetItem] = {}
+    regions: dict[str, QTreeWidgetItem] = {}
+    for patient, name in places:
+        if patient not in patients:
+            patients[patient] = QTreeWidgetItem([shown(patient)])
+            patients[patient].setFlags(Qt.ItemFlag.ItemIsEnabled)
+            tree.addTopLevelItem(patients[patient])
+            patients[patient].setExpanded(True)
+        item = QTreeWidgetItem([shown(short_name(name, patient))])
+        item.setData(0, NAME_ROLE, name)
+        item.setToolTip(0, shown(name))
+        patients[patient].addChild(item)
+        regions[name] = item
+    return patients, regions
 
 
 def short_name(name: str, patient: str) -> str:

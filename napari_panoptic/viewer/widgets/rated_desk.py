@@ -7,8 +7,8 @@ from typing import Any
 
 import napari
 import numpy as np
-from qtpy.QtCore import Qt, QTimer
-from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QDockWidget, QMainWindow
 
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
@@ -16,6 +16,17 @@ from napari_panoptic.report.text import ratio
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.rated_scene import RatedScene, Shown, hide_layers
 from napari_panoptic.viewer.rated_work import CaseLoader, CaseView, CohortScores, Wanted
+from napari_panoptic.viewer.widgets.docks import (
+    add_docks,
+    after_layout,
+    give_corners_to_sides,
+    on_cross,
+    put_napari_below,
+    remove_docks,
+    share_height,
+    share_left_column,
+    unwrapped,
+)
 from napari_panoptic.viewer.widgets.rated_panels import (
     CasesPanel,
     LevelsPanel,
@@ -113,12 +124,7 @@ class RatedDesk:
             return
         self._let_go()
         hide_layers(self._viewer)
-        for dock in self._docks.values():
-            widget = dock.widget()
-            self._viewer.window.remove_dock_widget(dock)
-            dock.deleteLater()
-            if widget is not None:
-                widget.deleteLater()
+        remove_docks(self._viewer, self._docks.values())
         self._docks = {}
 
     # --- connections -----------------------------------------------------------------------------
@@ -265,59 +271,39 @@ class RatedDesk:
 
     def _build(self) -> None:
         """Put the panels around the image."""
-        for name, widget, where in (
+        around = (
             (TITLE_DOCK, self.title, "top"),
             (LEGEND_DOCK, self.legend, "bottom"),
             (CASES_DOCK, self.cases, "left"),
             (LEVELS_DOCK, self.levels, "right"),
             (SLICES_DOCK, self.slices, "right"),
             (RATERS_DOCK, self.raters, "right"),
-        ):
-            self._docks[name] = self._viewer.window.add_dock_widget(
-                widget, name=name, area=where, add_vertical_stretch=False
-            )
-        for name in (TITLE_DOCK, LEGEND_DOCK):
-            self._docks[name].setTitleBarWidget(QWidget())  # a strip needs no title of its own
+        )
+        self._docks = add_docks(self._viewer, around, (TITLE_DOCK, LEGEND_DOCK))
+        on_cross(self._docks[CASES_DOCK], self.close)
         window = self.cases.window()
         if not isinstance(window, QMainWindow):
             return
-        left, right = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
-        window.setCorner(Qt.Corner.TopLeftCorner, left)
-        window.setCorner(Qt.Corner.BottomLeftCorner, left)
-        window.setCorner(Qt.Corner.TopRightCorner, right)
-        window.setCorner(Qt.Corner.BottomRightCorner, right)
-        found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
-        layer_list, controls = found.get("layer list"), found.get("layer controls")
-        if layer_list is not None and controls is not None:
-            window.splitDockWidget(self._docks[CASES_DOCK], layer_list, Qt.Orientation.Vertical)
-            window.tabifyDockWidget(layer_list, controls)
-            layer_list.raise_()
+        give_corners_to_sides(window)
+        put_napari_below(window, self._docks[CASES_DOCK], controls_first=False)
         # Sizes can be given once Qt has laid the docks out.
-        timer = QTimer(self.cases)
-        timer.setSingleShot(True)
-        timer.timeout.connect(self._give_sizes)
-        timer.start(0)
+        after_layout(self.cases, self._give_sizes)
 
     def _give_sizes(self) -> None:
         window = self.cases.window()
         if self._is_closed or not isinstance(window, QMainWindow):
             return
-        docks = [self._docks[name] for name in (LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK)]
+        cases, levels = self._docks[CASES_DOCK], self._docks[LEVELS_DOCK]
         width = min(RIGHT_WIDTH, round(0.3 * window.width()))
-        horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
-        window.resizeDocks([self._docks[CASES_DOCK], docks[0]], [LEFT_WIDTH, width], horizontal)
-        height = window.height()
-        found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
-        if (layer_list := found.get("layer list")) is not None:
-            own = [self._docks[CASES_DOCK], layer_list]
-            window.resizeDocks(own, [round(0.55 * height), round(0.45 * height)], vertical)
-        shares = (0.36, 0.22, 0.42)
-        window.resizeDocks(docks, [round(share * height) for share in shares], vertical)
+        window.resizeDocks([cases, levels], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
+        share_left_column(window, cases)
+        slices, raters = self._docks[SLICES_DOCK], self._docks[RATERS_DOCK]
+        share_height(window, {levels: 0.36, slices: 0.22, raters: 0.42})
 
 
 def show_rated(viewer: Any, cohort: RatedCohort, case: str | None = None) -> RatedDesk:
     """Show a cohort of several raters; a desk that is open is closed first."""
-    viewer = getattr(viewer, "__wrapped__", viewer)
+    viewer = unwrapped(viewer)
     before = rated_desk_in(viewer)
     if before is not None:
         before.close()
@@ -328,7 +314,7 @@ def show_rated(viewer: Any, cohort: RatedCohort, case: str | None = None) -> Rat
 
 def rated_desk_in(viewer: Any) -> RatedDesk | None:
     """Give the desk that is open in a viewer, or None."""
-    viewer = getattr(viewer, "__wrapped__", viewer)
+    viewer = unwrapped(viewer)
     docked = viewer.window.dock_widgets.values()
     panels = (widget for widget in docked if isinstance(widget, CasesPanel))
     return next((panel.desk for panel in panels if panel.desk is not None), None)

@@ -1,0 +1,27 @@
+"""Hidden layers that a desk has left in the window, while another one shows its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+OWNERS_PREFIX = "napari-panoptic"
+"""So begin the keys by which every desk knows its own layers in their metadata."""
+
+
+def take_unit(viewer: Any, unit: str) -> None:
+    """Give the hidden layers of all desks the unit of what is shown now.
+
+    napari warns, and shows no scale any more, where units of layers differ,
+    also of hidden ones; whoever shows them again gives them theirs.
+
+    Parameters
+    ----------
+    viewer
+        The viewer; what others put into it is left alone.
+    unit
+        Such as ``pixel`` or ``micrometer``.
+    """
+    for layer in viewer.layers:
+        is_ours = any(str(key).startswith(OWNERS_PREFIX) for key in layer.metadata)
+        if is_ours and not layer.visible and {str(own) for own in layer.units} != {unit}:
+            layer.units = (unit,) * layer.ndim

@@ -1,0 +1,160 @@
+"""What every desk does with docks: put them around the image, give them sizes, take them away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from qtpy.QtCore import QEvent, Qt, QTimer
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
+
+LIST_SHARE = 0.6
+"""Share of the left column that the list of regions has; napari's own docks have the rest."""
+_NAPARI_CROSS = "destroyOnClose"
+_NAPARI_LAYER_LIST, _NAPARI_LAYER_CONTROLS = "layer list", "layer controls"
+_LEFT, _RIGHT = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
+
+
+class DockedWidget(QWidget):
+    """A widget that notices when napari takes it out of its dock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._was_docked = False
+
+    def taken_out(self) -> None:
+        """Do what is to be done when the dock is gone."""
+        raise NotImplementedError
+
+    def event(self, event: QEvent | None) -> bool:
+        """Notice a change of parent."""
+        if event is not None and event.type() == QEvent.Type.ParentChange:
+            if self.parent() is not None:
+                self._was_docked = True
+            elif self._was_docked:
+                self._was_docked = False
+                self.taken_out()
+        return super().event(event)
+
+
+def add_docks(
+    viewer: Any, panels: Iterable[tuple[str, QWidget, str]], strips: Iterable[str]
+) -> dict[str, QDockWidget]:
+    """Dock panels; their crosses hide them.
+
+    Parameters
+    ----------
+    viewer
+        The viewer.
+    panels
+        Name, widget and side (``left``, ``right``, ``top``, ``bottom``) of each.
+    strips
+        Names of those that need no title of their own.
+
+    Returns
+    -------
+    dict
+        Name -> dock.
+    """
+    docks: dict[str, QDockWidget] = {}
+    for name, widget, where in panels:
+        docks[name] = viewer.window.add_dock_widget(
+            widget, name=name, area=where, add_vertical_stretch=False
+        )
+        # napari would take it out for good, and no key would bring it back.
+        on_cross(docks[name], docks[name].hide)
+    for name in strips:
+        docks[name].setTitleBarWidget(QWidget())
+    return docks
+
+
+def remove_docks(viewer: Any, docks: Iterable[QDockWidget]) -> None:
+    """Take docks and the widgets in them away."""
+    for dock in docks:
+        widget = dock.widget()
+        on_cross(dock, None)
+        viewer.window.remove_dock_widget(dock)
+        dock.deleteLater()
+        if widget is not None:
+            widget.deleteLater()
+
+
+def on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
+    """Let the cross in the title of a dock do something else than napari's own; None: no more.
+
+    napari removes the dock and sends no event that could be held back. Where
+    it should name its method otherwise, the cross does what it did.
+    """
+    if action is None:
+        dock.__dict__.pop(_NAPARI_CROSS, None)
+    else:
+        setattr(dock, _NAPARI_CROSS, action)
+
+
+def dock_of(widget: QWidget) -> QDockWidget | None:
+    """Give the dock that a widget stands in."""
+    parent = widget.parent()
+    return parent if isinstance(parent, QDockWidget) else None
+
+
+def give_corners_to_sides(window: QMainWindow) -> None:
+    """Let the columns at the left and the right be as high as the window."""
+    for corner, area in (
+        (Qt.Corner.TopLeftCorner, _LEFT),
+        (Qt.Corner.BottomLeftCorner, _LEFT),
+        (Qt.Corner.TopRightCorner, _RIGHT),
+        (Qt.Corner.BottomRightCorner, _RIGHT),
+    ):
+        window.setCorner(corner, area)
+
+
+def put_napari_below(window: QMainWindow, dock: QDockWidget, *, controls_first: bool) -> None:
+    """Put napari's layer list and layer controls, in tabs, below a dock of the left column.
+
+    Parameters
+    ----------
+    window
+        The window.
+    dock
+        What stands above them.
+    controls_first
+        Whether the controls are in front, or the list.
+    """
+    layer_list, controls = _napari_docks(window)
+    if layer_list is not None and controls is not None:
+        window.splitDockWidget(dock, layer_list, Qt.Orientation.Vertical)
+        window.tabifyDockWidget(layer_list, controls)
+        (controls if controls_first else layer_list).raise_()
+
+
+def share_left_column(window: QMainWindow, dock: QDockWidget) -> None:
+    """Give a dock most of the left column, and napari's own docks the rest."""
+    layer_list, _ = _napari_docks(window)
+    if layer_list is not None:
+        share_height(window, {dock: LIST_SHARE, layer_list: 1 - LIST_SHARE})
+
+
+def share_height(window: QMainWindow, shares: Mapping[QDockWidget, float]) -> None:
+    """Give docks above each other their shares of the window's height."""
+    heights = [round(share * window.height()) for share in shares.values()]
+    window.resizeDocks(list(shares), heights, Qt.Orientation.Vertical)
+
+
+def after_layout(owner: QWidget, action: Callable[[], None], wait_ms: int = 0) -> None:
+    """Do something when Qt has handled what is pending; never after its owner is gone."""
+    timer = QTimer(owner)
+    timer.setSingleShot(True)
+    timer.timeout.connect(action)
+    timer.timeout.connect(timer.deleteLater)
+    timer.start(wait_ms)
+
+
+def unwrapped(viewer: Any) -> Any:
+    """Take a viewer out of the wrapper in which napari hands it to plugins."""
+    return getattr(viewer, "__wrapped__", viewer)
+
+
+def _napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget | None]:
+    """Find napari's own layer list and layer controls."""
+    found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+    return found.get(_NAPARI_LAYER_LIST), found.get(_NAPARI_LAYER_CONTROLS)
