@@ -336,6 +336,8 @@ def read_preferences(path: Path) -> None:
     values = values if isinstance(values, dict) else {"files": values}
     texts = {("review" if key == "files" else "desk", key): str(v) for key, v in values.items()}
     preferences = Preferences(texts)
+    # Whatever this machine's napari remembers.
+    preferences._settings = lambda: None  # type: ignore[method-assign]
     assert preferences.look
     assert preferences.order
     assert preferences.others

@@ -159,7 +159,8 @@ def document(goods: list[Any], write: Write, decisions: bytes) -> bytes:
 
 def whole(value: Any, low: int = 0, high: int = 2**32 - 1) -> int:
     """Make a whole number within limits of anything."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    is_float = isinstance(value, float) and math.isfinite(value)
+    if not is_float and (isinstance(value, bool) or not isinstance(value, int)):
         value = 0 if value in (None, "") else len(str(value))
     return max(low, min(high, int(value)))
 
@@ -499,7 +500,7 @@ def nifti_bytes(value: Any) -> bytes:
     fields = value.get("header")
     for name, content in (fields if isinstance(fields, dict) else {}).items():
         # What the field cannot hold is left out.
-        with suppress(ValueError, TypeError, OverflowError, RuntimeWarning):
+        with suppress(ValueError, TypeError, OverflowError), np.errstate(all="ignore"):
             header[name] = content
     return header.tobytes() + bytes(4) + _hex(value.get("data"))
 

@@ -466,7 +466,7 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
         check_complete(path, tiff)
         check_pixels(series.shape, series.dtype.itemsize, path=path, what="a TIFF file")
         for own in filter(None, series.pages):
-            check_segments(path, own)
+            check_segments(path, own.aspage())
         array: NDArray[Any] = series.asarray()
         if (
             colour
