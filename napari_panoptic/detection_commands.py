@@ -120,9 +120,8 @@ def _print_figures(evaluation: DetectionEvaluation) -> None:
         print(f"{visible(team).ljust(width)}  {figures} {numbers}{n_frames:8d}")
     for team in sorted(evaluation.atypia_teams, key=lambda t: evaluation.atypia_ranks[t]):
         found = evaluation.atypia_of(team)
-        print(
-            f"{visible(team).ljust(width)}  atypia: {found.points} points of {found.n_frames} frames"
-        )
+        points = f"{found.points} points of {found.n_frames} frames"
+        print(f"{visible(team).ljust(width)}  atypia: {points}")
     print(
         f"F-measure of all frames together; a detection within "
         f"{evaluation.settings.distance_um:g} um of a mitosis is right"
