@@ -513,7 +513,7 @@ def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
         # A size that overflows would be taken for a small one.
         with np.errstate(over="raise"):
             array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (*DECODING_ERRORS, FloatingPointError) as error:
+    except DECODING_ERRORS as error:
         if "pickled" not in str(error) and "Python objects" not in str(error):
             raise undecodable(path, what, error) from error
         raise UnreadableFileError(
