@@ -14,14 +14,17 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
+
+import nibabel
+import numpy as np
 
 Write = Callable[[Any], bytes]
 
 _NUMBERS = [0, -1, 1, 2, 3, 5, 8, 16, 32, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**53]
-_NUMBERS += [2**63 - 1, 2**63, 2**64, 10**30, 0.5, -0.5, 1e-320, 1e308, math.nan, math.inf]
+_NUMBERS += [2**63 - 1, 2**63, 2**64, 10**30, 10**400, 0.5, -0.5, 1e-320, 1e308, math.nan, math.inf]
 _TEXTS = [
     "",
     " ",
@@ -156,7 +159,8 @@ def document(goods: list[Any], write: Write, decisions: bytes) -> bytes:
 
 def whole(value: Any, low: int = 0, high: int = 2**32 - 1) -> int:
     """Make a whole number within limits of anything."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    is_float = isinstance(value, float) and math.isfinite(value)
+    if not is_float and (isinstance(value, bool) or not isinstance(value, int)):
         value = 0 if value in (None, "") else len(str(value))
     return max(low, min(high, int(value)))
 
@@ -476,11 +480,29 @@ def sqlite_bytes(value: Any) -> bytes:
 
 
 def _execute(connection: sqlite3.Connection, statement: str, values: list[Any]) -> None:
-    values = [value if isinstance(value, (int, float, str)) else None for value in values]
+    values = [_sql_value(value) for value in values]
     try:
         connection.execute(statement, values)
     except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError, ValueError):
         return
+
+
+def _sql_value(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith("hex:"):
+        return _hex(value[4:])
+    return value if isinstance(value, (int, float, str)) else None
+
+
+def nifti_bytes(value: Any) -> bytes:
+    """Write NIfTI-1: {"header": {field: value}, "data": hex}; the data lie at byte 352."""
+    value = value if isinstance(value, dict) else {"header": value}
+    header = np.zeros((), nibabel.nifti1.header_dtype)
+    fields = value.get("header")
+    for name, content in (fields if isinstance(fields, dict) else {}).items():
+        # What the field cannot hold is left out.
+        with suppress(ValueError, TypeError, OverflowError), np.errstate(all="ignore"):
+            header[name] = content
+    return header.tobytes() + bytes(4) + _hex(value.get("data"))
 
 
 def _listed(value: Any) -> list[Any]:

@@ -30,8 +30,10 @@ def main(arguments: list[str]) -> None:
     corpus = folder / "corpus" / f"{name}-{way}"
     corpus.mkdir(parents=True, exist_ok=True)
     target = TARGETS[name]
+    # What seeds need is imported before any input is judged.
+    seeds = target.all_seeds()
     if way == "bytes":
-        for number, content in enumerate(target.all_seeds()):
+        for number, content in enumerate(seeds):
             (corpus / f"seed-{number}").write_bytes(content)
     record = _Recorder(target.judge(), folder, name, way)
     call = record if way == "bytes" else lambda decisions: record(target.document(decisions))

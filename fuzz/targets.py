@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-import zlib
-from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +12,10 @@ import numpy as np
 
 from fuzz import documents as doc
 from fuzz import seeds
-from fuzz.judge import Judge, Read, check_findings
-from fuzz.sound import check_masks, check_mpp, check_polygons, check_tiles
+from fuzz.challenge_readers import CHALLENGE_TARGETS
+from fuzz.judge import check_findings
+from fuzz.sound import check_masks, check_mpp, check_polygons
+from fuzz.target import ONE_CLASS, SHAPE, Target, load, none, npy_good, one_of, unpacked
 from napari_panoptic.errors import PanopticError, UnreadableFileError
 from napari_panoptic.evaluation.settings import Restoration
 from napari_panoptic.io._layout import read_description
@@ -31,86 +29,16 @@ from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.io.tasks import task_of
-from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.parts import PartStore
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.review import ReviewStore
-
-SHAPE = (12, 16)
-ONE_CLASS = ClassScheme(("Nucleus",), ((255, 0, 0),))
-
-
-@dataclass(frozen=True, eq=False)
-class Target:
-    """A reader, and what it is fed.
-
-    Parameters
-    ----------
-    file
-        What an input is called on disk.
-    read
-        Reads the file; raises `AssertionError` for a value that is not sound.
-    seeds
-        Gives good files.
-    goods, write
-        Good documents as plain values, and what writes them: see `fuzz.documents`.
-    makes_files
-        Whether reading leaves other files in the folder.
-    """
-
-    file: str
-    read: Read
-    seeds: Callable[[], Iterable[bytes]]
-    goods: Callable[[], list[Any]]
-    write: doc.Write
-    makes_files: bool = False
-
-    @cached_property
-    def good_documents(self) -> list[Any]:
-        """The good documents."""
-        return self.goods()
-
-    def judge(self) -> Judge:
-        """Give who judges inputs."""
-        return Judge(self.read, self.file, makes_files=self.makes_files)
-
-    def document(self, decisions: bytes) -> bytes:
-        """Give a file of the right form with mistakes in it; see `fuzz.documents.document`."""
-        return doc.document(self.good_documents, self.write, decisions)
-
-    def all_seeds(self) -> list[bytes]:
-        """Give the good files, those of the good documents among them."""
-        return [*self.seeds(), *(self.write(good) for good in self.good_documents)]
-
-
-def _load(
-    path: Path, source: Source, scheme: ClassScheme = MONUSAC_CLASSES, class_name: str = ""
-) -> None:
-    """Load masks, and in windows where that can be; now and then of a size that nobody knows."""
-    files = MaskFiles(source, {class_name: (path,)})
-    if _one_of(path, 4) == 0:
-        shape = reference_shape(None, [files])
-        assert shape is None or (len(shape) == 2 and min(shape) >= 0)
-        check_masks(load_masks(files, scheme, shape=shape))
-        return
-    whole = load_masks(files, scheme, shape=SHAPE)
-    check_masks(whole)
-    if source not in (Source.COLOUR_CODED, Source.SUBMISSION):
-        check_tiles(open_masks(files, scheme, SHAPE), whole)
-
-
-def _one_of(path: Path, ways: int) -> int:
-    """Choose a way to read an input, always the same for the same input."""
-    content = path.read_bytes() if path.is_file() else b""
-    return zlib.crc32(content, len(content)) // 7 % ways
-
 
 # --- polygons -----------------------------------------------------------------------------------
 
 
 def read_imagescope(path: Path) -> None:
     """Read ImageScope XML in one of the ways in which it is read."""
-    match _one_of(path, 3):
+    match one_of(path, 3):
         case 0:
             annotation = read_annotation(path, MONUSAC_CLASSES)
             file = read_polygons(path, MONUSAC_CLASSES)
@@ -119,15 +47,15 @@ def read_imagescope(path: Path) -> None:
         case 1:
             check_polygons(read_polygons(path, MONUSAC_CLASSES), MONUSAC_CLASSES)
         case _:
-            _load(path, Source.IMAGESCOPE)
+            load(path, Source.IMAGESCOPE)
 
 
 def read_geojson_file(path: Path) -> None:
     """Read GeoJSON, or draw it."""
-    if _one_of(path, 2):
+    if one_of(path, 2):
         check_polygons(read_geojson(path, MONUSAC_CLASSES), MONUSAC_CLASSES)
     else:
-        _load(path, Source.GEOJSON)
+        load(path, Source.GEOJSON)
 
 
 def _xml(tag: str, *inside: Any, **attributes: str) -> dict[str, Any]:
@@ -175,48 +103,48 @@ def _geojson_goods() -> list[Any]:
 def read_colour_coded(path: Path) -> None:
     """Read a colour-coded mask, and restore it in some way."""
     files = MaskFiles(Source.COLOUR_CODED, {"": (path,)})
-    radius = _one_of(path, 6) - 2
+    radius = one_of(path, 6) - 2
     if radius <= 2:
         options = {"restoration": Restoration.BORDER_DILATED, "radius": radius}
         shape = reference_shape(None, [files])
         check_masks(load_masks(files, MONUSAC_CLASSES, shape=shape, **options))
     else:
-        _load(path, Source.COLOUR_CODED)
+        load(path, Source.COLOUR_CODED)
 
 
 def read_submission(path: Path) -> None:
     """Read a class of a submission."""
-    _load(path, Source.SUBMISSION, class_name="Epithelial")
+    load(path, Source.SUBMISSION, class_name="Epithelial")
 
 
 def read_label_image(path: Path) -> None:
     """Read a label image: of a single class, of all classes, of one class of several."""
-    match _one_of(path, 6):
+    match one_of(path, 6):
         case 0:
-            _load(path, Source.LABELS)
+            load(path, Source.LABELS)
         case 1:
-            _load(path, Source.LABELS, class_name="Epithelial")
+            load(path, Source.LABELS, class_name="Epithelial")
         case 2:
-            _load(path, Source.LABELS, class_name="Ambiguous")
+            load(path, Source.LABELS, class_name="Ambiguous")
         case _:
-            _load(path, Source.LABELS, ONE_CLASS)
+            load(path, Source.LABELS, ONE_CLASS)
 
 
 def read_classified_labels(path: Path) -> None:
     """Read a label image with its table of classes, from one input."""
     names = ("labels.npy", "labels.csv", "labels.json")
-    folder = _unpacked(path, names)
-    _load(folder / "labels.npy", Source.LABELS)
+    folder = unpacked(path, names)
+    load(folder / "labels.npy", Source.LABELS)
 
 
 def read_zarr(path: Path) -> None:
     """Read a Zarr folder, from one input."""
-    _load(_unpacked(path, ZARR_FILES), Source.LABELS, ONE_CLASS)
+    load(unpacked(path, ZARR_FILES), Source.LABELS, ONE_CLASS)
 
 
 def read_slide(path: Path) -> None:
     """Read an image with its resolution."""
-    if _one_of(path, 2):
+    if one_of(path, 2):
         info = probe_image(path)
         check_mpp(info.mpp)
         check_findings(info.findings)
@@ -237,14 +165,6 @@ ZARR_FILES = (
     *("labels/.zgroup", "labels/.zattrs", "labels/zarr.json"),
     *("labels/n/.zgroup", "labels/n/.zattrs", "labels/n/0/.zarray", "labels/n/0/0.0"),
 )
-
-
-def _unpacked(path: Path, names: tuple[str, ...]) -> Path:
-    folder = path.parent / "unpacked.zarr"
-    for name, content in doc.unpack_files(path.read_bytes(), names).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    return folder
 
 
 def _pixel_seeds() -> list[bytes]:
@@ -371,18 +291,13 @@ def _pictures(value: Any) -> bytes:
     return doc.png_bytes(value)
 
 
-def _npy_good(array: Any, **more: Any) -> dict[str, Any]:
-    header = {"descr": array.dtype.str, "fortran_order": False, "shape": list(array.shape)}
-    return {"version": 1, "header": header | more, "data": doc.array_hex(array)}
-
-
 def _npy_goods() -> list[Any]:
     mask = seeds.two_objects()
     return [
-        _npy_good(mask),
-        _npy_good(mask.astype(np.uint64)),
-        _npy_good(np.stack([mask, mask], axis=-1).astype(np.float32)),
-        _npy_good(np.asfortranarray(mask.astype(np.int16)), fortran_order=True),
+        npy_good(mask),
+        npy_good(mask.astype(np.uint64)),
+        npy_good(np.stack([mask, mask], axis=-1).astype(np.float32)),
+        npy_good(np.asfortranarray(mask.astype(np.int16)), fortran_order=True),
     ]
 
 
@@ -603,15 +518,11 @@ def _review_goods() -> list[Any]:
     return [{"statements": [" ".join(text.split()) for text in _SCHEMA], "rows": rows}]
 
 
-def _none() -> list[Any]:
-    return []
-
-
 TARGETS: dict[str, Target] = {
     "imagescope": Target(
         "a.xml", read_imagescope, seeds.real_annotations, _imagescope_goods, doc.xml_bytes
     ),
-    "geojson": Target("a.geojson", read_geojson_file, _none, _geojson_goods, doc.json_bytes),
+    "geojson": Target("a.geojson", read_geojson_file, none, _geojson_goods, doc.json_bytes),
     "colour-coded": Target(
         "a_mask.tif",
         read_colour_coded,
@@ -627,9 +538,9 @@ TARGETS: dict[str, Target] = {
         _pictures,
     ),
     "labels-with-classes": Target(
-        "a.packed", read_classified_labels, _none, _classified_goods, doc.pack_files, True
+        "a.packed", read_classified_labels, none, _classified_goods, doc.pack_files, True
     ),
-    "zarr": Target("a.packed", read_zarr, _none, _zarr_goods, doc.pack_files, True),
+    "zarr": Target("a.packed", read_zarr, none, _zarr_goods, doc.pack_files, True),
     "submission": Target("a.mat", read_submission, _mat_seeds, _mat_goods, doc.mat_bytes),
     "slide": Target(
         "a.svs", read_slide, _slide_seeds, lambda: [*_colour_tiffs(), *_png_goods()], _pictures
@@ -637,16 +548,17 @@ TARGETS: dict[str, Target] = {
     "picture": Target(
         "a.png", read_slide, _slide_seeds, lambda: [*_colour_tiffs(), *_png_goods()], _pictures
     ),
-    "classes-csv": Target("a.csv", _read_table, _none, _table_goods, doc.csv_bytes),
+    "classes-csv": Target("a.csv", _read_table, none, _table_goods, doc.csv_bytes),
     "classes-json": Target(
-        "a.json", _read_table, _none, lambda: [{"1": "Epithelial", "2": 2}], doc.json_bytes
+        "a.json", _read_table, none, lambda: [{"1": "Epithelial", "2": 2}], doc.json_bytes
     ),
-    "metadata": Target("metadata.csv", read_metadata_csv, _none, _metadata_goods, doc.csv_bytes),
+    "metadata": Target("metadata.csv", read_metadata_csv, none, _metadata_goods, doc.csv_bytes),
     "dump": Target("dump.txt", read_dump_file, seeds.real_dump, _dump_goods, doc.lines_bytes, True),
-    "cohort": Target("cohort.toml", read_cohort, _none, _cohort_goods, doc.toml_bytes, True),
-    "parts": Target("part", read_part, _none, _part_goods, doc.part_bytes, True),
+    "cohort": Target("cohort.toml", read_cohort, none, _cohort_goods, doc.toml_bytes, True),
+    "parts": Target("part", read_part, none, _part_goods, doc.part_bytes, True),
     "review": Target(
-        "panoptic-review.sqlite", read_review, _none, _review_goods, doc.sqlite_bytes, True
+        "panoptic-review.sqlite", read_review, none, _review_goods, doc.sqlite_bytes, True
     ),
+    **CHALLENGE_TARGETS,
 }
 """Name -> reader."""

@@ -435,7 +435,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
     except KeyboardInterrupt:
         return _stopped()
     remove_kept(store)
-    print(f"report written to {options.output}")
+    print(visible(f"report written to {options.output}"))
     return 0
 
 
@@ -527,7 +527,7 @@ def _convert(options: argparse.Namespace) -> int:
     )
     findings = convert(work, options.output)
     report_findings(findings, "")
-    print(f"{options.to} written to {options.output}")
+    print(visible(f"{options.to} written to {options.output}"))
     return 0
 
 
@@ -548,7 +548,7 @@ def _dump(options: argparse.Namespace) -> int:
             write_dump_tables(evaluation, options.output)
     print("\n".join(visible(line) for line in dump_text(evaluation).split("\n")))
     if options.output is not None:
-        print(f"tables written to {options.output}")
+        print(visible(f"tables written to {options.output}"))
     return 0
 
 
@@ -731,12 +731,12 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
 
 
 def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
-    scores = {visible(team): evaluation.score(team) for team in evaluation.team_names}
-    width = max(len(team) for team in ("team", *scores))
+    scores = {team: evaluation.score(team) for team in evaluation.team_names}
+    width = max(len(visible(team)) for team in ("team", *scores))
     print(f"{'team'.ljust(width)}  score")
     # The best first; teams without a score last.
     for team in sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team])):
-        print(f"{team.ljust(width)}  {_score_text(scores[team])}")
+        print(f"{visible(team).ljust(width)}  {_score_text(scores[team])}")
     regions = {(result.patient, result.region) for result in evaluation.evaluated}
     per_region = (
         evaluation.settings.scoring is Scoring.CHALLENGE
@@ -750,9 +750,9 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
             flat = _score_text(evaluation.without_overlaps.score(team))
             print(
                 f"overlaps kept: {evaluation.overlapping_objects(team)} predicted objects of "
-                f"{team} share pixels; with the last one having them, its score is {flat}"
+                f"{visible(team)} share pixels; with the last one having them, its score is {flat}"
             )
-    print(f"tables written to {folder}")
+    print(visible(f"tables written to {folder}"))
 
 
 def _score_text(score: float) -> str:
@@ -770,8 +770,8 @@ def _view(options: argparse.Namespace) -> int:
 
 def _sample(options: argparse.Namespace) -> int:
     folder = _written_sample(options.folder, Task(options.task))
-    print(f"sample cohort written to {folder}")
-    print(f"look at it with: napari-panoptic view {folder}")
+    print(visible(f"sample cohort written to {folder}"))
+    print(visible(f"look at it with: napari-panoptic view {folder}"))
     return 0
 
 

@@ -20,6 +20,7 @@ from napari_panoptic.io.detections import open_detection_cohort
 from napari_panoptic.points import DetectionCohort
 from napari_panoptic.report.detection_tables import write_detection_tables
 from napari_panoptic.report.writing import check_writable
+from napari_panoptic.visible import visible
 
 
 def evaluate(options: argparse.Namespace) -> int:
@@ -34,7 +35,7 @@ def evaluate(options: argparse.Namespace) -> int:
             return _nothing(cohort, names)
         write_detection_tables(evaluation, options.output)
     _print_figures(evaluation)
-    print(f"tables written to {options.output}")
+    print(visible(f"tables written to {options.output}"))
     return 0
 
 
@@ -53,7 +54,7 @@ def report(options: argparse.Namespace) -> int:
         return _nothing(cohort, names)
     date = report_date(is_wanted=options.date)
     write_detection_report(evaluation, options.output, date=date)
-    print(f"report written to {options.output}")
+    print(visible(f"report written to {options.output}"))
     return 0
 
 
@@ -78,13 +79,16 @@ def _nothing(cohort: DetectionCohort, names: tuple[str, ...]) -> int:
     why = "no frame has both a readable annotation and a readable prediction"
     if not names:
         why = "it has no predictions; put a folder per team where the cohort.toml says"
-    print(f"napari-panoptic: nothing could be evaluated in {cohort.root}: {why}", file=sys.stderr)
+    print(
+        f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: {why}",
+        file=sys.stderr,
+    )
     return 1
 
 
 def _print_figures(evaluation: DetectionEvaluation) -> None:
     """Print a line per team, the best first, teams without a figure last."""
-    width = max(len(name) for name in ("team", *evaluation.team_names))
+    width = max(len(visible(name)) for name in ("team", *evaluation.team_names))
     print(f"{'team'.ljust(width)}  F-measure  precision  recall      TP     FP     FN  frames")
     counts = {team: evaluation.counts(team) for team in evaluation.team_names}
     for team in sorted(counts, key=lambda t: _best_first(counts[t].f_measure)):
@@ -95,10 +99,11 @@ def _print_figures(evaluation: DetectionEvaluation) -> None:
         )
         numbers = "".join(f"{value:7d}" for value in (own.tp, own.fp, own.fn))
         n_frames = len(evaluation.by_team[team])
-        print(f"{team.ljust(width)}  {figures} {numbers}{n_frames:8d}")
+        print(f"{visible(team).ljust(width)}  {figures} {numbers}{n_frames:8d}")
     for team in sorted(evaluation.atypia_teams, key=lambda t: evaluation.atypia_ranks[t]):
         found = evaluation.atypia_of(team)
-        print(f"{team.ljust(width)}  atypia: {found.points} points of {found.n_frames} frames")
+        points = f"{found.points} points of {found.n_frames} frames"
+        print(f"{visible(team).ljust(width)}  atypia: {points}")
     print(
         f"F-measure of all frames together; a detection within "
         f"{evaluation.settings.distance_um:g} um of a mitosis is right"

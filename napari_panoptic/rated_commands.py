@@ -20,6 +20,7 @@ from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import RatedEvaluation, evaluate_raters
 from napari_panoptic.report.rated_tables import write_rated_tables
 from napari_panoptic.report.writing import check_writable
+from napari_panoptic.visible import visible
 
 
 def evaluate_rated(options: argparse.Namespace) -> int:
@@ -36,7 +37,7 @@ def evaluate_rated(options: argparse.Namespace) -> int:
         evaluation = _evaluated(cohort, teams, "evaluation.json")
         write_rated_tables(evaluation, options.output)
     _print_scores(evaluation)
-    print(f"tables written to {options.output}")
+    print(visible(f"tables written to {options.output}"))
     return 0
 
 
@@ -56,7 +57,7 @@ def report_rated(options: argparse.Namespace) -> int:
     evaluation = _evaluated(cohort, _teams(cohort, options.teams), "the report")
     date = report_date(is_wanted=options.date)
     write_rated_report(evaluation, options.output, date=date)
-    print(f"report written to {options.output}")
+    print(visible(f"report written to {options.output}"))
     return 0
 
 
@@ -89,11 +90,11 @@ def _print_scores(evaluation: RatedEvaluation) -> None:
         print("no predictions: the tables compare the raters with each other")
         return
     ranking = evaluation.ranking.to_dict("records")
-    width = max(len(team) for team in ("team", *evaluation.teams))
+    width = max(len(visible(team)) for team in ("team", *evaluation.teams))
     print(f"{'team'.ljust(width)}  score   Brier")
     for row in ranking:
         score = "\N{EN DASH}" if math.isnan(row["score"]) else f"{row['score']:.4f}"
-        print(f"{row['team'].ljust(width)}  {score}  {row['brier']:.4f}")
+        print(f"{visible(row['team']).ljust(width)}  {score}  {row['brier']:.4f}")
     levels = ", ".join(f"{level:g}" for level in evaluation.settings.levels)
     print(
         f"score: Dice at {levels}, mean over levels, cases and structures "

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import shutil
+import sys
 from collections import Counter
 
 import numpy as np
@@ -222,3 +223,20 @@ def test_the_report_holds_all_and_escapes_names(detection_sample, tmp_path, caps
     for words in ("0.767", "Nuclear atypia", "Worst frames", "Methods", "A02_00b"):
         assert words in page
     assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+def test_names_that_act_on_a_terminal_are_printed_as_text(small, tmp_path, capsys):
+    small(
+        {
+            "truth/a_1.csv": "1,1\n",
+            "atypia/a_1.csv": "2\n",
+            "teams/t\x1b[2J/a_1.csv": "1,1,0.5\n",
+            "teams/t\x1b[2J/atypia/a_1.csv": "2\n",
+        }
+    )
+    assert main(["evaluate", str(tmp_path), "--output", str(tmp_path / "o\x1b[2J")]) == 0
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert told.count(r"t\x1b[2J") == 2
+    assert r"o\x1b[2J" in told

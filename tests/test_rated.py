@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+import sys
 
 import nibabel
 import numpy as np
@@ -259,3 +260,16 @@ def test_outlines_go_around_every_pixel_of_a_mask_and_no_other():
                     expected.add((y + 0.5, float(x)))
         assert drawn == expected
     assert outline_segments(np.zeros((3, 3), bool)).shape == (0, 2, 2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+def test_names_that_act_on_a_terminal_are_printed_as_text(tmp_path, capsys):
+    mask = np.zeros((8, 9), np.uint8)
+    mask[2:5, 2:5] = 1
+    _flat_cohort(tmp_path, [mask] * 2, mask.astype(np.float32))
+    (tmp_path / "T").rename(tmp_path / "T\x1b[2J")
+    assert main(["evaluate", str(tmp_path), "--output", str(tmp_path / "o\x1b[2J")]) == 0
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert r"T\x1b[2J" in told
+    assert r"o\x1b[2J" in told

@@ -466,7 +466,7 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
         check_complete(path, tiff)
         check_pixels(series.shape, series.dtype.itemsize, path=path, what="a TIFF file")
         for own in filter(None, series.pages):
-            check_segments(path, own)
+            check_segments(path, own.aspage())
         array: NDArray[Any] = series.asarray()
         if (
             colour
@@ -510,7 +510,9 @@ def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
         Where it is none.
     """
     try:
-        array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+        # A size that overflows would be taken for a small one.
+        with np.errstate(over="raise"):
+            array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     except DECODING_ERRORS as error:
         if "pickled" not in str(error) and "Python objects" not in str(error):
             raise undecodable(path, what, error) from error

@@ -20,6 +20,8 @@ from napari_panoptic.errors import (
 
 FIELDS = ("patient", "region", "team", "class")
 """What can stand between braces in a pattern."""
+MOST_IN_A_NAME = 4
+"""Placeholders and ``*`` in the name of one folder or file: each multiplies the ways it can fit."""
 ARRAY_FOLDERS = (".zarr",)
 """Endings of folders that hold one image each: for patterns they are files."""
 
@@ -64,7 +66,8 @@ class Pattern:
     Raises
     ------
     CohortError
-        For unknown placeholders, and for paths that leave the folder.
+        For unknown placeholders, too many of them in a name, and for paths that
+        leave the folder.
     """
 
     text: str
@@ -82,6 +85,12 @@ class Pattern:
         if unknown or self.text.count("{") != self.text.count("}"):
             known = ", ".join(f"{{{name}}}" for name in self.known)
             raise CohortError(f"placeholders are {known}; found '{self.text}'")
+        for part in self.parts:
+            if part.count("{") + part.count("*") > MOST_IN_A_NAME:
+                raise CohortError(
+                    f"the name of a folder or file can have {MOST_IN_A_NAME} placeholders and * "
+                    f"together, found '{part}'; write one * for several of them"
+                )
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from napari_panoptic.io._files import (
     check_file,
     check_segments,
     file_kind,
+    map_npy,
     open_picture,
     open_tiff,
     undecodable,
@@ -100,9 +101,12 @@ def read_volume(path: Path, what: str) -> Volume:
     check_file(path, what)
     read = _read_nifti if is_nifti(path) else _readers()[file_kind(path)]
     try:
-        return read(path, what)
+        volume = read(path, what)
     except _ERRORS as error:
         raise undecodable(path, what, error) from error
+    # What the header promised, a decoder may still not give.
+    _check_voxels(volume.values.shape, path, what)
+    return volume
 
 
 def read_mask(path: Path, what: str) -> Volume:
@@ -238,14 +242,13 @@ def _read_tiff(path: Path, what: str) -> Volume:
         _check_voxels(series.shape, path, what)
         check_complete(path, tiff)
         for page in filter(None, series.pages):
-            check_segments(path, page)
+            check_segments(path, page.aspage())
         is_colour = series.axes.endswith("S") and series.shape[-1] in (3, 4)
         return Volume(_flat(series.asarray(), is_colour), path, is_colour)
 
 
 def _read_npy(path: Path, what: str) -> Volume:
-    # Pickled objects could run code: they are refused.
-    mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+    mapped = map_npy(path, what)
     _check_voxels(mapped.shape, path, what)
     return Volume(_flat(np.array(mapped), False), path)
 

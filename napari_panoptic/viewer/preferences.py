@@ -86,7 +86,10 @@ class Preferences:
     def last_cohort(self) -> Path | None:
         """The folder of the cohort opened last, where it is still there."""
         text = str(self._get("desk", "last_cohort", ""))
-        return Path(text) if text and Path(text).is_dir() else None
+        try:
+            return Path(text) if text and Path(text).is_dir() else None
+        except OSError:  # such as a name that is too long
+            return None
 
     @last_cohort.setter
     def last_cohort(self, folder: Path | None) -> None:

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import struct
 import threading
+import tracemalloc
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -30,7 +31,9 @@ from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.io.review_file import ReviewError, open_review_file
 from napari_panoptic.io.slides import read_image
+from napari_panoptic.io.submissions import mat_variables
 from napari_panoptic.io.tiled_pixels import open_pixels
+from napari_panoptic.io.volumes import read_mask, read_volume
 from napari_panoptic.parts import DamagedPartError, PartStore, _sha256
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from tests.io.builders import label_files, noise, submission, two_objects, write_svs, write_tiff
@@ -237,6 +240,19 @@ def test_matlab_variables_of_negative_size(tmp_path: Path) -> None:
         load_masks(files, MONUSAC_CLASSES, shape=None)
 
 
+def test_a_matlab_file_that_claims_more_than_it_has(tmp_path: Path) -> None:
+    """As much memory was taken as it claims."""
+    path = tmp_path / "a.mat"
+    header = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM"
+    path.write_bytes(header + struct.pack("<II", 15, 2**32 - 1) + b"x")
+    tracemalloc.start()
+    with pytest.raises(UnreadableFileError):
+        mat_variables(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 28
+
+
 def _sparse(tmp_path: Path, rows: list[int], starts: list[int]) -> MaskFiles:
     parts = [(5, np.array(rows, np.int32)), (5, np.array(starts, np.int32))]
     return _mat(tmp_path, 5, *parts, (9, np.arange(1.0, len(rows) + 1)))
@@ -337,6 +353,7 @@ def test_what_messages_quote_is_cut() -> None:
         ("x = " + "9" * 5000, "no valid TOML"),
         ("files.patient = '(?P<patient>x{99999999999})'", "no valid regular expression"),
         ("files.patient = '(?P<patient>[[a])'", "no valid regular expression"),
+        ("files.reference.labels = '{region}/*a*a*a*a*a.png'", "4 placeholders"),
     ],
 )
 def test_descriptions_of_cohorts(tmp_path: Path, line: str, words: str) -> None:
@@ -355,6 +372,40 @@ def test_an_annotation_that_is_cut_off_is_closed(tmp_path: Path, content: str) -
     path.write_text(content)
     with every_file_closed(), pytest.raises(UnreadableFileError):
         read_annotation(path, MONUSAC_CLASSES)
+
+
+# --- volumes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "zlib"}, {"tile": (16, 16)}])
+def test_stacks_of_pages_are_read(tmp_path: Path, options: dict[str, Any]) -> None:
+    """All but uncompressed ones were refused: later pages are described by the first."""
+    stack = np.stack([two_objects(32, 40) > 0] * 3).astype(np.uint8)
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, stack, photometric="minisblack", **options)
+    assert np.array_equal(read_mask(path, "a mask").values, stack > 0)
+    assert read_pixels(path, "labels", colour=False).size == stack.size
+
+
+@pytest.mark.parametrize("shape", [(65535, 12, 2**63 - 1), (2**63 - 1,)])
+def test_npy_sizes_that_overflow(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    """NumPy warned, and went on with another size."""
+    path = tmp_path / "a.npy"
+    with path.open("wb") as file:
+        header = {"descr": "<u2", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(UnreadableFileError, match="a mask"):
+        read_mask(path, "a mask")
+
+
+def test_a_stack_whose_pixels_have_no_known_size(tmp_path: Path) -> None:
+    """It came out without a voxel."""
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, np.zeros(SHAPE, np.uint8))
+    with tifffile.TiffFile(path, mode="r+b") as tiff:
+        tiff.pages[0].tags["BitsPerSample"].overwrite(10_000)
+    with pytest.raises(UnreadableFileError, match="without a voxel"):
+        read_volume(path, "an image")
 
 
 # --- Zarr -----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections, key_text
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import WorstFirst
+from napari_panoptic.viewer.preferences import Preferences
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from napari_panoptic.viewer.widgets.crop_grid import Caption, Contents, CropGrid, Group
 
@@ -29,6 +30,7 @@ from pathlib import Path
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.preferences import Preferences
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 here = Path(sys.argv[1])
 if sys.argv[2] == "write":
@@ -214,3 +216,9 @@ def test_no_key_is_bound_twice(qtbot):
         bound += [shortcut.key.lower() for shortcut, _ in part.shortcuts()]
     assert sorted(bound) == sorted(set(bound))
     assert not {"m", "x", "b", "1", "2", "3", "4", "5", "6", "7"} & set(bound)  # napari's own
+
+
+def test_a_last_cohort_that_no_folder_can_be_called_counts_as_unset(monkeypatch):
+    preferences = Preferences({("desk", "last_cohort"): "/" + "9" * 5000})
+    monkeypatch.setattr(preferences, "_settings", lambda: None)
+    assert preferences.last_cohort is None

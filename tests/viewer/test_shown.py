@@ -1,6 +1,8 @@
 """Names from files are text wherever Qt shows them."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from qtpy.QtCore import Qt
@@ -9,12 +11,16 @@ from qtpy.QtWidgets import QAbstractButton, QComboBox, QLabel, QTreeWidget, QWid
 
 from napari_panoptic.errors import Finding, FindingKind
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.raters import open_raters
+from napari_panoptic.io.raters_sample import write_raters_sample
 from napari_panoptic.regions import Team
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer import shown as shown_module
 from napari_panoptic.viewer.shown import LONGEST, PlainLabel, shown
 from napari_panoptic.viewer.widgets.desk import desk_in, desk_of
 from napari_panoptic.viewer.widgets.parts import ElidedLabel, heading
+from napari_panoptic.viewer.widgets.rated_panels import CasesPanel, RatedLegend
+from napari_panoptic.viewer.widgets.rated_strips import SpreadStrip
 
 PICTURE = "<img src='file:///etc/hostname'>"
 TEAM = f"{PICTURE}\N{RIGHT-TO-LEFT OVERRIDE}\x1b"
@@ -89,6 +95,42 @@ def test_links_out_of_a_cohort_are_asked_about(
     assert len(desk.session.cohort.regions) == len(open_cohort(sample_folder).regions)
     assert not told
     close_desk(desk)
+
+
+def test_labels_of_qt_itself_are_not_used():
+    """They take for markup what looks like it."""
+    used = re.compile(r"\bQLabel\b")
+    folder = Path(shown_module.__file__).parent
+    files = [path for path in folder.rglob("*.py") if path.name != "shown.py"]
+    assert len(files) > 50
+    assert [path.name for path in files if used.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_names_of_raters_and_teams(qtbot):
+    strip, legend = SpreadStrip(), RatedLegend("keys")
+    for widget in (strip, legend):
+        qtbot.addWidget(widget)
+    strip.show_spread([(TEAM, 0.5, (1, 2, 3)), ("b", 0.6, (4, 5, 6))], (TEAM, 0.7))
+    legend.show_legend([TEAM], [0])
+    assert not looks_rich(strip.toolTip())
+    document = QTextDocument()
+    document.setHtml(legend.text())
+    assert PICTURE in document.toPlainText().replace("\N{NO-BREAK SPACE}", " ")
+    for text in (strip.toolTip(), legend.text()):
+        assert "hostname" in text
+        assert "\x1b" not in text
+        assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in text
+
+
+def test_a_structure_with_a_hostile_name_is_chosen_by_that_name(qtbot, tmp_path):
+    cohort = open_raters(write_raters_sample(tmp_path / "sample"))
+    panel = CasesPanel(replace(cohort, structures=("a", TEAM), teams=(TEAM,)))
+    qtbot.addWidget(panel)
+    assert panel.structures.itemText(1) == shown(TEAM)
+    panel.structures.setCurrentIndex(1)
+    with qtbot.waitSignal(panel.structure_chosen) as chosen:
+        panel.structures.activated.emit(1)
+    assert chosen.args == [TEAM]
 
 
 @pytest.fixture

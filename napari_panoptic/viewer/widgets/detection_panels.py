@@ -16,7 +16,6 @@ from qtpy.QtWidgets import (
     QDoubleSpinBox,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QPushButton,
     QSizePolicy,
@@ -41,7 +40,7 @@ from napari_panoptic.regions import Rgb
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import DETECTION_MEANINGS, POINT_STATUS_MEANINGS
 from napari_panoptic.viewer.keys import DETECTION_KEYS, KEY_LIST, key_text
-from napari_panoptic.viewer.shown import shown
+from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, decimal_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.curve_view import CurveView
@@ -383,7 +382,7 @@ class DetectionSettingsPanel(QWidget):
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _STEPS)
         self.slider.setToolTip(DETECTION_MEANINGS["threshold"])
-        self._threshold = QLabel()
+        self._threshold = PlainLabel()
         self.open = QPushButton("Open cohort…")
         self.edit_team = _button(
             "add detections", "Take napari's tool that adds points: detections."
@@ -444,17 +443,17 @@ class DetectionSettingsPanel(QWidget):
         grid.setContentsMargins(6, 4, 6, 4)
         grid.setVerticalSpacing(4)
         grid.addWidget(self.open, 0, 0, 1, 2)
-        grid.addWidget(QLabel("team"), 1, 0)
+        grid.addWidget(PlainLabel("team"), 1, 0)
         grid.addWidget(self.team, 1, 1)
         second = QHBoxLayout()
         second.addWidget(self.distance, 1)
         second.addWidget(self.reset)
-        grid.addWidget(QLabel("within"), 2, 0)
+        grid.addWidget(PlainLabel("within"), 2, 0)
         grid.addLayout(second, 2, 1)
         third = QHBoxLayout()
         third.addWidget(self.slider, 1)
         third.addWidget(self._threshold)
-        grid.addWidget(QLabel("confidence"), 3, 0)
+        grid.addWidget(PlainLabel("confidence"), 3, 0)
         grid.addLayout(third, 3, 1)
         edits = QHBoxLayout()
         edits.setSpacing(3)
@@ -515,7 +514,7 @@ class DetectionTitle(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._title = ElidedLabel("", mode=Qt.TextElideMode.ElideLeft)
-        self._figure, self._selected = QLabel(), ElidedLabel(NOTHING_SELECTED)
+        self._figure, self._selected = RichLabel(), ElidedLabel(NOTHING_SELECTED)
         self._figure.setToolTip(DETECTION_MEANINGS["f_measure"])
         keys = _button(KEY_LIST.text, "All keys and what they do")
         keys.clicked.connect(lambda _=False: self.keys_clicked.emit())
@@ -543,7 +542,7 @@ class DetectionTitle(QWidget):
         if session.shown is None:
             failed = next(iter(session.failed.values()), "")
             self._title.set_text(failed or "Loading …")
-            self._figure.setText("")
+            self._figure.set_rich("")
             return
         settings, frame = session.settings, session.shown.frame
         parts = [frame.name, session.team or "no team", f"within {settings.distance_um:g} µm"]
@@ -556,7 +555,7 @@ class DetectionTitle(QWidget):
             if session.judged is None
             else (f"F {ratio_text(session.judged.counts.f_measure)}")
         )
-        self._figure.setText(f"<b style='font-size: large'>{figure}</b>")
+        self._figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
     def show_selected(self, session: DetectionSession) -> None:
         """Show the selected point in a line."""
@@ -640,8 +639,8 @@ class DetectionLegend(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._words: Mapping[tuple[Side, Status], QLabel] = {
-            (side, status): QLabel() for side, status, _ in _LEGEND
+        self._words: Mapping[tuple[Side, Status], PlainLabel] = {
+            (side, status): PlainLabel() for side, status, _ in _LEGEND
         }
         grid = QGridLayout(self)
         grid.setContentsMargins(6, 2, 6, 2)
@@ -649,13 +648,14 @@ class DetectionLegend(QWidget):
         for line, (side, title) in enumerate(
             ((Side.REFERENCE, "annotated"), (Side.PREDICTION, "detected"))
         ):
-            name = QLabel(f"<b>{title}</b>")
+            name = RichLabel()
+            name.set_rich(f"<b>{title}</b>")
             name.setToolTip(DETECTION_MEANINGS[str(side)])
             grid.addWidget(name, line, 0)
             row = QHBoxLayout()
             for own, status, _ in _LEGEND:
                 if own is side:
-                    icon = QLabel()
+                    icon = PlainLabel()
                     icon.setPixmap(_symbol(side, styles.STATUS_COLOURS[status]))
                     row.addWidget(icon)
                     self._words[side, status].setToolTip(POINT_STATUS_MEANINGS[status])

@@ -8,13 +8,13 @@ from qtpy.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QGridLayout,
-    QLabel,
     QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.viewer.keys import Shortcut
+from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.widgets.parts import heading
 
 INTRO = "Keys work wherever the mouse is; in a text field, letters are letters."
@@ -37,7 +37,7 @@ class KeysDialog(QDialog):
         self._area.setWidgetResizable(True)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        intro = QLabel(INTRO)
+        intro = PlainLabel(INTRO)
         intro.setWordWrap(True)
         layout = QVBoxLayout(self)
         layout.addWidget(intro)
@@ -60,8 +60,8 @@ class KeysDialog(QDialog):
             grid.addWidget(heading(title), grid.rowCount(), 0, 1, 2)
             for shortcut in keys:
                 row = grid.rowCount()
-                grid.addWidget(QLabel(shortcut.text), row, 0)
-                meaning = QLabel(shortcut.meaning)
+                grid.addWidget(PlainLabel(shortcut.text), row, 0)
+                meaning = PlainLabel(shortcut.meaning)
                 meaning.setWordWrap(True)
                 grid.addWidget(meaning, row, 1)
                 self._lines.append((shortcut.text, shortcut.meaning))

@@ -26,7 +26,6 @@ from qtpy.QtWidgets import (
     QDockWidget,
     QFrame,
     QHeaderView,
-    QLabel,
     QSizePolicy,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -115,7 +114,7 @@ def dock_of(widget: QWidget) -> QDockWidget | None:
     return parent
 
 
-def heading(text: str, tooltip: str = "") -> QLabel:
+def heading(text: str, tooltip: str = "") -> RichLabel:
     """Make the heading of a section."""
     label = RichLabel()
     label.set_rich(f"<b>{html.escape(text)}</b>")

@@ -106,7 +106,7 @@ class RatedDesk:
             structure = self.cohort.region(case).structures[0]
         names = [own.name for own in self.cohort.cases_with(structure)]
         team = self.cohort.teams[0] if self.cohort.teams else None
-        self.cases.structures.setCurrentText(structure)
+        self.cases.structures.setCurrentIndex(self.cases.structures.findData(structure))
         self._list_cases(structure, team)
         self.want(Wanted(case or names[0], structure, team))
         self._scores.start(structure)

@@ -17,7 +17,6 @@ from qtpy.QtWidgets import (
     QFormLayout,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -37,6 +36,7 @@ from napari_panoptic.palette import hex_colour
 from napari_panoptic.rated import RatedCohort, RatersSettings
 from napari_panoptic.report.text import UNDEFINED, count, ratio
 from napari_panoptic.viewer.rated_scene import Shown
+from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.parts import (
     COMPACT_COMBO,
@@ -87,7 +87,8 @@ class CasesPanel(QWidget):
         self._names: list[str] = []
         self.structures, self.teams = QComboBox(), QComboBox()
         for menu, names in ((self.structures, cohort.structures), (self.teams, cohort.teams)):
-            menu.addItems(list(names))
+            for name in names:
+                menu.addItem(shown(name), name)
             menu.setStyleSheet(COMPACT_COMBO)
             menu.setSizeAdjustPolicy(
                 QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
@@ -100,7 +101,7 @@ class CasesPanel(QWidget):
         form.addRow("Team", self.teams)
         self.table = ArrayTable()
         self.table.setAccessibleName("Cases")
-        self.note = QLabel("" if cohort.teams else NO_TEAMS)
+        self.note = PlainLabel("" if cohort.teams else NO_TEAMS)
         self.note.setWordWrap(True)
         self.note.setVisible(not cohort.teams)
         layout = QVBoxLayout(self)
@@ -108,8 +109,10 @@ class CasesPanel(QWidget):
         layout.addLayout(form)
         layout.addWidget(self.note)
         layout.addWidget(self.table)
-        self.structures.textActivated.connect(self.structure_chosen.emit)
-        self.teams.textActivated.connect(self.team_chosen.emit)
+        self.structures.activated.connect(
+            lambda _: self.structure_chosen.emit(self.structures.currentData())
+        )
+        self.teams.activated.connect(lambda _: self.team_chosen.emit(self.teams.currentData()))
         self.table.row_chosen.connect(self._on_row)
 
     def show_cases(self, cases: Sequence[str], rows: Mapping[str, Mapping[str, object]]) -> None:
@@ -252,7 +255,7 @@ class SlicesPanel(QWidget):
         super().__init__()
         self._worst: int | None = None
         self.strip = SliceStrip()
-        self.note = QLabel()
+        self.note = PlainLabel()
         self.note.setWordWrap(True)
         self.worst = QPushButton("Go to the worst slice")
         self.worst.setToolTip("The lowest Dice among the slices in which a rater marked something.")
@@ -290,7 +293,7 @@ class RatersPanel(QScrollArea):
     def __init__(self) -> None:
         super().__init__()
         self.strip = SpreadStrip()
-        self.note = QLabel()
+        self.note = PlainLabel()
         self.note.setWordWrap(True)
         self.pairs = FigureTable(stretch_first=False)
         self.quality = FigureTable(stretch_first=False)
@@ -371,13 +374,12 @@ class RatedTitle(ElidedLabel):
         self.setContentsMargins(6, 3, 6, 3)
 
 
-class RatedLegend(QLabel):
+class RatedLegend(RichLabel):
     """Below the image: what the colours mean, and the keys; over two lines where it must."""
 
     def __init__(self, keys: str) -> None:
         super().__init__()
         self._keys = keys
-        self.setTextFormat(Qt.TextFormat.RichText)
         self.setWordWrap(True)
         self.setContentsMargins(6, 2, 6, 2)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
@@ -390,12 +392,12 @@ class RatedLegend(QLabel):
         ]
         chips.append(("their mean", level_colours(REFERENCE_COLOURS, 5)[2]))
         chips.append(("prediction", level_colours(PREDICTION_COLOURS, 5)[2]))
-        shown = [
+        named = [
             f"<span style='color:{hex_colour(colour)}'>■</span>&nbsp;{_unbroken(word)}"
             for word, colour in chips
         ]
         keys = _unbroken(self._keys).replace("&nbsp;·&nbsp;", " · ")
-        self.setText(f"{'&nbsp; '.join(shown)}<br>{keys}")
+        self.set_rich(f"{'&nbsp; '.join(named)}<br>{keys}")
 
 
 def _unbroken(text: str) -> str:

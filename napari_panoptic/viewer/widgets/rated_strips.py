@@ -13,6 +13,7 @@ from qtpy.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygo
 from qtpy.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from napari_panoptic.regions import Rgb
+from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.widgets.parts import qcolor
 
 _MARGIN = 26
@@ -130,7 +131,7 @@ class SpreadStrip(QWidget):
         lines = [f"rater {name}: {value:.3f}" for name, value, _ in self._raters]
         if self._team is not None:
             lines.insert(0, f"{self._team[0]}: {self._team[1]:.3f}")
-        self.setToolTip("Dice against all raters but one\n" + "\n".join(lines))
+        self.setToolTip(shown("Dice against all raters but one\n" + "\n".join(lines)))
         self.update()
 
     def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802, ARG002
@@ -179,7 +180,7 @@ class SpreadStrip(QWidget):
             return
         painter.setPen(QPen(qcolor(_TEAM), 3))
         painter.drawLine(QPointF(x, area.top() - 3), QPointF(x, area.bottom() + 1))
-        name = f"{self._team[0]} {self._team[1]:.3f}"
+        name = shown(f"{self._team[0]} {self._team[1]:.3f}")
         width = painter.fontMetrics().horizontalAdvance(name) + 4
         start = min(max(x - width / 2, 0), max(self.width() - width, 0))
         painter.setPen(ink)

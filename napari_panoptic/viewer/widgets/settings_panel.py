@@ -14,7 +14,6 @@ from qtpy.QtWidgets import (
     QDoubleSpinBox,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QSizePolicy,
     QSlider,
@@ -69,7 +68,7 @@ class SettingsPanel(QWidget):
         self._settings = EvaluationSettings()
         self._protocol = EvaluationSettings()
         self._is_showing = False
-        self._labels: dict[str, QLabel] = {}
+        self._labels: dict[str, PlainLabel] = {}
         self._combos: dict[str, QComboBox] = {}
         self.team = QComboBox()
         self.source = QComboBox()
@@ -266,7 +265,7 @@ class SettingsPanel(QWidget):
         layout.addWidget(self._form)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
-    def _label(self, name: str) -> QLabel:
+    def _label(self, name: str) -> PlainLabel:
         title, tooltip = _TITLES.get(name, (name.capitalize(), ""))
         label = PlainLabel(title)
         label.setToolTip(tooltip)
