@@ -12,11 +12,13 @@ import hashlib
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
+from unittest.mock import patch
 
 import napari
 import numpy as np
@@ -28,6 +30,7 @@ from benchmarks.cases import CLASSES
 from benchmarks.windows import PATIENCE_S, settle
 from napari_panoptic._compiled import compiled
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.session import Session
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 
 TILE_PX = 512
@@ -277,13 +280,27 @@ def look_around(viewer: napari.Viewer, shape: tuple[int, int], mpp: float) -> No
                 layer.visible = True
 
 
+@contextmanager
+def read_in_windows() -> Iterator[None]:
+    """Have cohorts shown meanwhile whose regions are slides, also where they are smaller."""
+    begin = Session.__init__
+
+    def begin_with_slides(self: Session, *args: Any, **options: Any) -> None:
+        begin(self, *args, **options)
+        self.held_up_to_px = 0
+
+    with patch.object(Session, "__init__", begin_with_slides):
+        yield
+
+
 def measure(root: Path, shape: tuple[int, int]) -> None:
     """Open the slide on a desk, and print what was measured."""
     viewer = napari.Viewer()
     viewer.window.resize(1600, 1000)
     desk = desk_of(viewer)
     began = time.perf_counter()
-    desk.show_cohort(open_cohort(root))
+    with read_in_windows():
+        desk.show_cohort(open_cohort(root))
     _wait(lambda: any(layer.name == "image" for layer in viewer.layers))
     drawn(viewer)
     print(f"open to the first picture: {time.perf_counter() - began:.2f} s")

@@ -36,7 +36,7 @@ from napari_panoptic.viewer.widgets.rated_desk import show_rated
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.slide_view import scene, write_slide
+from benchmarks.slide_view import read_in_windows, scene, write_slide
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WINDOW_PX = (1600, 1000)
@@ -159,7 +159,9 @@ def take_slide() -> None:
         try:
             viewer.window.resize(*WINDOW_PX)
             desk = desk_of(viewer)
-            desk.show_cohort(open_cohort(write_slide(Path(folder) / "slide", scene(*SLIDE))))
+            cohort = open_cohort(write_slide(Path(folder) / "slide", scene(*SLIDE)))
+            with read_in_windows():
+                desk.show_cohort(cohort)
             settle(desk, at_least_s=2.0)
             viewer.reset_view()
             settle(desk, at_least_s=2.0)
