@@ -711,8 +711,9 @@ class _Progress:
 
     def on_result(self, done: RegionDone) -> None:
         """Count a region that is done."""
-        self._bar.update()
-        self._taken_over += done.is_taken_over
+        if not done.is_again:
+            self._bar.update()
+            self._taken_over += done.is_taken_over
         if done.remark:
             self._bar.write(visible(f"napari-panoptic: {done.remark}"), file=sys.stderr)
 

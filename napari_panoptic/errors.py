@@ -135,6 +135,10 @@ class Finding:
     count: int = 1
     object_ids: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Cut a message that quotes something endless from a file."""
+        object.__setattr__(self, "message", shortened(self.message, LONGEST_MESSAGE))
+
     def as_record(self) -> dict[str, Any]:
         """Give a plain dictionary, for JSON."""
         record = asdict(self)

@@ -54,7 +54,7 @@ _WITHOUT_WORKERS_S = 60.0
 
 @dataclass(frozen=True)
 class RegionDone:
-    """News of a region that is done; they come in any order, and once for each.
+    """News of a region that is done; they come in any order, once for each but for remarks.
 
     Parameters
     ----------
@@ -65,11 +65,15 @@ class RegionDone:
     remark
         What was wrong with the stored results of an earlier run; empty where
         nothing was.
+    is_again
+        Whether the region was told of before, and had to be done again for the
+        reason in the remark.
     """
 
     region: str
     is_taken_over: bool
     remark: str = ""
+    is_again: bool = False
 
 
 def run_regions(
@@ -333,12 +337,11 @@ class _Run:
         if self._store is not None and done.results is not None:
             self._store.write(name, done.fingerprint, done.results)
         remark = self._remarks.pop(place, "")
-        if place in self._told:
-            return  # done again: what was stored of it vanished or was damaged before its turn
+        is_again = place in self._told  # what was stored of it vanished or is damaged
         self._told.add(place)
         self._pool.consider(len(self._told), len(self._regions) - len(self._told))
-        if self._on_result is not None:
-            self._on_result(RegionDone(name, done.results is None, remark))
+        if self._on_result is not None and (remark or not is_again):
+            self._on_result(RegionDone(name, done.results is None, remark, is_again))
 
 
 # --- where regions are done -------------------------------------------------------------------

@@ -216,7 +216,8 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
 def test_the_page_tells_how_what_was_written_is_named() -> None:
     page = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
     lines = dict(re.findall(r"^\| `([a-z-]+)` \| `predictions\.(.*)` \|$", page, re.M))
-    assert {name: f"reference.{line}" for name, line in lines.items()} == READ_BACK
+    told = {name: f"reference.{line}" for name, line in lines.items()}
+    assert told.items() >= READ_BACK.items()  # others change some objects, as the page says
 
 
 def test_ome_zarr_has_levels_and_micrometres(tmp_path: Path) -> None:

@@ -23,6 +23,12 @@ FORBIDDEN_MODULES = {
     *("lxml", "yaml", "xml.etree", "xml.dom", "xml.sax.expatreader", "xmlrpc", "code", "runpy"),
 }
 KNOWN = {
+    # What writes XML; it is read by defusedxml alone.
+    ("io/imagescope_edits.py", "xml.etree.ElementTree"),
+    *(
+        ("io/imagescope_edits.py", f"xml.etree.ElementTree.{name}")
+        for name in ("Element", "SubElement", "tostring")
+    ),
     ("_compiled.py", "pickle"),  # what numba kept of kernels in the user's own cache, no input
     ("io/locking.py", "socket"),  # for this machine's name
 }
@@ -32,10 +38,11 @@ FORBIDDEN_CALLS = {
     *("tifffile.imread", "tifffile.TiffSequence", "tifffile.xml2dict", "zarr.load"),
 }
 ONLY_THERE = {
-    "tifffile.TiffFile": "io/_files.py",  # with the dialects that read XML switched off
-    "Image.open": "io/_files.py",  # with the formats that are pictures
-    "sqlite3.connect": "io/review_file.py",  # with a schema that is not trusted
-    "zarr.open": "io/tiled_pixels.py",  # with the codecs that are known
+    "tifffile.TiffFile": ("io/_files.py",),  # with the dialects that read XML switched off
+    "Image.open": ("io/_files.py",),  # with the formats that are pictures
+    # With a schema that is not trusted.
+    "sqlite3.connect": ("io/review_file.py", "io/annotation_store.py"),
+    "zarr.open": ("io/tiled_pixels.py",),  # with the codecs that are known
 }
 
 
@@ -77,7 +84,7 @@ def test_nothing_is_imported_that_runs_or_fetches() -> None:
 def test_nothing_is_called_that_runs_what_is_in_a_file() -> None:
     for name, call, node in CALLS:
         assert call not in FORBIDDEN_CALLS, (name, node.lineno, call)
-        assert ONLY_THERE.get(call, name) == name, (name, node.lineno, call)
+        assert name in ONLY_THERE.get(call, (name,)), (name, node.lineno, call)
         if call == "np.load":
             words = {word.arg: word.value for word in node.keywords}
             allowed = words.get("allow_pickle")

@@ -140,5 +140,5 @@ def test_the_manifest_offers_what_the_documentation_promises(installed: PluginMa
     contributions = installed.contributions
     assert [widget.display_name for widget in contributions.widgets or ()] == ["Panoptic Inspector"]
     assert [sample.key for sample in contributions.sample_data or ()] == ["sample-cohort"]
-    assert [reader.accepts_directories for reader in contributions.readers or ()] == [True]
+    assert [reader.accepts_directories for reader in contributions.readers or ()] == [True, False]
     assert "napari/file/io_utilities" in contributions.menus

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from napari_panoptic.jobs import PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import RegionResult, load_prediction, load_reference
 from napari_panoptic.regions import Cohort
-from napari_panoptic.report import cohort_report
 from napari_panoptic.slide_snapshots import load_in_steps
 from napari_panoptic.whole_slides import SlideRun, evaluate_slide, object_frames
 from tests.dask_cluster import Cluster
@@ -291,10 +289,9 @@ def test_the_report_says_what_it_leaves_out(
         return load_masks(*arguments, **options)
 
     monkeypatch.setattr(pipeline, "load_masks", noting)
-    held = partial(Experiment, held_up_to_px=held_up_to_px)
-    monkeypatch.setattr(cohort_report, "Experiment", held)
     path = tmp_path / "report.html"
-    assert main(["report", str(folder), "-o", str(path), "--jobs", "1"]) == 0
+    limit = ["--jobs", "1", "--held-up-to", str(held_up_to_px)]
+    assert main(["report", str(folder), "-o", str(path), *limit]) == 0
     said, page = capsys.readouterr().err, path.read_text("utf-8")
     large = {name for name, (height, width) in REGIONS.items() if height * width > held_up_to_px}
     assert loaded == set(REGIONS) - large

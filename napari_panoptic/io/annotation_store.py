@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -21,7 +20,7 @@ import orjson
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import FindingKind, UnreadableFileError, UnwritableFileError
-from napari_panoptic.io._files import check_file
+from napari_panoptic.io._files import check_file, replaced_when_complete
 from napari_panoptic.io.class_numbers import ClassNumbers
 from napari_panoptic.io.contours import as_contours
 from napari_panoptic.io.geojson import GeoObject, objects_and_areas
@@ -156,14 +155,11 @@ def write_store(path: Path, objects: Iterable[GeoObject]) -> int:
         Where the file cannot be written; an existing one is as it was.
     """
     try:
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            unfinished = Path(file.name)
-        try:
-            with closing(sqlite3.connect(unfinished)) as connection:
-                count = _write(connection, objects)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with closing(sqlite3.connect(":memory:")) as connection:
+            count = _write(connection, objects)
+            data = connection.serialize()
+        with replaced_when_complete(path) as file:
+            file.write(data)
     except (OSError, sqlite3.Error) as error:
         raise UnwritableFileError(
             f"the annotation store cannot be written ({error}); choose another place, or free "

@@ -61,8 +61,8 @@ class _Counter:
     def begin(self, kept: int) -> None:
         self._done, self._kept = 0, kept
 
-    def count(self, _: RegionDone) -> None:
-        self._done += 1
+    def count(self, done: RegionDone) -> None:
+        self._done += not done.is_again
 
     def is_wanted(self) -> bool:
         return not self.stopped.is_set()
