@@ -1,20 +1,24 @@
 """Measure a whole slide on the desk: opening, panning, jumping, with and without objects.
 
 Needs a display: ``xvfb-run -a python -m benchmarks.slide_view`` where there is none, and
-about 1 GB of free disk for a while. The slide is seeded: a pyramid as Aperio writes it
-(JPEG tiles, levels 1, 4 and 16), and two label images of 600,000 ellipses each, of which
+about 1 GB of free disk. The slide is written once, into the temporary folder, and used again
+from there until somebody removes it or this file changes. It is seeded: a pyramid as Aperio
+writes it (JPEG tiles, levels 1, 4 and 16), and two label images of 600,000 ellipses each, of which
 more are missed, invented and misnamed in some places than in others.
 """
 
 import argparse
+import hashlib
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
+from unittest.mock import patch
 
 import napari
 import numpy as np
@@ -26,6 +30,7 @@ from benchmarks.cases import CLASSES
 from benchmarks.windows import PATIENCE_S, settle
 from napari_panoptic._compiled import compiled
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.session import Session
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 
 TILE_PX = 512
@@ -275,13 +280,27 @@ def look_around(viewer: napari.Viewer, shape: tuple[int, int], mpp: float) -> No
                 layer.visible = True
 
 
+@contextmanager
+def read_in_windows() -> Iterator[None]:
+    """Have cohorts shown meanwhile whose regions are slides, also where they are smaller."""
+    begin = Session.__init__
+
+    def begin_with_slides(self: Session, *args: Any, **options: Any) -> None:
+        begin(self, *args, **options)
+        self.held_up_to_px = 0
+
+    with patch.object(Session, "__init__", begin_with_slides):
+        yield
+
+
 def measure(root: Path, shape: tuple[int, int]) -> None:
     """Open the slide on a desk, and print what was measured."""
     viewer = napari.Viewer()
     viewer.window.resize(1600, 1000)
     desk = desk_of(viewer)
     began = time.perf_counter()
-    desk.show_cohort(open_cohort(root))
+    with read_in_windows():
+        desk.show_cohort(open_cohort(root))
     _wait(lambda: any(layer.name == "image" for layer in viewer.layers))
     drawn(viewer)
     print(f"open to the first picture: {time.perf_counter() - began:.2f} s")
@@ -308,20 +327,31 @@ def _close(desk: Desk, viewer: napari.Viewer) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="10,000 x 8,000 px instead")
-    parser.add_argument("--keep", type=Path, help="write the slide here and leave it")
+    parser.add_argument("--keep", type=Path, help="write the slide here instead")
     options = parser.parse_args()
     shape, objects = ((8_000, 10_000), 40_000) if options.quick else ((30_000, 40_000), 600_000)
-    with TemporaryDirectory() as folder:
-        root = options.keep or Path(folder)
-        needed = BYTES_PER_PX * shape[0] * shape[1]
-        root.mkdir(parents=True, exist_ok=True)
-        if shutil.disk_usage(root).free < 2 * needed:
-            raise SystemExit(f"{2 * needed / 1e9:.1f} GB of free disk are needed in {root}")
-        if not (root / "cohort.toml").exists():
-            began = time.perf_counter()
-            write_slide(root, scene(shape, objects))
-            print(f"written in {time.perf_counter() - began:.0f} s")
-        measure(root, shape)
+    measure(written(options.keep or _kept(shape), shape, objects), shape)
+
+
+def _kept(shape: tuple[int, int]) -> Path:
+    """Name the folder of a slide after its size, and after the program that writes it."""
+    program = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
+    return Path(gettempdir()) / f"napari-panoptic-slide-{shape[1]}x{shape[0]}-{program}"
+
+
+def written(root: Path, shape: tuple[int, int], objects: int) -> Path:
+    """Write the slide where it is not there yet; it is there whole or not at all."""
+    if root.exists():
+        return root
+    root.parent.mkdir(parents=True, exist_ok=True)
+    needed = BYTES_PER_PX * shape[0] * shape[1]
+    if shutil.disk_usage(root.parent).free < 2 * needed:
+        raise SystemExit(f"{2 * needed / 1e9:.1f} GB of free disk are needed in {root.parent}")
+    began = time.perf_counter()
+    with TemporaryDirectory(dir=root.parent) as folder:
+        write_slide(Path(folder) / "slide", scene(shape, objects)).rename(root)
+    print(f"written in {time.perf_counter() - began:.0f} s to {root}")
+    return root
 
 
 if __name__ == "__main__":

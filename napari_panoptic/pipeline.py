@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from napari_panoptic.errors import (
     Finding,
@@ -20,6 +22,7 @@ from napari_panoptic.errors import (
     LabelError,
     PanopticError,
     UnreadableFileError,
+    english_list,
 )
 from napari_panoptic.evaluation.challenge import (
     ChallengeEvaluation,
@@ -362,6 +365,47 @@ def open_side(
     except (PanopticError, OSError) as error:
         return OpenedMasks(None, (unreadable(error, region=region.name, team=team),))
     return OpenedMasks(masks, masks.findings)
+
+
+def findings_after(
+    masks: TiledMasks, has_pixel: NDArray[np.bool_], region: Region, team: str | None
+) -> tuple[Finding, ...]:
+    """Give what only shows when all windows of a side have been read.
+
+    Parameters
+    ----------
+    masks
+        The objects.
+    has_pixel
+        bool (n,): which of them turned out to have a pixel.
+    region, team
+        Where they are, and whose; None for the annotation.
+
+    Returns
+    -------
+    tuple of Finding
+        What the file's form finds, or else the objects without a pixel; empty
+        where there are none.
+    """
+    if masks.findings_after is not None:
+        return masks.findings_after(has_pixel)
+    ids = tuple(masks.labels.ids[~has_pixel].tolist())
+    if not ids:
+        return ()
+    message = (
+        f"{len(ids)} object(s) without a pixel of their own, outside the image, covered by "
+        f"others or with no inner pixel: {english_list(ids)}"
+    )
+    return (
+        Finding(
+            FindingKind.VANISHED,
+            message,
+            region=region.name,
+            team=team,
+            count=len(ids),
+            object_ids=ids,
+        ),
+    )
 
 
 def not_in_windows(region: Region, team: str, what: str) -> Finding:

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from napari_panoptic.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
 from napari_panoptic.evaluation.tiled import (
@@ -27,6 +24,7 @@ from napari_panoptic.pipeline import (
     OpenedMasks,
     RegionSize,
     choose_files,
+    findings_after,
     no_prediction,
     not_in_windows,
     open_side,
@@ -206,8 +204,8 @@ def _with_team(cohort: Cohort, start: RegionSnapshot, team: str, watch: Watch) -
         broken = unreadable(error, region=region.name, team=team)
         return replace(whole, findings=_merged(whole.findings, (broken,)))
     after = (
-        *_findings_after(reference.masks, found.table.reference.area > 0),
-        *_findings_after(prediction.masks, found.table.prediction.area > 0),
+        *findings_after(reference.masks, found.table.reference.area > 0, region, None),
+        *findings_after(prediction.masks, found.table.prediction.area > 0, region, team),
     )
     return replace(
         whole,
@@ -270,10 +268,6 @@ def _opened(
         is_wanted=watch.is_wanted,
         progress=watch.told_of_opening,
     )
-
-
-def _findings_after(masks: TiledMasks, has_pixel: NDArray[np.bool_]) -> tuple[Finding, ...]:
-    return () if masks.findings_after is None else masks.findings_after(has_pixel)
 
 
 def _merged(known: tuple[Finding, ...], new: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, PanopticError, english_list
 from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
@@ -25,7 +23,6 @@ from napari_panoptic.evaluation.tiles import TiledPair
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.evaluation.windows import Elsewhere, Progress, StoppedError
 from napari_panoptic.experiment import NO_SHIFT, Condition, Experiment
-from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import (
     OpenedMasks,
@@ -33,6 +30,7 @@ from napari_panoptic.pipeline import (
     RegionSize,
     RowsFile,
     choose_files,
+    findings_after,
     no_prediction,
     not_in_windows,
     open_side,
@@ -204,9 +202,9 @@ class _Slide:
         known[files.source] = found
         findings = (
             *reference.findings,
-            *_findings_after(reference.masks, found.table.reference.area > 0, self._region, None),
+            *findings_after(reference.masks, found.table.reference.area > 0, self._region, None),
             *prediction.findings,
-            *_findings_after(prediction.masks, found.table.prediction.area > 0, self._region, team),
+            *findings_after(prediction.masks, found.table.prediction.area > 0, self._region, team),
             *unusual,
         )
         result = replace(self._result(team, findings), counts=found.counts)
@@ -299,31 +297,6 @@ class _Slide:
             for frame in object_frames(found.outcomes, _ROWS_AT_A_TIME):
                 write_rows(file, frame, result)
         return replace(result, rows=RowsFile(path, path.stat().st_size))
-
-
-def _findings_after(
-    masks: TiledMasks, has_pixel: NDArray[np.bool_], region: Region, team: str | None
-) -> Sequence[Finding]:
-    """Give what only shows when all windows have been read."""
-    if masks.findings_after is not None:
-        return masks.findings_after(has_pixel)
-    ids = tuple(masks.labels.ids[~has_pixel].tolist())
-    if not ids:
-        return ()
-    message = (
-        f"{len(ids)} object(s) without a pixel of their own, outside the image, covered by "
-        f"others or with no inner pixel: {english_list(ids)}"
-    )
-    return (
-        Finding(
-            FindingKind.VANISHED,
-            message,
-            region=region.name,
-            team=team,
-            count=len(ids),
-            object_ids=ids,
-        ),
-    )
 
 
 def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:

@@ -34,11 +34,17 @@ from napari_panoptic.viewer.widgets.detection_desk import DetectionDesk
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 from napari_panoptic.viewer.widgets.rated_desk import show_rated
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.slide_view import read_in_windows, scene, write_slide
+
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WINDOW_PX = (1600, 1000)
 PICTURE_PX = (1200, 750)
 QUALITY = 60
 PATIENCE_S = 60.0
+SLIDE = (8_000, 10_000), 40_000
+"""Height and width in px of the slide that is shown, and its objects."""
 
 
 def settle(desk: AnyDesk, *, at_least_s: float = 0.8) -> None:
@@ -146,8 +152,28 @@ def take_raters() -> None:
             viewer.close()
 
 
+def take_slide() -> None:
+    """Take the picture of a slide from afar, where squares tell where objects fail."""
+    with tempfile.TemporaryDirectory() as folder:
+        viewer = napari.Viewer()
+        try:
+            viewer.window.resize(*WINDOW_PX)
+            desk = desk_of(viewer)
+            cohort = open_cohort(write_slide(Path(folder) / "slide", scene(*SLIDE)))
+            with read_in_windows():
+                desk.show_cohort(cohort)
+            settle(desk, at_least_s=2.0)
+            viewer.reset_view()
+            settle(desk, at_least_s=2.0)
+            save(viewer, "desk-slide")
+            desk.close()
+        finally:
+            viewer.close()
+
+
 if __name__ == "__main__":
     in_window(take)
     take_raters()
     take_detections()
+    take_slide()
     sys.exit(0)

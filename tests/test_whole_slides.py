@@ -27,6 +27,7 @@ from napari_panoptic.jobs import PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import RegionResult, load_prediction, load_reference
 from napari_panoptic.regions import Cohort
+from napari_panoptic.slide_snapshots import load_in_steps
 from napari_panoptic.whole_slides import SlideRun, evaluate_slide, object_frames
 from tests.dask_cluster import Cluster
 from tests.io.builders import write_svs
@@ -263,6 +264,11 @@ def test_polygons_without_a_pixel_are_told_of(tmp_path: Path) -> None:
         assert words in told.message
         ids = {id_ for f in expected if f.team == team for id_ in f.object_ids}
         assert ids == set(told.object_ids)
+    *_, seen = load_in_steps(
+        cohort, cohort.regions[0].name, EvaluationSettings(), first="predictions", held_up_to_px=1
+    )
+    # A window tells what the command line tells.
+    assert [f for f in seen.findings if f.kind is FindingKind.VANISHED] == vanished
 
 
 @pytest.mark.parametrize(

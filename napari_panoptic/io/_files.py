@@ -585,6 +585,19 @@ def check_segments(path: Path, page: Any) -> None:
                 _check_picture(path, file.read(size), _IMAGE_CODECS[compression], rows, columns)
 
 
+def check_tile(path: Path, page: Any, data: bytes) -> None:
+    """Make sure that one tile of a page is not larger than the page says; see `check_segments`.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is.
+    """
+    kind = _IMAGE_CODECS.get(int(page.compression))
+    if kind is not None:
+        _check_picture(path, data, kind, page.tilelength, page.tilewidth)
+
+
 def _check_picture(path: Path, data: bytes, kind: str, rows: int, columns: int) -> None:
     with open_picture(io.BytesIO(data), (kind,)) as image:
         # Edges may be padded to whole blocks of the codec.

@@ -28,6 +28,7 @@ from napari_panoptic.io._files import (
 )
 from napari_panoptic.io.array_sets import image_shape, read_array_image
 from napari_panoptic.io.limits import check_slide, largest_px
+from napari_panoptic.io.slide_tiles import VENDORS, LevelTiles, level_tiles
 
 WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG or JPEG)"
 SLIDE_ENDINGS = ("svs", "ndpi", "scn", "mrxs", "vms", "vmu", "svslide", "bif", "czi")
@@ -131,7 +132,7 @@ class SlideLevel:
     level
         Number of the level.
     path
-        The file, for error messages.
+        The file.
     """
 
     dtype = np.dtype(np.uint8)
@@ -146,6 +147,11 @@ class SlideLevel:
         self._path = path
         self._factor = float(slide.level_downsamples[level])
         self._closed = False
+        self._tiles: LevelTiles | None = None
+        vendor = slide.properties.get(openslide.PROPERTY_NAME_VENDOR)
+        # Else rows and columns of the level lie between those of the first, and are blended.
+        if vendor in VENDORS and self._factor.is_integer():
+            self._tiles = level_tiles(path, (int(height), int(width)), self._by_openslide)
 
     @property
     def size(self) -> int:
@@ -174,6 +180,16 @@ class SlideLevel:
     def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
         if height == 0 or width == 0:
             return np.zeros((height, width, 3), np.uint8)
+        if self._tiles is None:
+            return self._by_openslide(y, x, height, width)
+        if self._closed:
+            raise _closed(self._path)
+        try:
+            return self._tiles.read(y, x, height, width)
+        except DECODING_ERRORS as error:
+            raise undecodable(self._path, WHAT, error) from error
+
+    def _by_openslide(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
         # OpenSlide wants the corner in px of the first level.
         corner = (round(x * self._factor), round(y * self._factor))
         return _region(self._slide, corner, self._level, (width, height), self._path)
@@ -213,7 +229,8 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
     """Read an image: whole up to 4096 x 4096 px, else as a lazy pyramid.
 
     OpenSlide goes first, whatever the file's name; what it does not know is
-    read by tifffile or Pillow.
+    read by tifffile or Pillow. Of a lazy pyramid tifffile decodes the tiles
+    that give the same pixels so.
 
     Parameters
     ----------
@@ -324,7 +341,7 @@ def _region(
         rgba = np.asarray(slide.read_region(corner_xy, level, size))
     except ArgumentError as error:
         # What the library says when its handle is closed.
-        raise UnreadableFileError("the slide was closed; open it again", path=path) from error
+        raise _closed(path) from error
     except (openslide.OpenSlideError, *DECODING_ERRORS) as error:
         raise undecodable(path, WHAT, error) from error
     rgb = np.ascontiguousarray(rgba[..., :3])
@@ -333,6 +350,10 @@ def _region(
     if empty.any():
         rgb[empty] = 255
     return rgb
+
+
+def _closed(path: Path) -> UnreadableFileError:
+    return UnreadableFileError("the slide was closed; open it again", path=path)
 
 
 @contextmanager

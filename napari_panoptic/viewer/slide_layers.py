@@ -128,6 +128,7 @@ class DecodedWindows:
         self._wanted: list[Place] = []
         self._being_read: set[Place] = set()
         self._readers = 0
+        self._is_left = False
         self._lock = Lock()
 
     @property
@@ -168,8 +169,10 @@ class DecodedWindows:
         -------
         int32 (y, x), list of Box
             The pixels, 0 in parts that are missing; these parts, in px at full
-            resolution.
+            resolution. After :meth:`leave` none is missing.
         """
+        if self._is_left:
+            return self.window(box, step), []
         places = self._places(box, step)
         known = self._known(places)
         missing = [place for place in places if place not in known]
@@ -185,11 +188,23 @@ class DecodedWindows:
     def fetch(self, places: Sequence[Place]) -> None:
         """Read windows in the background, instead of those that were to be fetched before."""
         with self._lock:
+            if self._is_left:
+                return
             self._wanted = [at for at in reversed(places) if at not in self._being_read]
             begun = min(READ_AT_A_TIME - self._readers, len(self._wanted))
             self._readers += max(begun, 0)
         for _ in range(begun):
-            Thread(target=self._read_wanted, daemon=True).start()
+            # The interpreter waits for it: a decoder that outlives it brings the process down.
+            Thread(target=self._read_wanted, daemon=False).start()
+
+    def leave(self) -> None:
+        """Fetch nothing more, and tell nobody: who was told is about to go.
+
+        What is asked for later is read by the caller.
+        """
+        with self._lock:
+            self._is_left = True
+            self._wanted = []
 
     def _read_wanted(self) -> None:
         """Read until nothing is wanted any more; the last one to do so tells."""
@@ -202,7 +217,7 @@ class DecodedWindows:
                 place = self._wanted.pop()
                 self._being_read.add(place)
             self._read(place)
-        if is_last:
+        if is_last and not self._is_left:
             self._on_arrival()
 
     def _places(self, box: Box, step: int) -> list[Place]:
@@ -249,7 +264,7 @@ class DecodedWindows:
         try:
             pixels = self._labels.read(box)
         except (PanopticError, OSError) as error:
-            if not self._failed:
+            if not (self._failed or self._is_left):
                 self._failed = True
                 self._on_failure(error)
             pixels = np.zeros((y1 - y0, x1 - x0), np.int32)
@@ -331,6 +346,10 @@ class DrawnSide:
         order = np.argsort(rank[outcomes.status], kind="stable")
         self._boxes = np.ascontiguousarray(outcomes.bbox[order])
         self._labels = self._label_of_row[order]
+
+    def leave(self) -> None:
+        """Read nothing more: nobody will look at it."""
+        self.windows.leave()
 
     def codes(self, colour_by: ColourBy, listed: Listed | None) -> NDArray[np.uint8]:
         """Give the code of each label: of its status or class, and whether it is listed.
@@ -454,7 +473,7 @@ class DrawnArea:
         self._overview = np.zeros([-(-edge // self._step) for edge in area.shape], np.bool_)
         self._on_failure, self._on_arrival = on_failure, on_arrival
         self._is_left = False
-        self._reader = Thread(target=self._read_overview, daemon=True)
+        self._reader = Thread(target=self._read_overview, daemon=False)
         self._reader.start()
 
     @property
@@ -463,8 +482,9 @@ class DrawnArea:
         return self._reader.is_alive() or self.windows.is_busy
 
     def leave(self) -> None:
-        """Read no more of the small picture: nobody will look at it."""
+        """Read nothing more: nobody will look at it."""
         self._is_left = True
+        self.windows.leave()
 
     def picture(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
         """Draw a window of a level, given in px of that level."""
@@ -505,14 +525,16 @@ class DrawnArea:
                 try:
                     mask = self.area.read(box)
                 except (PanopticError, OSError) as error:
-                    self._on_failure(error)
+                    if not self._is_left:
+                        self._on_failure(error)
                     return
                 if mask is not None:
                     small = _touched(mask, step)
                     height, width = small.shape
                     at_y, at_x = top // step, left // step
                     self._overview[at_y : at_y + height, at_x : at_x + width] = small
-        self._on_arrival()
+        if not self._is_left:
+            self._on_arrival()
 
 
 def _area_as_labels(area: TiledArea) -> TiledLabels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,13 @@ class _Arrivals(QObject):
     """Takes the news that pixels have been read from the threads that read them."""
 
     arrived = QtSignal(str)  # the name of the layer that shows them
+
+    def teller(self, name: str) -> Callable[[], None]:
+        """Give what tells of pixels of a layer.
+
+        It keeps this object alive, which a signal by itself does not.
+        """
+        return lambda: self.arrived.emit(name)
 
 
 _TISSUE = "#dcb4cc"
@@ -180,6 +187,8 @@ class SlideView:
         self._outcomes, self._cells, self._display = None, None, None
         self._team, self.region = None, None
         self._let_area_go()
+        for side in self._sides.values():
+            side.leave()
         for held in (self._sides, self._states, self._by_hand):
             held.clear()
         # Hidden, not removed: the next slide is shown on them, and programs that are deleted
@@ -295,8 +304,8 @@ class SlideView:
         return self._mine(name) is not None
 
     def _drawn_side(self, name: str, labels: TiledLabels, outcomes: SideOutcomes) -> DrawnSide:
-        arrived = self._arrivals.arrived
-        return DrawnSide(labels, outcomes, on_failure=_tell, on_arrival=lambda: arrived.emit(name))
+        told = self._arrivals.teller(name)
+        return DrawnSide(labels, outcomes, on_failure=_tell, on_arrival=told)
 
     def _on_arrival(self, name: str) -> None:
         """Draw what was drawn roughly from its pixels."""
@@ -308,6 +317,8 @@ class SlideView:
         """Make the layer of a side, or fill the one that showed another team."""
         former = self._names.get(side, "")
         layer = self._mine(former)
+        if side in self._sides:
+            self._sides[side].leave()
         self._names[side], self._sides[side] = name, drawn
         self._states.pop(side, None)
         if layer is not None:
@@ -337,8 +348,8 @@ class SlideView:
                 self._let_area_go()
             return
         self._let_area_go()
-        arrived = self._arrivals.arrived
-        self._area = DrawnArea(area, on_failure=_tell, on_arrival=lambda: arrived.emit(AMBIGUOUS))
+        told = self._arrivals.teller(AMBIGUOUS)
+        self._area = DrawnArea(area, on_failure=_tell, on_arrival=told)
         layer = self._mine(AMBIGUOUS)
         if layer is not None:
             layer.visible = False  # nothing is sliced until everything is set

@@ -11,8 +11,9 @@ import tifffile
 from PIL import Image
 
 from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io import limits, slides
+from napari_panoptic.io import limits, slide_tiles, slides
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.slide_tiles import level_tiles
 from napari_panoptic.io.slides import (
     IMAGE_ENDINGS,
     SLIDE_ENDINGS,
@@ -180,6 +181,110 @@ def test_a_large_slide_is_read_lazily(tmp_path: Path, monkeypatch: pytest.Monkey
     image.close()
     with pytest.raises(UnreadableFileError, match="closed"):
         full[0]
+
+
+APERIO = "Aperio Image Library v11.2.1 \r\n900x700|AppMag = 40|MPP = 0.25"
+
+
+def write_pyramid(path: Path, rgb: np.ndarray, *, steps: tuple[int, ...], **options: Any) -> Path:
+    with tifffile.TiffWriter(path) as tiff:
+        for step in steps:
+            kind = {"subfiletype": int(step > 1), "metadata": None, "description": APERIO}
+            tiff.write(rgb[::step, ::step], tile=(128, 128), photometric="rgb", **kind, **options)
+    return path
+
+
+def smooth(height: int, width: int) -> np.ndarray:
+    """Draw what JPEG keeps without large errors; no two tiles are alike."""
+    y, x = np.mgrid[:height, :width]
+    waves = [np.sin(y / 31 + x / 17), np.cos(y / 13 - x / 41), np.sin(x * y / 9000)]
+    return np.uint8(127 + 100 * np.stack(waves, axis=-1))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compression": "lzw"},
+        {"compression": "adobe_deflate", "predictor": True},
+        {"compression": "jpeg"},
+        {"compression": "jpeg", "compressionargs": {"level": 100}, "subsampling": (1, 1)},
+        {"compression": "APERIO_JP2000_RGB"},
+    ],
+    ids=str,
+)
+def test_tiles_are_decoded_to_the_pixels_that_openslide_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(slides, "LARGEST_ARRAY_PX", 200 * 200)
+    monkeypatch.setattr(slide_tiles, "KEPT_BYTES", 5 * 128 * 128 * 3)  # fewer than a level has
+    path = write_pyramid(tmp_path / "a.svs", smooth(700, 900), steps=(1, 2, 4), **options)
+    with read_image(path) as image, openslide.OpenSlide(path) as slide:
+        for number, level in enumerate(image.levels[:2]):
+            assert isinstance(level, SlideLevel)
+            assert level._tiles is not None
+            height, width, _ = level.shape
+            expected = np.asarray(slide.read_region((0, 0), number, (width, height)))[..., :3]
+            for _ in range(2):
+                np.testing.assert_array_equal(np.asarray(level), expected)
+            np.testing.assert_array_equal(level[100:300, 250:270], expected[100:300, 250:270])
+
+
+def test_what_openslide_gives_otherwise_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slides, "LARGEST_ARRAY_PX", 200 * 200)
+    # Levels that are smaller by no whole number: OpenSlide blends their pixels.
+    path = write_pyramid(tmp_path / "a.svs", smooth(701, 903), steps=(1, 2, 4))
+    with read_image(path) as image:
+        full, half, _ = image.levels
+        assert isinstance(full, SlideLevel)
+        assert isinstance(half, SlideLevel)
+        assert (full._tiles is None, half._tiles is None) == (False, True)
+        other = np.zeros_like(np.asarray(full))
+    reader = lambda y, x, height, width: other[y : y + height, x : x + width]  # noqa: E731
+    assert level_tiles(path, (701, 903), reader) is None
+    assert level_tiles(path, (702, 903), reader) is None
+    # Tiles that were never written.
+    with tifffile.TiffFile(path, mode="r+b") as tiff:
+        counts = list(tiff.pages[0].databytecounts)
+        tiff.pages[0].tags["TileByteCounts"].overwrite([0, *counts[1:]])
+    with read_image(path) as image:
+        assert isinstance(image.levels[0], SlideLevel)
+        assert image.levels[0]._tiles is None
+
+
+def test_a_damaged_tile_is_told_of_when_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slides, "LARGEST_ARRAY_PX", 200 * 200)
+    path = write_pyramid(tmp_path / "a.svs", smooth(700, 900), steps=(1, 4), compression="jpeg")
+    with read_image(path) as image, tifffile.TiffFile(path) as tiff:
+        at, size = (getattr(tiff.pages[0], name)[1] for name in ("dataoffsets", "databytecounts"))
+        with path.open("rb+") as file:
+            file.seek(at)
+            file.write(bytes(size))
+        full = image.levels[0]
+        assert full[:100, :100].any()
+        with pytest.raises(UnreadableFileError, match="copy or export it again"):
+            full[:100, 128:200]
+
+
+@needs_shared_cases
+@pytest.mark.parametrize("name", ["CMU-1-Small-Region", "TCGA-CR-7395-01A-01-TS1"])
+def test_tiles_of_real_slides_are_openslides_pixels(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(slides, "LARGEST_ARRAY_PX", 200 * 200)
+    path = SHARED_CASES / "slides" / f"{name}.svs"
+    with read_image(path) as image, openslide.OpenSlide(path) as slide:
+        full = image.levels[0]
+        assert isinstance(full, SlideLevel)
+        assert full._tiles is not None
+        height, width, _ = full.shape
+        for y, x in ((0, 0), (height - 900, width - 1100), (1000, 777)):
+            theirs = np.asarray(slide.read_region((x, y), 0, (1100, 900)))[..., :3]
+            np.testing.assert_array_equal(full[y : y + 900, x : x + 1100], theirs)
 
 
 def test_the_smallest_level_of_a_pyramid_is_held(

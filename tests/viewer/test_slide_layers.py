@@ -230,6 +230,30 @@ def test_objects_are_ellipses_until_their_pixels_are_there(
     may_read.set()
 
 
+def test_nobody_is_told_of_windows_that_were_left(pair: LabelPair) -> None:
+    begun, may_read, told = Event(), Event(), Event()
+
+    def wait(_box: Box) -> None:
+        begun.set()
+        may_read.wait(10)
+
+    windows = DecodedWindows(tiled(pair.reference, 64, on_read=wait), on_arrival=told.set)
+    box = (0, 0, *SHAPE)
+    windows.window_so_far(box)
+    assert begun.wait(10)
+    windows.leave()
+    may_read.set()
+    end = time.monotonic() + 10
+    while windows.is_busy and time.monotonic() < end:
+        time.sleep(0.001)
+    assert not windows.is_busy
+    assert not told.is_set()
+    # Layers that stay when a desk is closed show the objects as before.
+    pixels, missing = windows.window_so_far(box)
+    assert not missing
+    assert np.array_equal(pixels, pair.reference.index)
+
+
 def test_only_the_latest_wish_is_fetched(pair: LabelPair) -> None:
     read: list[Box] = []
     may_read = Event()
