@@ -57,7 +57,8 @@ class PanopticError(Exception):
         if self.object_id is not None:
             place.append(f"object {self.object_id}")
         text = f"{', '.join(place)}: {self.message}" if place else self.message
-        return visible(text, longest=2 * LONGEST_MESSAGE)
+        # What cannot be seen takes more room when it is written out.
+        return shortened(visible(text, longest=2 * LONGEST_MESSAGE), 2 * LONGEST_MESSAGE)
 
 
 class UnreadableFileError(PanopticError):

@@ -511,7 +511,7 @@ def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
     """
     try:
         # A size that overflows would be taken for a small one.
-        with np.errstate(over="raise"):
+        with np.errstate(over="raise"), without_warnings():
             array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     except DECODING_ERRORS as error:
         if "pickled" not in str(error) and "Python objects" not in str(error):

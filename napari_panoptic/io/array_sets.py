@@ -77,7 +77,7 @@ def _names_and_patients(
         return names, [(row.get("patient") or "").strip() or None for row in rows], (table,)
     if (types := folder / _TYPES).is_file():
         tissues = opened_array(types, "types of PanNuke (an NPY array of texts)")
-        _check_count(len(tissues), count, types)
+        _check_count(tissues.size, count, types)
         return numbers, [str(tissue).strip() or None for tissue in tissues.ravel()], (types,)
     if (patches := folder / _PATCHES).is_file():
         rows = _rows(patches, "patch_info", count)

@@ -12,7 +12,7 @@ import atexit
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, main_thread
 
 import numpy as np
 import tifffile
@@ -115,6 +115,10 @@ class WarmUp:
                     return
                 compare_something(snapshot)
                 save_something(Path(folder))
+        except RuntimeError:
+            if main_thread().is_alive():
+                raise
+            # Else the interpreter is ending, and starts no more threads.
         except OSError:
             pass  # no place for temporary files: each kernel is made ready when it is needed
         finally:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import CohortError, PanopticError, UnreadableFileError, english_list
 from napari_panoptic.io._files import MOST_PAGES, pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io._layout import read_description
+from napari_panoptic.io.array_sets import array_items
 from napari_panoptic.io.class_tables import read_class_table
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.label_images import read_sidecar
@@ -477,3 +478,15 @@ def test_warnings_are_back_when_the_last_decoder_ends() -> None:
     assert warnings.filters == before
     with pytest.raises(UserWarning, match="heard"):
         warnings.warn("this is heard", stacklevel=1)
+
+
+def test_what_is_written_out_makes_no_message_endless() -> None:
+    error = PanopticError("\0" * 5000, path=Path("\0" * 200))
+    assert len(str(error)) <= 4000
+
+
+def test_types_of_pannuke_in_more_dimensions(tmp_path: Path) -> None:
+    np.save(tmp_path / "masks.npy", np.zeros((2, 4, 4, 6)))
+    np.save(tmp_path / "types.npy", np.array([["a", "b"], ["c", "d"]]))
+    with pytest.raises(UnreadableFileError, match="2"):
+        list(array_items(tmp_path / "masks.npy"))
