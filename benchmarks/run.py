@@ -42,6 +42,9 @@ ROUNDS = 11
 FEWEST_ROUNDS = 2
 BUDGET_S = 4.0
 """No more rounds for a contender that has had so much time."""
+SETTLE_S = 0.2
+"""Before each call: threads of packages look for more work for a while after their last, and
+would take a processor from whoever comes next."""
 
 # Scripts with a table of their own: module and arguments, and whether they open a window.
 _CASES = "../shared/cases"
@@ -76,6 +79,7 @@ def measure(stage: Stage, workers: Workers) -> dict[str, Measured]:
             measured = found[row.label]
             if measured.error or (k >= FEWEST_ROUNDS and spent[row.label] > BUDGET_S):
                 continue
+            time.sleep(SETTLE_S)
             start = time.perf_counter()
             measured.rounds_ms.append(workers.milliseconds(row, stage.inputs))
             spent[row.label] += time.perf_counter() - start

@@ -693,7 +693,8 @@ def _compact_sparse(
     values: NDArray[np.integer],
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Do the same for ids too far apart to be listed."""
-    index, table = _numbers_as_found(read_only(np.ascontiguousarray(values, dtype=np.int64)))
+    wide = values.dtype if values.dtype == np.int32 else np.int64
+    index, table = _numbers_as_found(read_only(np.ascontiguousarray(values, dtype=wide)))
     found = table[table[:, KEY] != 0]
     found = found[np.argsort(found[:, KEY])]
     lookup = np.zeros(len(found) + 1, np.int32)
@@ -702,7 +703,7 @@ def _compact_sparse(
 
 
 @compiled
-def _numbers_as_found(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], PairTable]:
+def _numbers_as_found(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], PairTable]:
     """Give the ids numbers as they are met: the image of numbers, and a table of KEY and TOTAL.
 
     A place of the table holds an id and its number.
@@ -715,7 +716,7 @@ def _numbers_as_found(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], Pai
         table = with_room(table, used, width)
         last, number = np.int64(0), np.int64(0)
         for x in range(width):
-            id_ = values[y, x]
+            id_ = np.int64(values[y, x])
             if id_ != last:
                 last, number = id_, np.int64(0)
                 if id_ != 0:
@@ -769,9 +770,10 @@ def _ids_of(values: NDArray[np.int32], limit: int) -> tuple[int, NDArray[np.bool
 
 def _used(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]:
     """Tell which numbers from 1 to the highest occur, where there are no others."""
-    found = _ids_of(read_only(np.ascontiguousarray(values)), highest)[1]
+    image = read_only(np.ascontiguousarray(values))
     used = np.zeros(highest + 1, np.bool_)
-    used[: len(found)] = found
+    for _, found in in_threads(lambda band: _ids_of(image[band], highest), bands_of(image.shape)):
+        used[: len(found)] |= found
     return used
 
 
