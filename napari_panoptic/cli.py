@@ -61,7 +61,6 @@ from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionResult
-from napari_panoptic.rated_commands import evaluate_rated, report_rated, write_sample
 from napari_panoptic.regions import Cohort, Source, Task
 from napari_panoptic.report.cohort_report import (
     ReportRequest,
@@ -804,10 +803,16 @@ def _write_detections(folder: Path) -> Path:
     return write_detection_sample(folder)
 
 
+def _write_raters(folder: Path) -> Path:
+    from napari_panoptic.io.raters_sample import write_raters_sample
+
+    return write_raters_sample(folder)
+
+
 _SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
     Task.NUCLEI: _write_nuclei,
     Task.DETECTIONS: _write_detections,
-    Task.RATERS: write_sample,
+    Task.RATERS: _write_raters,
 }
 """What ``sample`` writes for each task."""
 
@@ -872,16 +877,28 @@ def _report_detections(options: argparse.Namespace) -> int:
     return report(options)
 
 
+def _evaluate_raters(options: argparse.Namespace) -> int:
+    from napari_panoptic.rated_commands import evaluate_rated
+
+    return evaluate_rated(options)
+
+
+def _report_raters(options: argparse.Namespace) -> int:
+    from napari_panoptic.rated_commands import report_rated
+
+    return report_rated(options)
+
+
 _EVALUATE: Mapping[Task, Command] = {
     Task.NUCLEI: _evaluate_nuclei,
     Task.DETECTIONS: _evaluate_detections,
-    Task.RATERS: evaluate_rated,
+    Task.RATERS: _evaluate_raters,
 }
 """What ``evaluate`` does for each task; what takes long to import is so only there."""
 _REPORT: Mapping[Task, Command] = {
     Task.NUCLEI: _report_nuclei,
     Task.DETECTIONS: _report_detections,
-    Task.RATERS: report_rated,
+    Task.RATERS: _report_raters,
 }
 """What ``report`` does for each task."""
 _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {

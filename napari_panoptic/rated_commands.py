@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 
 from tqdm import tqdm
 
@@ -59,13 +58,6 @@ def report_rated(options: argparse.Namespace) -> int:
     write_rated_report(evaluation, options.output, date=date)
     print(visible(f"report written to {options.output}"))
     return 0
-
-
-def write_sample(folder: Path) -> Path:
-    """Write the sample cohort of several raters."""
-    from napari_panoptic.io.raters_sample import write_raters_sample
-
-    return write_raters_sample(folder)
 
 
 def _teams(cohort: RatedCohort, wanted: str | None) -> tuple[str, ...]:

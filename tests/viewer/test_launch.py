@@ -85,7 +85,7 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
         *(f"scipy.{name}" for name in ("integrate", "interpolate", "io", "ndimage", "optimize")),
         *(f"scipy.{name}" for name in ("sparse", "spatial", "stats")),
         *("skimage.color", "skimage.morphology", "zarr", "numcodecs", "fsspec"),
-        *("matplotlib", "distributed"),
+        *("matplotlib", "distributed", "nibabel"),
     )
     code = (
         "import sys, napari_panoptic.cli, napari_panoptic.viewer.launch\n"
