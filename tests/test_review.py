@@ -29,20 +29,21 @@ from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io import review_file
-from napari_panoptic.review import (
-    CSV_COLUMNS,
+from napari_panoptic.io.review_file import ReviewError, suggested_path
+from napari_panoptic.object_identity import (
     Fingerprint,
-    ReviewError,
-    ReviewRecord,
-    ReviewStore,
-    Share,
     Subject,
-    Verdict,
     matched,
-    paired,
     place_of,
     subjects_of,
-    suggested_path,
+)
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.verdicts import (
+    CSV_COLUMNS,
+    ReviewRecord,
+    Share,
+    Verdict,
+    paired,
 )
 
 CLASSES = ("Epithelial", "Lymphocyte")
