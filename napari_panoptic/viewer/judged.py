@@ -14,13 +14,7 @@ from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.metrics import Counts
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.evaluation.what_if import without_annotation_errors
-from napari_panoptic.object_identity import (
-    Fingerprint,
-    Place,
-    Subject,
-    matched,
-    place_of,
-)
+from napari_panoptic.object_identity import Fingerprint, Place, Subject, matched, place_of
 from napari_panoptic.verdicts import ReviewRecord, Verdict
 
 VERDICTS: tuple[Verdict, ...] = tuple(Verdict)

@@ -21,12 +21,7 @@ from napari_panoptic.io.geojson import geo_objects, write_geojson
 from napari_panoptic.io.review_file import ReviewError
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import EditedEvaluation, Selection
-from napari_panoptic.verdicts import (
-    ReviewerAgreement,
-    ReviewRecord,
-    Share,
-    Verdict,
-)
+from napari_panoptic.verdicts import ReviewerAgreement, ReviewRecord, Share, Verdict
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import VERDICT_WORDS
