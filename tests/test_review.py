@@ -29,23 +29,12 @@ from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io import review_file
-from napari_panoptic.review import (
-    CSV_COLUMNS,
-    Fingerprint,
-    ReviewError,
-    ReviewRecord,
-    ReviewStore,
-    Share,
-    Subject,
-    Verdict,
-    matched,
-    paired,
-    place_of,
-    subjects_of,
-    suggested_path,
-)
+from napari_panoptic.io.review_file import ReviewError, suggested_path
+from napari_panoptic.object_identity import Fingerprint, Subject, subjects_of
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.verdicts import CSV_COLUMNS, ReviewRecord, Share, Verdict, paired
+from tests.review_cases import CLASSES, subject
 
-CLASSES = ("Epithelial", "Lymphocyte")
 posix_only = pytest.mark.skipif(os.name != "posix", reason="folders are closed otherwise here")
 
 
@@ -69,22 +58,6 @@ def closed_folder() -> Iterator[Path]:
         if was_root:
             os.seteuid(0)
         shutil.rmtree(folder)
-
-
-def subject(
-    number: int = 1,
-    *,
-    region: str = "R_1",
-    team: str = "T",
-    side: Side = Side.REFERENCE,
-    class_name: str = "Lymphocyte",
-    y: float | None = None,
-    x: float = 10.0,
-    area: int = 80,
-) -> Subject:
-    """Describe an object; each number stands for another place."""
-    place = Fingerprint(class_name, 20.0 * number if y is None else y, x, area)
-    return Subject(team=team, region=region, side=side, object_id=number, fingerprint=place)
 
 
 def journal_mode(path: Path) -> str:
@@ -210,19 +183,6 @@ def subjects_in(labels: NDArray[np.int32], class_name: str = "Lymphocyte") -> li
     image = LabelImage.from_array(labels, classes, CLASSES)
     found = evaluate(LabelPair(image, image), EvaluationSettings(distances=False))
     return subjects_of(found, Side.PREDICTION, region="R_1", team="T")
-
-
-def test_fingerprints_are_of_the_whole_object() -> None:
-    labels = np.zeros((8, 9), np.int32)
-    labels[2:4, 1:6] = 7
-    image = LabelImage.from_array(labels, {7: "Epithelial"}, CLASSES)
-    void = np.zeros(labels.shape, bool)
-    void[:, :3] = True
-    found = evaluate(LabelPair(image, LabelImage.empty((8, 9), CLASSES), void))
-    (only,) = subjects_of(found, Side.REFERENCE, region="R_1", team="T")
-    assert (only.object_id, only.side) == (7, Side.REFERENCE)
-    assert only.fingerprint == Fingerprint("Epithelial", 2.5, 3.0, 10)
-    assert subjects_of(found, Side.PREDICTION, region="R_1", team="T") == []
 
 
 def test_a_verdict_is_found_after_objects_were_numbered_anew(path: Path) -> None:
@@ -846,38 +806,6 @@ def received(reader: Connection) -> Iterator[int]:
                 yield reader.recv()
             except EOFError:
                 return
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_matching_many_is_matching_pair_by_pair(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-
-    def some(count: int) -> list[Subject]:
-        return [
-            subject(
-                number,
-                team=str(rng.choice(["A", "B"])),
-                y=float(rng.integers(0, 30)),
-                x=float(rng.integers(0, 30)),
-                area=int(rng.choice([0, 1, 30, 40, 300])),
-            )
-            for number in range(count)
-        ]
-
-    own, others = some(120), some(150)
-    pairs = sorted(
-        (likeness, i, j)
-        for i, one in enumerate(own)
-        for j, other in enumerate(others)
-        if one.team == other.team
-        and (likeness := one.fingerprint.likeness(other.fingerprint)) is not None
-    )
-    expected: list[int | None] = [None] * len(own)
-    for _, i, j in pairs:
-        if expected[i] is None and j not in expected:
-            expected[i] = j
-    assert 20 < sum(number is not None for number in expected) < len(own)
-    assert matched(map(place_of, own), map(place_of, others)) == expected
 
 
 def test_regions_of_a_team_are_named(path: Path) -> None:

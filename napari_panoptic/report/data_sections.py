@@ -37,7 +37,6 @@ from napari_panoptic.report.markup import (
     plot_figure,
     table,
 )
-from napari_panoptic.report.plots import FIGURE_NAMES
 from napari_panoptic.report.skeleton import settings_beside_versions
 from napari_panoptic.report.tables import (
     confusion_table,
@@ -47,6 +46,7 @@ from napari_panoptic.report.tables import (
     teams_table,
 )
 from napari_panoptic.report.text import (
+    FIGURE_NAMES,
     UNDEFINED,
     count,
     ratio,

@@ -32,9 +32,9 @@ from napari_panoptic.report.markup import (
     plot_figure,
     table,
 )
-from napari_panoptic.report.plots import area_text
 from napari_panoptic.report.text import (
     UNDEFINED,
+    area_text,
     count,
     ratio,
 )

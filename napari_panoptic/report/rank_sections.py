@@ -39,9 +39,9 @@ from napari_panoptic.report.markup import (
     plot_figure,
     table,
 )
-from napari_panoptic.report.plots import FIGURE_NAMES
 from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.report.text import (
+    FIGURE_NAMES,
     count,
     interval,
     p_value,

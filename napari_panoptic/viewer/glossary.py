@@ -12,7 +12,7 @@ from enum import StrEnum
 from napari_panoptic.evaluation.groups import GroupKind
 from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching, Outlines, Restoration
 from napari_panoptic.evaluation.vocabulary import Cause, Status
-from napari_panoptic.review import Verdict
+from napari_panoptic.verdicts import Verdict
 
 STATUS_MEANINGS: Mapping[Status, str] = {
     Status.TP: "Found: reference and prediction match and have the same class.",

@@ -14,15 +14,8 @@ from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.metrics import Counts
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.evaluation.what_if import without_annotation_errors
-from napari_panoptic.review import (
-    Fingerprint,
-    Place,
-    ReviewRecord,
-    Subject,
-    Verdict,
-    matched,
-    place_of,
-)
+from napari_panoptic.object_identity import Fingerprint, Place, Subject, matched, place_of
+from napari_panoptic.verdicts import ReviewRecord, Verdict
 
 VERDICTS: tuple[Verdict, ...] = tuple(Verdict)
 NO_VERDICT = 0

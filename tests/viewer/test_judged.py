@@ -10,7 +10,9 @@ from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.live import LiveEvaluation
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.review import ReviewRecord, ReviewStore, Verdict, subjects_of
+from napari_panoptic.object_identity import subjects_of
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.verdicts import ReviewRecord, Verdict
 from napari_panoptic.viewer.judged import Judged, Subjects, failure_rows, judged_as_one
 from napari_panoptic.viewer.reviewing import read_verdicts
 from tests.viewer.cases import empty_pair, four_fates
