@@ -181,11 +181,15 @@ class MaskFiles:
     item
         Which region of a file that holds many, as its format counts them; None
         where a file holds one.
+    within
+        A folder that links may not lead out of; None where they may lead
+        anywhere.
     """
 
     source: Source
     paths: Mapping[str, tuple[Path, ...]]
     item: str | None = None
+    within: Path | None = None
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
