@@ -512,7 +512,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 def _convert(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort)
-    team = None if options.team is None else cohort.team(options.team).name
+    team = None if options.team is None else cohort.checked_team(options.team)
     settings = EvaluationSettings(
         restoration=options.restoration or Restoration.BORDER_REMOVED, radius=options.radius
     )
@@ -718,7 +718,7 @@ def _stopped() -> int:
 
 def _team_names(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:
     usual = [team.name for team in cohort.competing_teams]
-    return chosen_teams(wanted, usual, lambda name: cohort.team(name).name)
+    return chosen_teams(wanted, usual, cohort.checked_team)
 
 
 def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
@@ -866,15 +866,15 @@ def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> i
 
 
 def _evaluate_detections(options: argparse.Namespace) -> int:
-    from napari_panoptic.detection_commands import evaluate
+    from napari_panoptic.detection_commands import evaluate_detected
 
-    return evaluate(options)
+    return evaluate_detected(options)
 
 
 def _report_detections(options: argparse.Namespace) -> int:
-    from napari_panoptic.detection_commands import report
+    from napari_panoptic.detection_commands import report_detected
 
-    return report(options)
+    return report_detected(options)
 
 
 def _evaluate_raters(options: argparse.Namespace) -> int:

@@ -96,7 +96,7 @@ class DetectionSession:
         """Show another team's detections."""
         if team == self.team:
             return
-        self.team = self.cohort.team(team).name
+        self.team = self.cohort.checked_team(team)
         self.selection = None
         self.judged = self._judge()
         self.judged_changed.emit()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding
-from napari_panoptic.regions import Team, named_in
+from napari_panoptic.regions import FoundByName, Team
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class ScoredFrame:
 
 
 @dataclass(frozen=True)
-class DetectionCohort:
+class DetectionCohort(FoundByName[Frame]):
     """Frames, teams, and which files hold which team's points.
 
     Parameters
@@ -132,6 +132,13 @@ class DetectionCohort:
     atypia: tuple[ScoredFrame, ...] = ()
     findings: tuple[Finding, ...] = ()
 
+    region_word = "frame"
+
+    @property
+    def all_regions(self) -> tuple[Frame, ...]:
+        """Its frames."""
+        return self.frames
+
     @property
     def patients(self) -> tuple[str, ...]:
         """Patient ids, in order, each once."""
@@ -151,23 +158,3 @@ class DetectionCohort:
             paths.update(scored.predictions.values())
             paths.update([] if scored.reference is None else [scored.reference])
         return frozenset(path.resolve() for path in paths)
-
-    def region(self, name: str) -> Frame:
-        """Find a frame by its name.
-
-        Raises
-        ------
-        CohortError
-            Where there is no such frame; the message names similar ones.
-        """
-        return named_in("frame", name, self.frames)
-
-    def team(self, name: str) -> Team:
-        """Find a team by its name.
-
-        Raises
-        ------
-        CohortError
-            Where there is no such team; the message names those there are.
-        """
-        return named_in("team", name, self.teams)

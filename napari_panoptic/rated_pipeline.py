@@ -225,7 +225,7 @@ def evaluate_raters(
     on_case
         Told the name of each structure's case when it is done.
     """
-    names = cohort.checked_teams(teams)
+    names = cohort.teams if teams is None else tuple(map(cohort.checked_team, teams))
     results, unread = [], []
     for case in cohort.cases:
         for structure in case.masks:

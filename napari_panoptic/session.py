@@ -262,7 +262,7 @@ class Session:
         """Show another team's outcomes; a selected reference object stays selected."""
         if name == self._state.team:
             return
-        self.cohort.team(name)
+        self.cohort.checked_team(name)
         selection = self._state.selection
         self._state.team = name
         self._re_evaluate_copies()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import struct
 from collections.abc import Mapping
@@ -28,7 +27,6 @@ from napari_panoptic.io.limits import (
     DEFLATE_RATIO,
     check_inflated,
     check_pixels,
-    check_segment,
     largest_px,
 )
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
@@ -238,13 +236,12 @@ def mat_variables(path: Path) -> dict[str, Shape]:
     Raises
     ------
     UnreadableFileError
-        Where it is no MATLAB file.
+        Where it is no MATLAB file, or one of version 7.3.
     """
     import scipy.io
     from scipy.io.matlab import MatReadError
 
-    if _is_hdf5(path):
-        return _hdf5_variables(path)
+    _refuse_hdf5(path)
     _check_elements(path)
     try:
         with without_warnings():
@@ -274,8 +271,6 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
     import scipy.io
     from scipy.io.matlab import MatReadError, matfile_version
 
-    if _is_hdf5(path):
-        return _hdf5_value(path, name)
     try:
         with without_warnings():
             if matfile_version(path, appendmat=False)[0] == 1:
@@ -309,55 +304,16 @@ def _check_elements(path: Path) -> None:
                 file.seek(size, os.SEEK_CUR)
 
 
-def _is_hdf5(path: Path) -> bool:
+def _refuse_hdf5(path: Path) -> None:
     with path.open("rb") as file:
         start = file.read(max(HDF5_STARTS) + len(HDF5_MAGIC))
-    return any(start[at:].startswith(HDF5_MAGIC) for at in HDF5_STARTS)
-
-
-def _hdf5(path: Path) -> Any:
-    try:
-        return importlib.import_module("h5py")
-    except ImportError:
+    if any(start[at:].startswith(HDF5_MAGIC) for at in HDF5_STARTS):
         raise UnreadableFileError(
-            "this is a MATLAB v7.3 file, which needs the Python package h5py; save it again with "
-            "save(..., '-v7'), or install h5py",
+            f"expected {WHAT} of version 7 or earlier, found one of version 7.3 (HDF5), which is "
+            f"not read; save it again, in MATLAB with save(..., '-v7'), in Python with "
+            f"scipy.io.savemat",
             path=path,
-        ) from None
-
-
-def _hdf5_variables(path: Path) -> dict[str, Shape]:
-    h5py = _hdf5(path)
-    try:
-        with h5py.File(path, "r") as file:
-            return {
-                name: tuple(item.shape[::-1])
-                for name in file
-                # Other links lead to other files, which whoever made this one may choose.
-                if isinstance(file.get(name, getlink=True), h5py.HardLink)
-                if isinstance(item := file[name], h5py.Dataset) and item.dtype.kind in "biuf"
-                if not _is_elsewhere(item)
-            }
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
-
-
-def _is_elsewhere(dataset: Any) -> bool:
-    """Tell whether the numbers of a dataset lie in other files."""
-    return bool(dataset.external) or bool(dataset.is_virtual)
-
-
-def _hdf5_value(path: Path, name: str) -> NDArray[Any]:
-    try:
-        with _hdf5(path).File(path, "r") as file:
-            dataset = file[name]
-            check_pixels(dataset.shape, dataset.dtype.itemsize, path=path, what=WHAT)
-            if dataset.chunks is not None:
-                check_segment(dataset.chunks, dataset.dtype.itemsize, path=path)
-            # MATLAB counts columns first, HDF5 rows first.
-            return np.asarray(dataset).T
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
+        )
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:

@@ -57,8 +57,7 @@ from napari_panoptic.report.markup import (
 )
 from napari_panoptic.report.skeleton import (
     DATA_SLUG,
-    attention,
-    opening,
+    lead,
     report_document,
     settings_beside_versions,
 )
@@ -91,19 +90,15 @@ def write_detection_report(evaluation: DetectionEvaluation, path: Path, *, date:
 def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") -> str:
     """Make the page of a report; as `write_detection_report`."""
     cohort = evaluation.cohort
-    lead = [
-        opening(
-            f"{count(len(cohort.frames))} frames of {count(len(cohort.patients))} patients, "
-            f"{count(len(evaluation.team_names))} team(s); a detection within "
-            f"{evaluation.settings.distance_um:g} µm of an annotated point is right",
-            date=date,
-        ),
-        attention(
-            evaluation.findings,
-            "finding(s) of missing or unreadable files: teams' figures are over the frames that "
-            "each has, and teams with other frames cannot be compared by them alone. See",
-        ),
-    ]
+    said = lead(
+        f"{count(len(cohort.frames))} frames of {count(len(cohort.patients))} patients, "
+        f"{count(len(evaluation.team_names))} team(s); a detection within "
+        f"{evaluation.settings.distance_um:g} µm of an annotated point is right",
+        date=date,
+        findings=evaluation.findings,
+        consequence="finding(s) of missing or unreadable files: teams' figures are over the "
+        "frames that each has, and teams with other frames cannot be compared by them alone. See",
+    )
     sections = [
         Section("summary", "Summary", _summary(evaluation)),
         Section("settings", "Settings and provenance", _settings(evaluation)),
@@ -115,7 +110,7 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
         Section("atypia", "Nuclear atypia", _atypia(evaluation)),
         Section("methods", "Methods, for a paper", _methods(evaluation)),
     ]
-    return report_document(f"Detection report: {cohort.name}", lead, sections)
+    return report_document(f"Detection report: {cohort.name}", said, sections)
 
 
 def _team(evaluation: DetectionEvaluation, name: str) -> Cell:
