@@ -144,13 +144,7 @@ class ObjectTable(QWidget):
 
     def set_filter(self, wanted: ObjectFilter) -> None:
         """List only some objects."""
-        for name, words in (
-            ("side", wanted.sides),
-            ("status", wanted.statuses),
-            ("class", wanted.classes),
-            ("cause", wanted.causes),
-            ("verdict", wanted.verdicts),
-        ):
+        for name, words in wanted.words.items():
             self._menus[name].check_only(words)
         self._reset(lambda: self.model.set_filter(wanted))
 
