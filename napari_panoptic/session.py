@@ -99,6 +99,7 @@ class _State:
     source: Source | None = None
     newest: int = 0
     loaded: RegionSnapshot | None = None
+    original: tuple[tuple[object, ...], Evaluation] | None = None
     summaries: dict[tuple[str, str], RegionSummary] = field(default_factory=dict)
 
 
@@ -368,7 +369,11 @@ class Session:
         if self.snapshot is None or not self._copies.has_edits(self.snapshot.region.name):
             return None
         originals, team = self._editable()
-        return self._copies.original_evaluation(originals, team, self._settings_of_edits)
+        asked = (self._state.loaded, team, self._settings_of_edits)
+        if self._state.original is None or self._state.original[0] != asked:
+            found = self._copies.original_evaluation(originals, team, self._settings_of_edits)
+            self._state.original = (asked, found)
+        return self._state.original[1]
 
     def edited_labels(self, side: Side) -> LabelImage:
         """Give the reference or the current team's prediction as it is now, to be saved."""
