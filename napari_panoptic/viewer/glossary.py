@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from napari_panoptic.evaluation.groups import GroupKind
-from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching, Outlines, Restoration
+from napari_panoptic.evaluation.settings import (
+    AmbiguousPolicy,
+    Matching,
+    Outlines,
+    Overlaps,
+    Restoration,
+)
 from napari_panoptic.evaluation.vocabulary import Cause, Status
 from napari_panoptic.verdicts import Verdict
 
@@ -123,6 +129,11 @@ VERDICT_MEANINGS: Mapping[Verdict, str] = {
 KAPPA_MEANING = (
     "Cohen's kappa: agreement beyond what chance alone would give; 1 is perfect, 0 is chance."
 )
+
+OVERLAPS_MEANINGS: Mapping[Overlaps, str] = {
+    Overlaps.FLATTEN: "A pixel that several objects claim goes to the one drawn last.",
+    Overlaps.KEEP: "Every object keeps all of its pixels; the image shows the uppermost.",
+}
 
 SETTING_MEANINGS: Mapping[StrEnum, str] = {
     Matching.STRICT_IOU: "A pair matches where its IoU is above the threshold.",
