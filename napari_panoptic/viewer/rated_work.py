@@ -23,7 +23,7 @@ from napari_panoptic.rated_pipeline import (
     load_pictures,
     load_reference,
 )
-from napari_panoptic.viewer.rated_scene import CasePicture, as_volume
+from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
 
 
 @dataclass(frozen=True)
@@ -118,15 +118,24 @@ def _picture(
     reference = loaded.reference
     ndim = len(reference.shape)
     spacing = loaded.spacing_mm or (1.0,) * ndim
+    is_few = len(reference.raters) < 256  # bytes are sent to the display sooner
+    votes = reference.votes.astype(np.uint8) if is_few else reference.votes
+    volumes = {name: as_volume(image, ndim) for name, image in pictures.items()}
     return CasePicture(
-        pictures={name: as_volume(image, ndim) for name, image in pictures.items()},
+        pictures=volumes,
+        contrasts={name: contrast(image) for name, image in volumes.items() if image.ndim == 3},
         masks=reference.masks if ndim == 3 else reference.masks[:, np.newaxis],
         raters=tuple(cohort.raters.index(rater) for rater in reference.raters),
-        votes=as_volume(reference.votes, ndim),
+        votes=as_volume(votes, ndim),
         probabilities=as_volume(values, ndim),
         spacing=(spacing[0] if ndim == 3 else 1.0, spacing[-2], spacing[-1]),
         is_mm=loaded.spacing_mm is not None,
     )
+
+
+def as_volume(image: NDArray[Any], ndim: int) -> NDArray[Any]:
+    """Make a volume of one slice of an image of two spatial dimensions."""
+    return image[np.newaxis] if ndim == 2 else image
 
 
 class CaseLoader:

@@ -14,7 +14,8 @@ from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
 from napari_panoptic.viewer.keys import Shortcut
-from napari_panoptic.viewer.rated_scene import RatedScene, Shown, hide_layers
+from napari_panoptic.viewer.rated_outlines import Shown
+from napari_panoptic.viewer.rated_scene import RatedScene, hide_layers
 from napari_panoptic.viewer.rated_work import CaseLoader, CaseView, CohortScores, Wanted
 from napari_panoptic.viewer.widgets.docks import (
     add_docks,

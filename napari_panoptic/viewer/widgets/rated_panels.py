@@ -35,7 +35,7 @@ from napari_panoptic.level_outlines import (
 from napari_panoptic.palette import hex_colour
 from napari_panoptic.rated import RatedCohort, RatersSettings
 from napari_panoptic.report.text import UNDEFINED, count, ratio
-from napari_panoptic.viewer.rated_scene import Shown
+from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.parts import (
