@@ -15,6 +15,7 @@ from napari.layers import Image, Layer, Vectors
 from napari.utils import Colormap
 from numpy.typing import NDArray
 
+from napari_panoptic.level_outlines import DIVIDED_COLOUR
 from napari_panoptic.rated import RatersSettings
 from napari_panoptic.viewer.in_one_go import moved_once
 from napari_panoptic.viewer.left_behind import take_unit
@@ -51,7 +52,7 @@ def disagreement_colormap(n_raters: int) -> Colormap:
     share = np.arange(n_raters + 1) / max(n_raters, 1)
     heat = 1 - np.abs(2 * share - 1)
     colours = np.zeros((n_raters + 1, 4))
-    anchors = np.array([[0.4, 0.0, 0.55], [0.85, 0.1, 0.85], [1.0, 0.65, 1.0]])
+    anchors = np.array([[0.4, 0.0, 0.55], np.array(DIVIDED_COLOUR) / 255, [1.0, 0.65, 1.0]])
     for channel in range(3):
         colours[:, channel] = np.interp(heat, [0, 0.5, 1], anchors[:, channel])
     colours[:, 3] = np.where(heat > 0, 0.2 + 0.35 * heat, 0)
@@ -90,6 +91,19 @@ class RatedScene:
         n = 1 if self._picture is None else self._picture.votes.shape[0]
         return min(int(steps[0]), n - 1) if len(steps) > 2 else 0
 
+    def prepare(self) -> None:
+        """Add the layers, hidden and empty: what that takes is spent while a case is read."""
+        if self._own():
+            return
+        self._is_filling = True
+        try:
+            for name in (DISAGREEMENT, PROBABILITY):
+                _open_eye(self._image(name, np.zeros((1, 1, 1), np.uint8), (0, 1)), is_open=False)
+            for shown in _OUTLINES:
+                self._add_vectors(shown)
+        finally:
+            self._is_filling = False
+
     def show(self, picture: CasePicture, *, is_new_case: bool) -> None:
         """Show a case instead of the one before; another case is looked at as a whole."""
         self._picture = picture
@@ -114,6 +128,11 @@ class RatedScene:
     def set_level(self, level: int, *, only: bool) -> None:
         """Choose a level, and whether the others are drawn as well."""
         self.level, self.only_level = level, only
+        self._draw_outlines()
+
+    def set_rater(self, rater: int | None) -> None:
+        """Outline one rater only, by the place in the case; all where None."""
+        self.rater = rater
         self._draw_outlines()
 
     def set_shown(self, shown: set[Shown]) -> None:
@@ -227,6 +246,7 @@ class RatedScene:
             name=_OUTLINES[shown],
             vector_style="line",
             metadata={OWNER: str(shown)},
+            visible=False,
         )
 
     def _own(self) -> list[Layer]:
