@@ -37,7 +37,8 @@ def oldest(session: nox.Session, qt: str) -> None:
     limits = Path(session.create_tmp(), f"oldest-{qt}.txt")
     extras = (f"--extra={qt}", "--extra=dask")
     lowest = ("uv", "pip", "compile", "pyproject.toml", "--resolution=lowest-direct", "--quiet")
-    session.run(*lowest, *extras, f"--output-file={limits}", external=True)
+    # --upgrade: or uv keeps to what the file of an earlier run says.
+    session.run(*lowest, "--upgrade", *extras, f"--output-file={limits}", external=True)
     session.install(f".[{qt},dask]", "--constraint", str(limits), *TEST_TOOLS)
     _test(session, qt)
 
@@ -58,6 +59,10 @@ def package(session: nox.Session) -> None:
     sample = Path(session.create_tmp(), "sample")
     session.run("napari-panoptic", "sample", str(sample))
     session.run("napari-panoptic", "evaluate", str(sample), "--output", str(sample / "tables"))
+    session.install(f"{wheel}[pyqt6]")
+    session.run("npe2", "validate", "napari-panoptic")
+    picture = Path(session.create_tmp(), "view.png")
+    session.run("napari-panoptic", "view", str(sample), "--screenshot", str(picture))
 
 
 @nox.session(python=PYTHONS[0])
