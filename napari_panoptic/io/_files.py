@@ -64,6 +64,8 @@ Several parse XML from the file with a parser that expands entities, and OME,
 MMStack and NDTiff open whatever other files the metadata name. Their pixels
 are in ordinary pages.
 """
+_OrdinaryTiff = type("_OrdinaryTiff", (tifffile.TiffFile,), _SERIES_OF_OTHERS)
+"""Has no dialects. Passed to tifffile as arguments they fail with versions until early in 2026."""
 
 _IMAGE_CODECS = {
     **dict.fromkeys((6, 7, 99, 33007, 34892), "JPEG"),
@@ -548,7 +550,7 @@ def open_tiff(path: Path) -> Any:
         Where its pages have no end.
     """
     check_page_chain(path)
-    return tifffile.TiffFile(path, **_SERIES_OF_OTHERS)
+    return _OrdinaryTiff(path)
 
 
 def check_segments(path: Path, page: Any) -> None:
