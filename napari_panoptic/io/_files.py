@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import math
 import os
 import re
 import stat
@@ -493,6 +494,11 @@ def check_page_complete(path: Path, page: Any) -> None:
     """
     size = path.stat().st_size
     pieces = list(zip(page.dataoffsets, page.databytecounts, strict=True))
+    needed = math.prod(page.chunked)
+    # Some programs write one strip with all there is, and say that there are several.
+    is_whole = page.is_contiguous and sum(page.databytecounts) >= page.nbytes
+    if len(pieces) < needed and not is_whole:
+        raise ValueError(f"it has {len(pieces)} of {needed} strips or tiles of pixels")
     end = max((offset + length for offset, length in pieces), default=0)
     if end > size:
         raise ValueError(f"pixel data end at byte {end}, the file at byte {size}")
