@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from napari_panoptic.evaluation.vocabulary import Side
 
 if TYPE_CHECKING:
-    from napari_panoptic.evaluation.evaluate import Evaluation
+    pass
 
 
 # Centroids of one object under two settings lie closer together than this share of its radius;
@@ -102,41 +102,6 @@ class Subject:
     def class_name(self) -> str:
         """Its class."""
         return self.fingerprint.class_name
-
-
-def subjects_of(evaluation: Evaluation, side: Side, *, region: str, team: str) -> list[Subject]:
-    """Describe all objects of one side of an evaluated pair, in row order.
-
-    Parameters
-    ----------
-    evaluation
-        The pair and its overlap table. The settings do not matter.
-    side
-        Which side.
-    region, team
-        Where it is from.
-    """
-    of_reference = side is Side.REFERENCE
-    labels = evaluation.pair.reference if of_reference else evaluation.pair.prediction
-    table = evaluation.table.reference if of_reference else evaluation.table.prediction
-    centroids = table.sum_yx / np.maximum(table.area, 1)[:, None]
-    rows = zip(
-        labels.ids.tolist(),
-        labels.class_names_of_objects().tolist(),
-        centroids.tolist(),
-        table.area.tolist(),
-        strict=True,
-    )
-    return [
-        Subject(
-            team=team,
-            region=region,
-            side=side,
-            object_id=id_,
-            fingerprint=Fingerprint(class_name, y, x, area),
-        )
-        for id_, class_name, (y, x), area in rows
-    ]
 
 
 def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | None]:

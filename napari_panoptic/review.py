@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -37,10 +36,8 @@ from napari_panoptic.object_identity import (
 )
 from napari_panoptic.verdicts import (
     HistoryEntry,
-    Progress,
     ReviewerAgreement,
     ReviewRecord,
-    Share,
     Verdict,
     csv_text,
     paired,
@@ -55,7 +52,6 @@ _STANDING = (
     "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM verdicts AS later "
     "WHERE later.replaces = verdicts.id AND later.withdrawn_at IS NULL)"
 )
-_PLACE_COLUMNS = "team, region, side, class_name, centroid_y_px, centroid_x_px, area_px"
 # The reviewer's own, and near enough to be worth a comparison.
 _OWN_PLACE = (
     "reviewer = :reviewer AND region = :region AND team = :team AND side = :side "
@@ -246,49 +242,6 @@ class ReviewStore:
             given,
         )
         return [_record(row, self._path) for row in rows]
-
-    def verdicts_on(self, subjects: Sequence[Subject]) -> list[ReviewRecord | None]:
-        """Give the reviewer's own verdict on each object, None where there is none yet.
-
-        Raises
-        ------
-        ReviewError
-            Where the file cannot be read.
-        """
-        own = self.verdicts(region=_only_region(subjects))
-        found = matched(map(place_of, subjects), map(place_of, own))
-        return [None if number is None else own[number] for number in found]
-
-    def progress(self, failures: Sequence[Subject]) -> Progress:
-        """Count how many of some objects the reviewer has judged.
-
-        Parameters
-        ----------
-        failures
-            The objects to be judged, usually all failures of the cohort.
-
-        Raises
-        ------
-        ReviewError
-            Where the file cannot be read.
-        """
-        region = _only_region(failures)
-        here = "" if region is None else " AND region = :region"
-        # Places only: to count verdicts, nobody has to know what they say.
-        own = self._read(
-            f"SELECT {_PLACE_COLUMNS} FROM verdicts "  # noqa: S608
-            f"WHERE {_STANDING} AND reviewer = :reviewer{here} ORDER BY id",
-            {"reviewer": self._reviewer, "region": one_spelling(region or "")},
-        )
-        done: dict[str, int] = defaultdict(int)
-        total: dict[str, int] = defaultdict(int)
-        for subject, number in zip(failures, matched(map(place_of, failures), own), strict=True):
-            total[subject.region] += 1
-            done[subject.region] += number is not None
-        return Progress(
-            Share(sum(done.values()), sum(total.values())),
-            {region: Share(done[region], count) for region, count in total.items()},
-        )
 
     def history(self, subject: Subject) -> list[HistoryEntry]:
         """Give every verdict that the reviewer ever gave on an object, oldest first.
@@ -514,11 +467,6 @@ class ReviewStore:
     def _next_revision(self) -> int:
         (newest,) = self._connection.execute("SELECT max(revision) FROM verdicts").fetchone()
         return int(newest or 0) + 1
-
-
-def _only_region(subjects: Sequence[Subject]) -> str | None:
-    regions = {subject.region for subject in subjects}
-    return regions.pop() if len(regions) == 1 else None
 
 
 def _where(subject: Subject | None) -> _Where:

@@ -401,18 +401,6 @@ class Session:
         """Forget the cohort summary, since settings changed."""
         self._state.summaries.clear()
 
-    def next_region(self) -> str:
-        """Name the region after the one asked for last; after the last comes the first."""
-        return self._neighbour(1)
-
-    def previous_region(self) -> str:
-        """Name the region before the one asked for last; before the first comes the last."""
-        return self._neighbour(-1)
-
-    def _neighbour(self, step: int) -> str:
-        names = [region.name for region in self.cohort.regions]
-        return names[(names.index(self._current_region_name()) + step) % len(names)]
-
     def _current_region_name(self) -> str:
         """Name the region asked for last, though it may not be there yet."""
         if self._state.region_name is not None:

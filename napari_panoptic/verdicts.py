@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -93,22 +93,6 @@ class Share:
 
     done: int
     total: int
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far the review has come.
-
-    Parameters
-    ----------
-    cohort
-        All objects together.
-    regions
-        Region -> its objects, in the order in which regions first occurred.
-    """
-
-    cohort: Share
-    regions: Mapping[str, Share]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,8 @@ import pytest
 from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.object_identity import Fingerprint, Subject, matched, place_of, subjects_of
-from tests.review_cases import CLASSES, subject
+from napari_panoptic.object_identity import Fingerprint, Subject, matched, place_of
+from tests.review_cases import CLASSES, subject, subjects_of
 
 
 def test_fingerprints_are_of_the_whole_object() -> None:

@@ -16,6 +16,7 @@ from napari_panoptic.report.cells import (
     one_place,
     status_legend,
     team_cell,
+    team_headings,
     team_html,
 )
 from napari_panoptic.report.cohort_report import CohortReport
@@ -103,7 +104,7 @@ def causes_section(report: CohortReport) -> list[Child]:
                 ),
             ]
         )
-    header: list[Child] = ["side", "cause", *(team_html(report, team) for team in teams)]
+    header: list[Child] = ["side", "cause", *team_headings(report, teams)]
     caption = "Unmatched objects by cause: number (share of the team's on that side)."
     return [
         plot_figure(

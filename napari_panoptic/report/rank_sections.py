@@ -21,6 +21,7 @@ from napari_panoptic.report.cells import (
     number,
     ranked,
     team_cell,
+    team_headings,
     team_html,
     writer,
 )
@@ -97,7 +98,7 @@ def protocols_section(report: CohortReport) -> list[Child]:
         ]
     header: list[Child] = [
         "protocol",
-        *(team_html(report, team) for team in found.teams),
+        *team_headings(report, found.teams),
         "mean over",
     ]
     caption = (
@@ -143,7 +144,7 @@ def aggregation_section(report: CohortReport) -> list[Child]:
         rows.append(cells)
     header: list[Child] = [
         "summed over, and mean of classes",
-        *(team_html(report, team) for team in found.teams),
+        *team_headings(report, found.teams),
         "units",
     ]
     caption = "PQ (rank) of the same counts, averaged in every way."
@@ -183,7 +184,7 @@ def _groups(report: CohortReport) -> Html:
     )
     header: list[Child] = [
         report.request.group_column,
-        *(team_html(report, team) for team in found.teams),
+        *team_headings(report, found.teams),
     ]
     alone = [p for p in report.cohort.patients if not report.request.group_of(p)]
     caption = "PQ of the counts summed over each group, mean over the classes present."
@@ -301,7 +302,7 @@ def _nemenyi_table(report: CohortReport, found: TeamStatistics) -> Html:
     ]
     frame = pd.DataFrame(comparison.nemenyi_p, columns=list(comparison.teams))
     frame.insert(0, "team", list(comparison.teams), allow_duplicates=True)
-    header: list[Child] = ["PQ", *(team_html(report, team) for team in comparison.teams)]
+    header: list[Child] = ["PQ", *team_headings(report, comparison.teams)]
     caption = "p-values of the Nemenyi test of every two teams by PQ."
     return table(Table("nemenyi", caption, header, rows, frame))
 
@@ -486,7 +487,7 @@ def _varied_table(report: CohortReport, varied: Varied, slug: str, caption: str)
             }
             for row, team in enumerate(found.teams)
         ]
-    header: list[Child] = ["condition", *(team_html(report, team) for team in found.teams)]
+    header: list[Child] = ["condition", *team_headings(report, found.teams)]
     return table(Table(slug, caption, header, rows, pd.DataFrame(records)))
 
 

@@ -140,15 +140,6 @@ class Subjects:
         return slots
 
 
-def failure_rows(evaluation: Evaluation) -> list[Object]:
-    """List the objects that somebody has to judge; a misclassified pair by its reference."""
-    return [
-        (side, row)
-        for side in (Side.REFERENCE, Side.PREDICTION)
-        for row in np.flatnonzero(_failures(evaluation, side)).tolist()
-    ]
-
-
 def _failures(evaluation: Evaluation, side: Side) -> NDArray[np.bool_]:
     return np.isin(evaluation.outcomes.side(side).status, _FAILED[side])
 
@@ -234,7 +225,7 @@ class Judged:
             self.evaluation,
             reference_rows=rows[Side.REFERENCE],
             prediction_rows=rows[Side.PREDICTION],
-        ).after
+        )
 
     def _take(self, given: Mapping[Side, NDArray[np.int16]]) -> None:
         """Take the verdicts on single objects, and spread them over pairs."""

@@ -199,15 +199,6 @@ class ReviewPanel(QScrollArea):
             "" if suggestion is None else shown(f"Keep verdicts in {suggestion}")
         )
 
-    def show_tags(self, tags: Sequence[str]) -> None:
-        """Offer the tags that were used before."""
-        text = self.tag.currentText()
-        if [self.tag.itemText(i) for i in range(self.tag.count())] != list(tags):
-            with QSignalBlocker(self.tag):
-                self.tag.clear()
-                self.tag.addItems(list(tags))
-                self.tag.setCurrentText(text)
-
     def show_progress(
         self,
         region: Share | None,
