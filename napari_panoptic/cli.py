@@ -249,7 +249,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
     )
     _choice(parser, "--ambiguous", AmbiguousPolicy, "what becomes of ambiguous areas")
-    _choice(parser, "--overlaps", Overlaps, "what becomes of pixels that several objects claim")
+    _add_overlaps(parser)
     _choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
     _add_run(parser)
     parser.add_argument(
@@ -260,6 +260,10 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_held(parser)
     _add_detections(parser)
     _set_run(parser, _evaluate)
+
+
+def _add_overlaps(parser: argparse.ArgumentParser) -> None:
+    _choice(parser, "--overlaps", Overlaps, "what becomes of pixels that several objects claim")
 
 
 def _add_detections(parser: argparse.ArgumentParser) -> None:
@@ -361,6 +365,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="FILE.html", help="the file to write"
     )
     _add_what(parser)
+    _add_overlaps(parser)
     parser.add_argument(
         "--metadata",
         type=Path,
@@ -387,6 +392,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
+    if options.overlaps is not None:
+        settings = settings.replaced(overlaps=options.overlaps)
     check_writable(options.output)  # before the work, not after it
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = tuple(_team_names(cohort, options.teams))
@@ -906,7 +913,7 @@ _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
         (
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
-            *("metadata", "group"),
+            *("metadata", "group", "overlaps"),
         ),
         (Task.NUCLEI,),
     ),

@@ -16,6 +16,7 @@ from napari_panoptic.console import (
 )
 from napari_panoptic.detected import DetectionEvaluation, evaluate_detections
 from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.atypia import AnswerState
 from napari_panoptic.evaluation.detections import DISTANCE_UM, DetectionSettings
 from napari_panoptic.io.detections import open_detection_cohort
 from napari_panoptic.points import DetectionCohort
@@ -104,9 +105,11 @@ def _print_figures(evaluation: DetectionEvaluation) -> None:
         numbers = "".join(f"{value:7d}" for value in (own.tp, own.fp, own.fn))
         n_frames = len(evaluation.by_team[team])
         print(f"{visible(team).ljust(width)}  {figures} {numbers}{n_frames:8d}")
-    for team in sorted(evaluation.atypia_teams, key=lambda t: evaluation.atypia_ranks[t]):
-        found = evaluation.atypia_of(team)
+    for team in sorted(evaluation.atypia.teams, key=lambda t: evaluation.atypia.ranks[t]):
+        found = evaluation.atypia.of(team)
         points = f"{found.points} points of {found.n_frames} frames"
+        if missing := evaluation.atypia.n_missing(team):
+            points += f", {missing} {AnswerState.MISSING}"
         print(f"{visible(team).ljust(width)}  atypia: {points}")
     print(
         f"F-measure of all frames together; a detection within "

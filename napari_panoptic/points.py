@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +151,31 @@ class DetectionCohort(FoundByName[Frame]):
         """Names of the teams, in order."""
         return tuple(team.name for team in self.teams)
 
+    def frames_of(self, scored: ScoredFrame) -> tuple[Frame, ...]:
+        """Give the frames that a scored one shows, perhaps none.
+
+        Those of its patient whose name is its own, or goes on from it without a
+        digit: in MITOS-ATYPIA-14 the frames ``A03_00A`` to ``A03_00D`` at x40
+        are the quarters of ``A03_00`` at x20. Of several scored frames that
+        fit, the one of the longest name has the frame.
+        """
+        return self._frames_of_scored.get(scored.name, ())
+
+    @cached_property
+    def _frames_of_scored(self) -> Mapping[str, tuple[Frame, ...]]:
+        by_name = {scored.name.casefold(): scored for scored in self.atypia}
+        found: dict[str, tuple[Frame, ...]] = defaultdict(tuple)
+        for frame in self.frames:
+            name = frame.name.casefold()
+            beginnings = (
+                name[:end] for end in range(len(name), 0, -1) if not name[end:][:1].isdigit()
+            )
+            own = (by_name[each] for each in beginnings if each in by_name)
+            scored = next((each for each in own if _may_be_of_one_patient(each, frame)), None)
+            if scored is not None:
+                found[scored.name] += (frame,)
+        return found
+
     @property
     def files(self) -> frozenset[Path]:
         """Every file of the cohort, resolved: none of them is ever to be written over."""
@@ -158,3 +185,10 @@ class DetectionCohort(FoundByName[Frame]):
             paths.update(scored.predictions.values())
             paths.update([] if scored.reference is None else [scored.reference])
         return frozenset(path.resolve() for path in paths)
+
+
+def _may_be_of_one_patient(scored: ScoredFrame, frame: Frame) -> bool:
+    """Tell whether patients are the same, or only guessed from names: then names decide."""
+    if scored.patient.casefold() == frame.patient.casefold():
+        return True
+    return all(each.name.startswith(each.patient) for each in (scored, frame))

@@ -177,7 +177,8 @@ def _same_reference(first: Evaluation, other: Evaluation) -> bool:
     same_objects = ours.reference is theirs.reference or (
         np.array_equal(ours.reference.ids, theirs.reference.ids)
         and np.array_equal(ours.reference.class_index, theirs.reference.class_index)
-        and np.array_equal(ours.reference.index, theirs.reference.index)
+        and len(ours.reference.sheets) == len(theirs.reference.sheets)
+        and all(map(np.array_equal, ours.reference.sheets, theirs.reference.sheets))
     )
     if ours.ambiguous is None or theirs.ambiguous is None:
         return same_objects and ours.ambiguous is theirs.ambiguous
@@ -277,7 +278,8 @@ def _shared(
     box_px = ((box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1])).sum()
     wanted = np.full(len(other.outcomes.prediction) + 1, -1, np.int64)
     wanted[other_rows + 1] = np.arange(len(other_rows))
-    if box_px <= one.pair.prediction.index.size:
+    between = LabelPair(one.pair.prediction, other.pair.prediction, void)
+    if box_px <= one.pair.prediction.index.size and not between.has_planes:
         return _shared_in_boxes(
             one.pair.prediction.index,
             other.pair.prediction.index,
@@ -287,8 +289,9 @@ def _shared(
             box,
             wanted,
         )
-    # Scattered objects, each with a box as large as the image: one pass is less work.
-    table = overlap_table(LabelPair(one.pair.prediction, other.pair.prediction, void))
+    # Scattered objects, each with a box as large as the image: one pass is less work. Where
+    # objects share pixels, it is the pass over all of their planes that counts these.
+    table = overlap_table(between)
     own = np.full(len(one.outcomes.prediction), -1, np.int64)
     own[one_rows] = np.arange(len(one_rows))
     i, j = own[table.pair_reference], wanted[1:][table.pair_prediction]

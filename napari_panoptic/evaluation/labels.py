@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from napari_panoptic._changes import blank_notes, list_changes
 from napari_panoptic._compiled import (
     THREADS_FROM_PX,
     bands_of,
@@ -17,7 +18,6 @@ from napari_panoptic._compiled import (
     read_only,
 )
 from napari_panoptic.errors import LabelError, english_list
-from napari_panoptic.evaluation.changes import blank_notes, list_changes
 from napari_panoptic.evaluation.counting import (
     KEY,
     TOTAL,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from napari_panoptic._changes import blank_notes, list_changes
 from napari_panoptic._compiled import (
     THREADS,
     THREADS_FROM_PX,
@@ -16,7 +17,6 @@ from napari_panoptic._compiled import (
     read_only,
     take_next,
 )
-from napari_panoptic.evaluation.changes import blank_notes, list_changes
 from napari_panoptic.evaluation.counting import (
     AREA,
     FIRST,

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic._changes import Notes, blank_notes, list_changes
 from napari_panoptic._compiled import bands_of, compiled, in_threads
-from napari_panoptic.evaluation.changes import Notes, blank_notes, list_changes
 
 UNKNOWN = 255
 """What `classify` gives a pixel whose colour is not in its table."""

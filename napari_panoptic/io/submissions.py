@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.io import _matlab73
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
@@ -39,9 +41,6 @@ NUMERIC_CLASSES = {
     *("double", "single", "logical", "sparse"),
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 }
-HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-# MATLAB puts 512 bytes of its own before the HDF5 data.
-HDF5_STARTS = (0, 512)
 
 # Of MATLAB 5 files: header, its last two bytes, and the type of elements in zlib streams.
 _HEADER_BYTES = 128
@@ -236,12 +235,14 @@ def mat_variables(path: Path) -> dict[str, Shape]:
     Raises
     ------
     UnreadableFileError
-        Where it is no MATLAB file, or one of version 7.3.
+        Where it is no MATLAB file, or one of version 7.3 without the package for it.
     """
     import scipy.io
     from scipy.io.matlab import MatReadError
 
-    _refuse_hdf5(path)
+    if _matlab73.is_hdf5(path):
+        with _decoded(path):
+            return _matlab73.variables(path)
     _check_elements(path)
     try:
         with without_warnings():
@@ -271,6 +272,9 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
     import scipy.io
     from scipy.io.matlab import MatReadError, matfile_version
 
+    if _matlab73.is_hdf5(path):
+        with _decoded(path):
+            return _matlab73.value(path, name, WHAT)
     try:
         with without_warnings():
             if matfile_version(path, appendmat=False)[0] == 1:
@@ -281,6 +285,14 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
     check_pixels(value.shape, value.dtype.itemsize, path=path, what=WHAT)
     dense: NDArray[Any] = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
     return dense
+
+
+@contextmanager
+def _decoded(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except DECODING_ERRORS as error:
+        raise undecodable(path, WHAT, error) from error
 
 
 def _check_elements(path: Path) -> None:
@@ -302,18 +314,6 @@ def _check_elements(path: Path) -> None:
                 check_inflated(file.read(min(size, file_bytes)), limit, path=path)
             else:
                 file.seek(size, os.SEEK_CUR)
-
-
-def _refuse_hdf5(path: Path) -> None:
-    with path.open("rb") as file:
-        start = file.read(max(HDF5_STARTS) + len(HDF5_MAGIC))
-    if any(start[at:].startswith(HDF5_MAGIC) for at in HDF5_STARTS):
-        raise UnreadableFileError(
-            f"expected {WHAT} of version 7 or earlier, found one of version 7.3 (HDF5), which is "
-            f"not read; save it again, in MATLAB with save(..., '-v7'), in Python with "
-            f"scipy.io.savemat",
-            path=path,
-        )
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:

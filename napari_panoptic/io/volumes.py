@@ -128,9 +128,9 @@ def read_mask(path: Path, what: str) -> Volume:
     highest = values.max(initial=0)
     if not highest >= 0:  # also NaN
         raise _not_binary(path, what, f"the value {highest:g}")
-    mask = values > 0
-    odd = values[(values != 0) & (values != highest)]
-    if odd.size:
+    mask = values == highest if highest else np.zeros(values.shape, bool)
+    if np.count_nonzero(values) != np.count_nonzero(mask):
+        odd = values[(values != 0) & (values != highest)]
         raise _not_binary(path, what, f"0, {odd[0]:g} and {highest:g} among the values")
     return replace(volume, values=mask)
 

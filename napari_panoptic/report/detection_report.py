@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from napari_panoptic.detected import DetectionEvaluation, FrameResult
-from napari_panoptic.evaluation.atypia import SCORES
+from napari_panoptic.evaluation.atypia import POINTS_RULE, SCORES, AnswerState
 from napari_panoptic.evaluation.bootstrap import LEVEL
 from napari_panoptic.evaluation.detections import DetectionCounts
 from napari_panoptic.evaluation.statistics import SIGNIFICANCE
@@ -324,35 +324,35 @@ def _picture(picture: PointPicture) -> Html:
 
 
 def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
-    if not evaluation.atypia:
+    if not evaluation.atypia.results:
         return [paragraph("No frame has both a true score of atypia and one of a team.")]
-    ranks = evaluation.atypia_ranks
+    ranks = evaluation.atypia.ranks
     rows, records = [], []
-    for team in sorted(evaluation.atypia_teams, key=lambda name: ranks[name]):
-        found = evaluation.atypia_of(team)
+    for team in sorted(evaluation.atypia.teams, key=lambda name: ranks[name]):
+        found = evaluation.atypia.of(team)
         values = {
             "rank": ranks[team],
             "points": found.points,
             "frames": found.n_frames,
             "right": found.n_right,
-            "not evaluated": found.n_not_evaluated,
+            str(AnswerState.NOT_EVALUATED): found.n_not_evaluated,
+            str(AnswerState.MISSING): evaluation.atypia.n_missing(team),
         }
         rows.append([_team(evaluation, team), *(number(v, _whole) for v in values.values())])
         records.append({"team": team, **values})
-    caption = (
-        "1 point for a score that is right, 0 for one off by one, −1 for one off by two, 0 where "
-        "the frame was not evaluated; teams are ranked by the sum."
-    )
-    header = ["team", "rank", "points", "frames", "right", "not evaluated"]
+    caption = f"{POINTS_RULE}; teams are ranked by the sum."
+    header = list(records[0])
     parts: list[Child] = [table(Table("atypia", caption, header, rows, pd.DataFrame(records)))]
-    parts += [_confusion(evaluation, team) for team in evaluation.atypia_teams]
+    parts += [_confusion(evaluation, team) for team in evaluation.atypia.teams]
     frame = atypia_table(evaluation)
     each = [
         [
             Cell(named(str(row["region"]))),
             _team(evaluation, row["team"]),
             number(row["reference"], count),
-            number(math.nan if pd.isna(row["score"]) else float(row["score"]), count),
+            Cell(AnswerState.NOT_EVALUATED)
+            if pd.isna(row["score"])
+            else number(float(row["score"]), count),
             number(row["points"], _whole),
         ]
         for row in frame.to_dict("records")
@@ -367,8 +367,8 @@ def _whole(value: float) -> str:
 
 
 def _confusion(evaluation: DetectionEvaluation, team: str) -> Html:
-    confusion = evaluation.atypia_of(team).confusion
-    titles = [*(str(score) for score in SCORES), "not evaluated"]
+    confusion = evaluation.atypia.of(team).confusion
+    titles = [*(str(score) for score in SCORES), str(AnswerState.NOT_EVALUATED)]
     records: list[dict[str, Any]] = [
         {"true score": score, **dict(zip(titles, own, strict=True))}
         for score, own in zip(SCORES, confusion.tolist(), strict=True)

@@ -92,6 +92,19 @@ class CohortEvaluation:
             and finding.object_ids
         )
 
+    def overlapping_references(self, team: str) -> int:
+        """Count the annotated objects that share pixels and keep them, where a team was scored."""
+        found = {
+            finding
+            for result in self.results
+            if result.team == team
+            for finding in result.findings
+            if finding.kind is FindingKind.OVERLAPPING
+            and finding.team is None
+            and finding.object_ids
+        }
+        return sum(finding.count for finding in found)
+
     @cached_property
     def team_names(self) -> list[str]:
         """The teams, in order of first appearance."""

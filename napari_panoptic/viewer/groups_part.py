@@ -8,6 +8,7 @@ from functools import partial
 from napari_panoptic.evaluation.groups import (
     FailureGroup,
 )
+from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.session import Selection
 from napari_panoptic.viewer import camera, marks, slide_words
@@ -19,6 +20,10 @@ from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.groups_panel import EMPTY, GroupsPanel
 
 GROUP_LAYER = "failure group"
+SHARED_PIXELS = (
+    "Here objects keep the pixels that they share, and groups are told of objects that share none. "
+    "Set Overlaps to flatten in the settings to see the groups."
+)
 _RING_ON_SCREEN_PX = 3.0
 
 
@@ -79,6 +84,10 @@ class GroupsPart(TeamPart[Grouped]):
             self._forget_losses()
         super().compute_now()
 
+    def wants(self, known: Material) -> bool:
+        """Tell whether there can be groups: not of objects that share pixels."""
+        return not known.snapshot.keeps_overlaps
+
     def choices(self) -> tuple[object, ...]:
         """Give nothing: there is nothing to choose."""
         return ()
@@ -91,7 +100,9 @@ class GroupsPart(TeamPart[Grouped]):
         """List the groups."""
         self._outlined = None
         snapshot = None if self.around is None else self.around.session.snapshot
-        self._panel.show_groups(value, empty=on_slide(snapshot, slide_words.GROUPS, EMPTY))
+        keeps = snapshot is not None and snapshot.keeps_overlaps
+        empty = SHARED_PIXELS if keeps else on_slide(snapshot, slide_words.GROUPS, EMPTY)
+        self._panel.show_groups(value, empty=empty)
         if self.around is not None:
             self._on_selection(self.around.session.selection)
 
@@ -147,7 +158,8 @@ class GroupsPart(TeamPart[Grouped]):
         if around is None or around.session.team is None:
             return
         session, team = around.session, around.session.team
-        cohort, settings, source = session.cohort, session.settings, session.source
+        cohort, source = session.cohort, session.source
+        settings = session.settings.replaced(overlaps=Overlaps.FLATTEN)
         self._losses_of = team
         self._losses = LossesSoFar(0, len(cohort.regions))
         self._panel.show_losses(self._losses)
@@ -155,7 +167,10 @@ class GroupsPart(TeamPart[Grouped]):
 
     def _on_losses(self, so_far: LossesSoFar) -> None:
         self._losses = so_far
-        self._panel.show_losses(so_far, note=f" of {self._losses_of}")
+        session = None if self.around is None else self.around.session
+        is_kept = session is not None and session.settings.overlaps is Overlaps.KEEP
+        flat = ", overlaps flattened" if is_kept else ""
+        self._panel.show_losses(so_far, note=f" of {self._losses_of}{flat}")
 
     def _on_losses_end(self) -> None:
         if self._losses is not None and self._losses.done < self._losses.total:

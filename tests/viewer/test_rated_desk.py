@@ -15,7 +15,8 @@ from napari_panoptic.rated_pipeline import evaluate_raters
 from napari_panoptic.report.text import ratio
 from napari_panoptic.viewer import rated_scene
 from napari_panoptic.viewer.opening import open_in
-from napari_panoptic.viewer.rated_scene import Shown, disagreement_colormap
+from napari_panoptic.viewer.rated_outlines import Shown
+from napari_panoptic.viewer.rated_scene import disagreement_colormap
 from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in
 from napari_panoptic.viewer.widgets.rated_strips import SliceStrip
 
