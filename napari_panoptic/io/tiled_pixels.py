@@ -264,11 +264,13 @@ def _codecs(metadata: Any) -> set[str]:
     found: set[str] = set()
     for key in ("compressor", "filters", "codecs", "index_codecs"):
         value = _mapping(metadata).get(key) or ()
-        for codec in [value] if isinstance(value, Mapping) else value:
+        for codec in value if isinstance(value, list | tuple) else [value]:
+            # zarr 3.0 gives those of version 2 themselves.
+            said = codec if isinstance(codec, Mapping) else codec.get_config()
             # Version 2 calls them by id, version 3 by name.
-            name = codec.get("id") or codec["name"]
+            name = said.get("id") or said["name"]
             found.add(str(name).removeprefix("numcodecs."))
-            found |= _codecs(codec.get("configuration"))
+            found |= _codecs(said.get("configuration"))
     return found
 
 
