@@ -334,4 +334,10 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
         file.polygons, request.shape, scheme, region=request.region, team=request.team
     )
     findings = located((*file.findings, *drawn.findings), request, path=path)
-    return LoadedMasks(drawn.labels, drawn.ambiguous, findings, mpp=file.mpp)
+    return LoadedMasks(
+        drawn.labels,
+        drawn.ambiguous,
+        findings,
+        mpp=file.mpp,
+        magnification=file.magnification,
+    )

@@ -218,7 +218,7 @@ def test_nothing_unpacks_to_more_than_may_be_held(
         file.writestr("1.roi", b"Iout" + bytes(imagej_rois.LARGEST_ROI))
     with pytest.raises(UnreadableFileError, match="larger than"):
         read_rois(path, MONUSAC_CLASSES)
-    monkeypatch.setenv(VARIABLE, "20")
+    monkeypatch.setenv(VARIABLE, "10")
     with pytest.raises(UnreadableFileError, match="may be held in memory"):
         read(tmp_path, {"Epithelial.roi": polygon()})
 
