@@ -296,7 +296,7 @@ def _add_held(parser: argparse.ArgumentParser) -> None:
         default=HELD_UP_TO_PX,
         metavar="PX",
         help="regions of more pixels are read in windows, never as a whole; with the same figures, "
-        "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
+        "but only for formats that can be read so: see docs/formats.md (default: %(default)s)",
     )
 
 
