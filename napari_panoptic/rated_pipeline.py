@@ -31,8 +31,11 @@ from napari_panoptic.evaluation.raters import (
 from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.volumes import (
     Volume,
+    check_fits,
+    is_slide,
     read_mask,
     read_probabilities,
+    read_slide,
     read_volume,
     same_place,
     shape_text,
@@ -355,41 +358,59 @@ def load_map(cohort: RatedCohort, team: str, loaded: LoadedReference) -> LoadedM
     return LoadedMap(volume.values, THERE, tuple(findings))
 
 
-def load_pictures(
-    loaded: LoadedReference,
-) -> tuple[dict[str, NDArray[Any]], tuple[Finding, ...]]:
-    """Read what is looked at: modality -> (y, x) or (z, y, x), colours last.
+@dataclass(frozen=True, eq=False)
+class CaseImages:
+    """What is looked at of a case.
 
-    A file may hold several modalities along an axis beyond those of the masks.
-    What cannot be read or does not fit is left out, and said.
+    Parameters
+    ----------
+    images
+        Modality -> (y, x) or (z, y, x), colours last.
+    spacing_mm
+        What a slide tells of its pixels, along (y, x); None where none does.
+    findings
+        What is not shown, and why.
+    """
+
+    images: Mapping[str, NDArray[Any]]
+    spacing_mm: tuple[float, ...] | None
+    findings: tuple[Finding, ...]
+
+
+def load_images(loaded: LoadedReference) -> CaseImages:
+    """Read what is looked at.
+
+    A file may hold several modalities along an axis beyond those of the masks;
+    a slide must have their size at its full resolution. What cannot be read or
+    does not fit is left out, and said.
     """
     found: dict[str, NDArray[Any]] = {}
-    findings = []
+    findings, spacings = [], []
+    shape = loaded.reference.shape
     for modality, path in loaded.case.images.items():
         try:
-            volume = read_volume(path, "an image")
-            found |= _modalities(volume, modality, loaded.reference.shape)
+            if is_slide(path):
+                volume = read_slide(path, shape)
+                spacings += [volume.spacing_mm] if volume.spacing_mm else []
+            else:
+                volume = read_volume(path, "an image")
+            found |= _modalities(volume, modality, shape)
         except PanopticError as error:
             findings.append(_unreadable(error, loaded.case.name, "", left_out="the image"))
-    return found, tuple(findings)
+    return CaseImages(found, spacings[0] if spacings else None, tuple(findings))
 
 
 def _modalities(volume: Volume, modality: str, shape: tuple[int, ...]) -> dict[str, NDArray[Any]]:
     values = volume.values
     spatial = values.shape[:-1] if volume.is_colour else values.shape
-    if spatial == shape:
-        return {modality: values}
-    if not volume.is_colour and values.ndim == len(shape) + 1:
+    if spatial != shape and not volume.is_colour and values.ndim == len(shape) + 1:
         for axis in (0, values.ndim - 1):
             planes = np.moveaxis(values, axis, 0)
             if planes.shape[1:] == shape:
                 name = modality or "modality"
                 return {f"{name} {number}": plane for number, plane in enumerate(planes, start=1)}
-    raise UnreadableFileError(
-        f"the image must have the masks' size of {shape_text(shape)}, found "
-        f"{shape_text(spatial)}; make sure that it belongs to this case",
-        path=volume.path,
-    )
+    check_fits(spatial, shape, volume.path)
+    return {modality: values}
 
 
 def _rater_mask(

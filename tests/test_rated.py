@@ -22,7 +22,7 @@ from napari_panoptic.level_outlines import outline_segments
 from napari_panoptic.rated_pipeline import (
     UNREADABLE,
     evaluate_raters,
-    load_pictures,
+    load_images,
     load_reference,
 )
 from tests.evaluation import raters_oracle as oracle
@@ -225,7 +225,8 @@ def test_modalities_and_images_that_do_not_fit(tmp_path):
     nibabel.save(nibabel.Nifti1Image(several, np.eye(4)), folder / "image.nii.gz")
     nibabel.save(nibabel.Nifti1Image(several[:4], np.eye(4)), folder / "image_t2.nii.gz")
     cohort = open_raters(tmp_path)
-    pictures, findings = load_pictures(load_reference(cohort, cohort.cases[0], "task01"))
+    found = load_images(load_reference(cohort, cohort.cases[0], "task01"))
+    pictures, findings = found.images, found.findings
     assert list(pictures) == ["modality 1", "modality 2"]
     np.testing.assert_array_equal(pictures["modality 2"], several[:, :, 0, 1].T)
     assert "5 x 6, found 4 x 6 x 2" in findings[0].message

@@ -16,8 +16,8 @@ from napari_panoptic.rated import AtLevel, BothEmpty
 from napari_panoptic.rated_pipeline import (
     THERE,
     RatedEvaluation,
+    load_images,
     load_map,
-    load_pictures,
     load_reference,
 )
 from napari_panoptic.report import rated_plots
@@ -157,10 +157,10 @@ def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:
             try:
                 loaded = load_reference(cohort, cohort.region(case), structure)
                 found = load_map(cohort, team, loaded).values
-                pictures, _ = load_pictures(loaded)
+                images = load_images(loaded).images
             except (PanopticError, OSError):
                 continue
-            masks, image = loaded.reference.masks, next(iter(pictures.values()), None)
+            masks, image = loaded.reference.masks, next(iter(images.values()), None)
             number = None
             if loaded.reference.is_volume:
                 scores = by_place[structure, case].teams[team][1].slice_scores(settings)

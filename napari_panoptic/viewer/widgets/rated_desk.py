@@ -282,6 +282,9 @@ class RatedDesk:
             parts.append("figures are being computed …")
         if view.prediction is not None and view.prediction.state in (MISSING, UNREADABLE):
             parts.append(f"prediction {view.prediction.state}: counted as background")
+        if view.images.findings:
+            # The case would look like one without an image otherwise.
+            parts.append(f"image not shown: {view.images.findings[0].message}")
         notes = "\n".join(finding.message for finding in view.findings)
         marked = " ⚠" if view.findings else ""
         self.title.set_text(" · ".join(parts) + marked, tooltip=notes)
