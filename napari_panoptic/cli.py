@@ -285,7 +285,8 @@ def _add_detections(parser: argparse.ArgumentParser) -> None:
 
 def _set_run(parser: argparse.ArgumentParser, command: Command) -> None:
     """Say what is run, and what options are where they are not given."""
-    defaults = {name: parser.get_default(name) for name in _ONLY_FOR}
+    without_effect = (name for names in _WITHOUT_EFFECT.values() for name in names)
+    defaults = {name: parser.get_default(name) for name in (*_ONLY_FOR, *without_effect)}
     parser.set_defaults(run=command, defaults=defaults)
 
 
@@ -296,7 +297,7 @@ def _add_held(parser: argparse.ArgumentParser) -> None:
         default=HELD_UP_TO_PX,
         metavar="PX",
         help="regions of more pixels are read in windows, never as a whole; with the same figures, "
-        "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
+        "but only for formats that can be read so: see docs/formats.md (default: %(default)s)",
     )
 
 
@@ -340,7 +341,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         metavar="N",
         help="regions evaluated at a time (default: one per processor; on a cluster, two per "
-        "thread in work or waiting)",
+        "thread in work or waiting); of several raters, structures of cases (default: one per "
+        "processor, at most 4)",
     )
     parser.add_argument(
         "--scheduler",
@@ -353,9 +355,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         action=argparse.BooleanOptionalAction,
-        default=True,
         help="take over what an interrupted run with the same output has left, as far as neither "
-        "files nor settings have changed (default: yes)",
+        "files nor settings have changed (default: yes; with detections and several raters each "
+        "run begins anew)",
     )
 
 
@@ -422,7 +424,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.html import write_report
 
-    if not options.resume:
+    if options.resume is False:
         remove_kept(store)
     remove_unfinished(options.output.parent, [options.output.name])
     try:
@@ -622,7 +624,7 @@ def _evaluate_alone(
         conditions.append(Condition(str(Overlaps.FLATTEN), other, _source_from(options)))
     work = Experiment(tuple(names), tuple(conditions), held_up_to_px=options.held_up_to)
     store = PartStore(options.output / _STORE)
-    if not options.resume:
+    if options.resume is False:
         store.remove()
     watch = InputWatch(cohort, names)
     remove_unfinished(options.output)
@@ -869,7 +871,20 @@ def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> i
                 f"--{name.replace('_', '-')} is for cohorts about {english_list(tasks)}; "
                 f"this one is about {task}"
             )
+    _say_what_does_nothing(options, task)
     return commands[task](options)
+
+
+def _say_what_does_nothing(options: argparse.Namespace, task: Task) -> None:
+    """Tell people who give an option that changes nothing with such a cohort."""
+    for name, why in _WITHOUT_EFFECT.get(task, {}).items():
+        value = getattr(options, name)
+        if value != options.defaults.get(name):
+            flag = "--no-resume" if value is False else f"--{name}"
+            print(
+                f"napari-panoptic: {flag} does nothing for cohorts about {task}: {why}",
+                file=sys.stderr,
+            )
 
 
 def _evaluate_detections(options: argparse.Namespace) -> int:
@@ -920,6 +935,17 @@ _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
     **dict.fromkeys(("distance_um", "confidence"), (Task.DETECTIONS,)),
 }
 """Options that change what comes out, and the tasks that they are for."""
+_ONE_MACHINE = "they are evaluated on this machine, in threads of this process"
+_NOTHING_KEPT = "nothing is kept of an interrupted run, and each begins anew"
+_WITHOUT_EFFECT: Mapping[Task, Mapping[str, str]] = {
+    Task.DETECTIONS: {
+        "jobs": "frames take milliseconds each, one after the other",
+        "scheduler": "frames take milliseconds each, one after the other",
+        "resume": _NOTHING_KEPT,
+    },
+    Task.RATERS: {"scheduler": _ONE_MACHINE, "resume": _NOTHING_KEPT},
+}
+"""Options that only say how the work is done, the tasks with which they do nothing, and why."""
 
 
 if __name__ == "__main__":

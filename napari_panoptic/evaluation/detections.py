@@ -303,7 +303,9 @@ def _sparse(
     every = np.arange(n_rows)
     # A price of zero would count as no edge: all are one higher.
     prices = np.concatenate([distance, np.full(n_rows, dear)]) + 1.0
-    ends = np.concatenate([row_of, every]), np.concatenate([column_of, n_columns + every])
+    rows, columns = (row_of, every), (column_of, n_columns + every)
+    # Of 32 bits, which is all that scipy 1.14 takes.
+    ends = np.concatenate(rows).astype(np.int32), np.concatenate(columns).astype(np.int32)
     graph = csr_array((prices, ends), shape=(n_rows, n_columns + n_rows))
     own, other = min_weight_full_bipartite_matching(graph)
     is_pair = other < n_columns

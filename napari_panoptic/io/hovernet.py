@@ -75,7 +75,9 @@ def read_hovernet(
     -------
     PolygonFile
         With int32 vertices, rounded to whole pixels where they are none.
-        Holes are not in such files.
+        Holes are not in such files. Its magnification is ``mag``: HoVer-Net
+        gives contours of a slide in px of the magnification at which it was
+        processed, and of a smaller image, without ``mag``, in px of that.
 
     Raises
     ------
@@ -227,7 +229,17 @@ def _walk(data: mmap.mmap, path: Path, nuclei: _Nuclei) -> Iterator[int]:
         raise _malformed(path, reason) from None
     if not isinstance(frame, dict) or frame.get("nuc") != {} or (is_more and len(nuclei)):
         raise _malformed(path, f"it is damaged behind {len(nuclei)} nuclei")
+    nuclei.magnification = _magnification(frame.get("mag"), path)
     yield len(data)
+
+
+def _magnification(value: Any, path: Path) -> float | None:
+    """Read at which magnification coordinates are; None where they are those of the image."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1000:
+        raise _malformed(path, f'its "mag" is no magnification but {str(value)[:40]!r}')
+    return float(value)
 
 
 def _malformed(path: Path, reason: str, number: int | None = None) -> UnreadableFileError:
@@ -248,6 +260,7 @@ class _Nuclei:
         self._unknown: dict[str | None, list[int]] = defaultdict(list)
         self._contours: list[NDArray[np.float64]] = []
         self._between: list[int] = []
+        self.magnification: float | None = None
 
     def __len__(self) -> int:
         return len(self._class_index)
@@ -309,7 +322,9 @@ class _Nuclei:
         odd_kinds += [(kind, odd[kind], ODD_SHAPES[kind]) for kind in odd]
         for kind, rows, text in odd_kinds:
             findings += object_findings(kind, keys[rows - 1], text, self._path)
-        return PolygonFile(as_contours(polygons), None, tuple(findings))
+        return PolygonFile(
+            as_contours(polygons), None, tuple(findings), magnification=self.magnification
+        )
 
     def _malformed(self, key: bytes, number: int) -> UnreadableFileError:
         name = key.decode("utf-8", errors="replace")

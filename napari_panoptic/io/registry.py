@@ -38,6 +38,8 @@ class LoadedMasks:
     restored
         Recovers the objects anew with another restoration and radius, from
         what was read; None where the form needs no restoration.
+    magnification
+        That of the image in whose px the objects are, where the file says it.
     """
 
     labels: LabelImage
@@ -45,6 +47,7 @@ class LoadedMasks:
     findings: tuple[Finding, ...] = ()
     mpp: float | None = None
     restored: Callable[[Restoration, int], LoadedMasks] | None = None
+    magnification: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -485,17 +485,15 @@ class Link:
         return parts
 
     def _overlaps_text(self, snapshot: RegionSnapshot) -> str:
-        """Say how many objects share pixels, and what the image shows of them."""
-        counts = dict.fromkeys(Side, 0)
-        for finding in snapshot.findings:
-            own = finding.kind is FindingKind.OVERLAPPING and finding.object_ids
-            if own and finding.team in (None, self._session.team):
-                side = Side.REFERENCE if finding.team is None else Side.PREDICTION
-                counts[side] += finding.count
-        if not any(counts.values()):
-            return "overlaps kept: no object shares pixels"
-        annotated, predicted = (count_text(counts[side]) for side in Side)
-        return f"overlaps kept: {annotated} annotated, {predicted} predicted share pixels"
+        """Say how many objects share pixels; which they are is among the notes."""
+        count = sum(
+            finding.count
+            for finding in snapshot.findings
+            if finding.kind is FindingKind.OVERLAPPING
+            and finding.object_ids
+            and finding.team in (None, self._session.team)
+        )
+        return f"overlaps kept: {count_text(count)} object{'' if count == 1 else 's'}"
 
     def _show_selection(self, selection: Selection | None) -> None:
         self.scene.emphasise(selection)
