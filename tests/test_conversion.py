@@ -41,9 +41,8 @@ READ_BACK = {
     "pannuke": 'reference.pannuke = "masks.npy"',
     "conic": 'reference.conic = "labels.npy"',
     "coco-panoptic": 'reference.coco-panoptic = "panoptic.json"',
-    "imagej-roi": 'reference.imagej-roi = "{region}.roi.zip"',
 }
-"""The formats that keep every id, and how a description names what was written."""
+"""Formats that keep every id and tell the size, and how a description names what was written."""
 
 
 def drawn(seed: int, shape: tuple[int, int] = SHAPE) -> tuple[LabelImage, NDArray[np.bool_] | None]:
@@ -246,6 +245,7 @@ EVERY_FORM = READ_BACK | {
     "imagescope": 'reference.imagescope = "{region}.xml"',
     "geojson": 'reference.geojson = "{region}.geojson"',
     "annotation-store": 'reference.annotation-store = "{region}.db"',
+    "imagej-roi": 'reference.imagej-roi = "{region}.roi.zip"',
 }
 """Every format that is written; those added here may number the objects anew."""
 
@@ -273,7 +273,7 @@ def test_every_format_becomes_every_other_without_loss(tmp_path: Path) -> None:
     ambiguous = np.zeros(SHAPE, bool)
     ambiguous[11:16, 2:8] = True
     ambiguous[1:3, 18:] = True
-    root = tmp_path / "labels"
+    root = tmp_path / "original"
     root.mkdir()
     picture = root / "p_1.png"
     Image.fromarray(np.zeros((*SHAPE, 3), np.uint8)).save(picture)
