@@ -289,7 +289,8 @@ def _add_detections(parser: argparse.ArgumentParser) -> None:
 
 def _set_run(parser: argparse.ArgumentParser, command: Command) -> None:
     """Say what is run, and what options are where they are not given."""
-    defaults = {name: parser.get_default(name) for name in _ONLY_FOR}
+    without_effect = (name for names in _WITHOUT_EFFECT.values() for name in names)
+    defaults = {name: parser.get_default(name) for name in (*_ONLY_FOR, *without_effect)}
     parser.set_defaults(run=command, defaults=defaults)
 
 
@@ -344,7 +345,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         metavar="N",
         help="regions evaluated at a time (default: one per processor; on a cluster, two per "
-        "thread in work or waiting)",
+        "thread in work or waiting); of several raters, structures of cases (default: one per "
+        "processor, at most 4)",
     )
     parser.add_argument(
         "--scheduler",
@@ -357,9 +359,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         action=argparse.BooleanOptionalAction,
-        default=True,
         help="take over what an interrupted run with the same output has left, as far as neither "
-        "files nor settings have changed (default: yes)",
+        "files nor settings have changed (default: yes; with detections and several raters each "
+        "run begins anew)",
     )
 
 
@@ -426,7 +428,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.html import write_report
 
-    if not options.resume:
+    if options.resume is False:
         remove_kept(store)
     remove_unfinished(options.output.parent, [options.output.name])
     try:
@@ -523,7 +525,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 def _convert_nuclei(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    team = None if options.team is None else cohort.team(options.team).name
+    team = None if options.team is None else cohort.checked_team(options.team)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
     work = Conversion(
         cohort,
@@ -628,7 +630,7 @@ def _evaluate_alone(
         conditions.append(Condition(str(Overlaps.FLATTEN), other, _source_from(options)))
     work = Experiment(tuple(names), tuple(conditions), held_up_to_px=options.held_up_to)
     store = PartStore(options.output / _STORE)
-    if not options.resume:
+    if options.resume is False:
         store.remove()
     watch = InputWatch(cohort, names)
     remove_unfinished(options.output)
@@ -731,7 +733,7 @@ def _stopped() -> int:
 
 def _team_names(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:
     usual = [team.name for team in cohort.competing_teams]
-    return chosen_teams(wanted, usual, lambda name: cohort.team(name).name)
+    return chosen_teams(wanted, usual, cohort.checked_team)
 
 
 def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
@@ -879,19 +881,32 @@ def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> i
                 f"--{name.replace('_', '-')} is for cohorts about {english_list(tasks)}; "
                 f"this one is about {task}"
             )
+    _say_what_does_nothing(options, task)
     return commands[task](options)
 
 
-def _evaluate_detections(options: argparse.Namespace) -> int:
-    from napari_panoptic.detection_commands import evaluate
+def _say_what_does_nothing(options: argparse.Namespace, task: Task) -> None:
+    """Tell people who give an option that changes nothing with such a cohort."""
+    for name, why in _WITHOUT_EFFECT.get(task, {}).items():
+        value = getattr(options, name)
+        if value != options.defaults.get(name):
+            flag = "--no-resume" if value is False else f"--{name}"
+            print(
+                f"napari-panoptic: {flag} does nothing for cohorts about {task}: {why}",
+                file=sys.stderr,
+            )
 
-    return evaluate(options)
+
+def _evaluate_detections(options: argparse.Namespace) -> int:
+    from napari_panoptic.detection_commands import evaluate_detected
+
+    return evaluate_detected(options)
 
 
 def _report_detections(options: argparse.Namespace) -> int:
-    from napari_panoptic.detection_commands import report
+    from napari_panoptic.detection_commands import report_detected
 
-    return report(options)
+    return report_detected(options)
 
 
 def _evaluate_raters(options: argparse.Namespace) -> int:
@@ -932,6 +947,17 @@ _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
     **dict.fromkeys(("distance_um", "confidence"), (Task.DETECTIONS,)),
 }
 """Options that change what comes out, and the tasks that they are for."""
+_ONE_MACHINE = "they are evaluated on this machine, in threads of this process"
+_NOTHING_KEPT = "nothing is kept of an interrupted run, and each begins anew"
+_WITHOUT_EFFECT: Mapping[Task, Mapping[str, str]] = {
+    Task.DETECTIONS: {
+        "jobs": "frames take milliseconds each, one after the other",
+        "scheduler": "frames take milliseconds each, one after the other",
+        "resume": _NOTHING_KEPT,
+    },
+    Task.RATERS: {"scheduler": _ONE_MACHINE, "resume": _NOTHING_KEPT},
+}
+"""Options that only say how the work is done, the tasks with which they do nothing, and why."""
 
 
 if __name__ == "__main__":

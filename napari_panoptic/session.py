@@ -268,7 +268,7 @@ class Session:
         """Show another team's outcomes; a selected reference object stays selected."""
         if name == self._state.team:
             return
-        self.cohort.team(name)
+        self.cohort.checked_team(name)
         selection = self._state.selection
         self._state.team = name
         self._re_evaluate_copies()
@@ -400,18 +400,6 @@ class Session:
     def clear_summaries(self) -> None:
         """Forget the cohort summary, since settings changed."""
         self._state.summaries.clear()
-
-    def next_region(self) -> str:
-        """Name the region after the one asked for last; after the last comes the first."""
-        return self._neighbour(1)
-
-    def previous_region(self) -> str:
-        """Name the region before the one asked for last; before the first comes the last."""
-        return self._neighbour(-1)
-
-    def _neighbour(self, step: int) -> str:
-        names = [region.name for region in self.cohort.regions]
-        return names[(names.index(self._current_region_name()) + step) % len(names)]
 
     def _current_region_name(self) -> str:
         """Name the region asked for last, though it may not be there yet."""

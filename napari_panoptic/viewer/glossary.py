@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from napari_panoptic.evaluation.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.evaluation.groups import GroupKind
 from napari_panoptic.evaluation.settings import (
     AmbiguousPolicy,
@@ -18,7 +19,7 @@ from napari_panoptic.evaluation.settings import (
     Restoration,
 )
 from napari_panoptic.evaluation.vocabulary import Cause, Status
-from napari_panoptic.review import Verdict
+from napari_panoptic.verdicts import Verdict
 
 STATUS_MEANINGS: Mapping[Status, str] = {
     Status.TP: "Found: reference and prediction match and have the same class.",
@@ -90,6 +91,18 @@ DETECTION_MEANINGS: Mapping[str, str] = {
     "threshold": "Detections below this confidence are left out; at the left end all count.",
     "reference": "Annotated points, in circles as wide as a detection may lie away.",
     "prediction": "The team's detections, as crosses.",
+}
+
+ATYPIA_MEANINGS: Mapping[str, str] = {
+    "true score": "The true score of nuclear atypia: 1, 2 or 3.",
+    "score": "The team's score: 1, 2 or 3.",
+    "points": f"{POINTS_RULE}; teams are ranked by the sum.",
+    "rank": "1 + the number of teams with more points.",
+    "frames": "Frames with a true score and a file of the team.",
+    "right": "Frames with the right score.",
+    str(AnswerState.SCORED): "",
+    str(AnswerState.NOT_EVALUATED): "Not evaluated: the team's file is empty; 0 points.",
+    str(AnswerState.MISSING): "No usable file of the team: no points, and none of its frames.",
 }
 
 COUNT_MEANINGS: Mapping[str, str] = {

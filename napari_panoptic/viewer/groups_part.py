@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from napari_panoptic.evaluation.groups import (
     FailureGroup,
 )
 from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.session import Selection
-from napari_panoptic.viewer import marks, slide_words
+from napari_panoptic.viewer import camera, marks, slide_words
 from napari_panoptic.viewer.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.viewer.desk_part import Connections, Surroundings
 from napari_panoptic.viewer.grouped import Grouped, grouped
@@ -26,7 +24,7 @@ SHARED_PIXELS = (
     "Here objects keep the pixels that they share, and groups are told of objects that share none. "
     "Set Overlaps to flatten in the settings to see the groups."
 )
-_RING_ON_SCREEN_PX, _MAX_RING_PX = 3.0, 8
+_RING_ON_SCREEN_PX = 3.0
 
 
 class GroupsPart(TeamPart[Grouped]):
@@ -143,14 +141,13 @@ class GroupsPart(TeamPart[Grouped]):
             self.marks.remove()
             return
         pair = value.evaluation.pair
-        zoom = around.link.scene.zoom
         picture = marks.ring_around(
             [
                 (pair.reference, group.reference_rows + 1),
                 (pair.prediction, group.prediction_rows + 1),
             ],
             group.bbox,
-            ring_px=int(np.clip(round(_RING_ON_SCREEN_PX / zoom), 1, _MAX_RING_PX)),
+            ring_px=camera.ring_px(around.link.scene.zoom, _RING_ON_SCREEN_PX),
         )
         self.marks.show(picture.image, value.snapshot.mpp, origin_yx_px=picture.origin_yx_px)
 

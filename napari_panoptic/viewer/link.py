@@ -32,9 +32,10 @@ from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.scene import Pointed, Scene
+from napari_panoptic.viewer.scene import Scene
 from napari_panoptic.viewer.shown import show_error, show_warning
 from napari_panoptic.viewer.slide_view import SCALE_MEANING, SlideView
+from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import ColourBy, Look, count_text
 from napari_panoptic.viewer.warm import WARM_UP
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
