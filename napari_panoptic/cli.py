@@ -235,12 +235,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     _add_what(parser)
     _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
-    parser.add_argument(
-        "--radius",
-        type=int,
-        metavar="N",
-        help="pixels by which border-dilated grows objects; negative shrinks (default: 1)",
-    )
+    _add_radius(parser)
     _choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
     parser.add_argument(
         "--iou-threshold",
@@ -260,6 +255,15 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_held(parser)
     _add_detections(parser)
     _set_run(parser, _evaluate)
+
+
+def _add_radius(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--radius",
+        type=int,
+        metavar="N",
+        help="pixels by which border-dilated grows objects; negative shrinks (default: 1)",
+    )
 
 
 def _add_overlaps(parser: argparse.ArgumentParser) -> None:
@@ -515,16 +519,14 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     )
     _add_source(parser)
     _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
-    parser.add_argument("--radius", type=int, default=1, metavar="N", help="see evaluate --help")
-    parser.set_defaults(run=_convert)
+    _add_radius(parser)
+    _set_run(parser, _convert)
 
 
-def _convert(options: argparse.Namespace) -> int:
-    cohort = open_cohort(options.cohort)
+def _convert_nuclei(options: argparse.Namespace) -> int:
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     team = None if options.team is None else cohort.checked_team(options.team)
-    settings = EvaluationSettings(
-        restoration=options.restoration or Restoration.BORDER_REMOVED, radius=options.radius
-    )
+    settings = EvaluationSettings().replaced(**_restoration_from(options))
     work = Conversion(
         cohort,
         team,
@@ -569,17 +571,21 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
         For a value that is not allowed, or options that do not go together.
     """
     settings = _protocol_from(options)
-    names = ("restoration", "radius", "matching", "iou_threshold", "ambiguous", "overlaps")
-    given: dict[str, Any] = {
+    given = _restoration_from(options) | {
         name: value
-        for name in (*names, "outlines")
+        for name in ("matching", "iou_threshold", "ambiguous", "overlaps", "outlines")
         if (value := getattr(options, name)) is not None
     }
-    if options.radius is not None and options.restoration is None:
-        given["restoration"] = Restoration.BORDER_DILATED
     if options.no_distances:
         given["distances"] = False
     return settings.replaced(**given)
+
+
+def _restoration_from(options: argparse.Namespace) -> dict[str, Any]:
+    """Give restoration and radius as far as they were given; a radius alone means to grow."""
+    names = ("restoration", "radius")
+    given = {n: value for n in names if (value := getattr(options, n)) is not None}
+    return {"restoration": Restoration.BORDER_DILATED} | given if "radius" in given else given
 
 
 def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
@@ -851,6 +857,10 @@ def _report(options: argparse.Namespace) -> int:
     return _command(options, _REPORT)
 
 
+def _convert(options: argparse.Namespace) -> int:
+    return _command(options, _CONVERT)
+
+
 def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> int:
     """Do with a cohort what suits its task.
 
@@ -923,6 +933,8 @@ _REPORT: Mapping[Task, Command] = {
     Task.RATERS: _report_raters,
 }
 """What ``report`` does for each task."""
+_CONVERT: Mapping[Task, Command] = {Task.NUCLEI: _convert_nuclei}
+"""What ``convert`` does for each task."""
 _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
     **dict.fromkeys(
         (
