@@ -249,7 +249,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
     )
     _choice(parser, "--ambiguous", AmbiguousPolicy, "what becomes of ambiguous areas")
-    _choice(parser, "--overlaps", Overlaps, "what becomes of pixels that several objects claim")
+    _add_overlaps(parser)
     _choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
     _add_run(parser)
     parser.add_argument(
@@ -260,6 +260,10 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_held(parser)
     _add_detections(parser)
     _set_run(parser, _evaluate)
+
+
+def _add_overlaps(parser: argparse.ArgumentParser) -> None:
+    _choice(parser, "--overlaps", Overlaps, "what becomes of pixels that several objects claim")
 
 
 def _add_detections(parser: argparse.ArgumentParser) -> None:
@@ -363,6 +367,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="FILE.html", help="the file to write"
     )
     _add_what(parser)
+    _add_overlaps(parser)
     parser.add_argument(
         "--metadata",
         type=Path,
@@ -389,6 +394,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
+    if options.overlaps is not None:
+        settings = settings.replaced(overlaps=options.overlaps)
     check_writable(options.output)  # before the work, not after it
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = tuple(_team_names(cohort, options.teams))
@@ -514,7 +521,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 def _convert(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort)
-    team = None if options.team is None else cohort.team(options.team).name
+    team = None if options.team is None else cohort.checked_team(options.team)
     settings = EvaluationSettings(
         restoration=options.restoration or Restoration.BORDER_REMOVED, radius=options.radius
     )
@@ -720,7 +727,7 @@ def _stopped() -> int:
 
 def _team_names(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:
     usual = [team.name for team in cohort.competing_teams]
-    return chosen_teams(wanted, usual, lambda name: cohort.team(name).name)
+    return chosen_teams(wanted, usual, cohort.checked_team)
 
 
 def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
@@ -881,15 +888,15 @@ def _say_what_does_nothing(options: argparse.Namespace, task: Task) -> None:
 
 
 def _evaluate_detections(options: argparse.Namespace) -> int:
-    from napari_panoptic.detection_commands import evaluate
+    from napari_panoptic.detection_commands import evaluate_detected
 
-    return evaluate(options)
+    return evaluate_detected(options)
 
 
 def _report_detections(options: argparse.Namespace) -> int:
-    from napari_panoptic.detection_commands import report
+    from napari_panoptic.detection_commands import report_detected
 
-    return report(options)
+    return report_detected(options)
 
 
 def _evaluate_raters(options: argparse.Namespace) -> int:
@@ -921,7 +928,7 @@ _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
         (
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
-            *("metadata", "group"),
+            *("metadata", "group", "overlaps"),
         ),
         (Task.NUCLEI,),
     ),

@@ -673,5 +673,10 @@ def evaluate_cohort_summary(
             pair = LabelPair(
                 reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp
             )
-            counts = evaluate(pair, quick).counts
+            try:
+                counts = evaluate(pair, quick).counts
+            except LabelError as error:
+                problem = unreadable(error, region=region.name, team=team)
+                yield RegionSummary(region.name, team, None, None, (*found, problem))
+                continue
             yield RegionSummary(region.name, team, counts, unit_metrics(counts), found)

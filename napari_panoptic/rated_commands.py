@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 
 from tqdm import tqdm
 
 from napari_panoptic.console import (
     chosen_teams,
-    report_date,
     report_findings,
     tables_in,
+    write_report,
 )
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.raters import open_raters
@@ -19,7 +20,6 @@ from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import RatedEvaluation, evaluate_raters
 from napari_panoptic.report.rated_statistics import ranking_table, said
 from napari_panoptic.report.rated_tables import write_rated_tables
-from napari_panoptic.report.writing import check_writable
 from napari_panoptic.visible import visible
 
 
@@ -32,7 +32,7 @@ def evaluate_rated(options: argparse.Namespace) -> int:
         Where nothing could be evaluated or written.
     """
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
-    teams = _teams(cohort, options.teams)
+    teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
     with tables_in(options.output):
         evaluation = _evaluated(cohort, teams, options.jobs, "evaluation.json")
         write_rated_tables(evaluation, options.output)
@@ -49,20 +49,20 @@ def report_rated(options: argparse.Namespace) -> int:
     PanopticError
         Where nothing could be evaluated or written.
     """
-    check_writable(options.output)
+
+    def evaluate() -> RatedEvaluation:
+        cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
+        teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
+        return _evaluated(cohort, teams, options.jobs, "the report")
+
+    return write_report(options, evaluate, _write)
+
+
+def _write(evaluation: RatedEvaluation, path: Path, date: str) -> None:
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.rated_report import write_rated_report
 
-    cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
-    evaluation = _evaluated(cohort, _teams(cohort, options.teams), options.jobs, "the report")
-    date = report_date(is_wanted=options.date)
-    write_rated_report(evaluation, options.output, date=date)
-    print(visible(f"report written to {options.output}"))
-    return 0
-
-
-def _teams(cohort: RatedCohort, wanted: str | None) -> tuple[str, ...]:
-    return chosen_teams(wanted, cohort.teams, lambda name: cohort.checked_teams((name,))[0])
+    write_rated_report(evaluation, path, date=date)
 
 
 def _evaluated(

@@ -242,7 +242,7 @@ def evaluate_raters(
     on_case
         Told the name of each structure's case when it and all before it are done.
     """
-    names = cohort.checked_teams(teams)
+    names = cohort.teams if teams is None else tuple(map(cohort.checked_team, teams))
     places = [(case, structure) for case in cohort.cases for structure in case.masks]
     results: list[RatedResult] = []
     unread: list[Finding] = []

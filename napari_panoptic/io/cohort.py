@@ -120,10 +120,11 @@ class _Found:
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     item: str | None = None
 
-    def files(self, source: Source, scheme: ClassScheme) -> MaskFiles:
+    def files(self, source: Source, scheme: ClassScheme, within: Path | None) -> MaskFiles:
         order = ["", *scheme.names, scheme.ambiguous]
         names = sorted((name for name in self.paths if self.paths[name]), key=order.index)
-        return MaskFiles(source, {name: tuple(self.paths[name]) for name in names}, self.item)
+        paths = {name: tuple(self.paths[name]) for name in names}
+        return MaskFiles(source, paths, self.item, within)
 
 
 class _Shelf:
@@ -274,7 +275,7 @@ class _Discovery:
         for paths in found.paths.values():
             table = type_info_of(paths[0]) if paths else None
             if table is not None:
-                self._used.add(table)
+                self._note_beside(table)
                 paths.append(table)
 
     def _add_tables_beside(self, found: _Found) -> None:
@@ -282,11 +283,19 @@ class _Discovery:
         for name, paths in found.paths.items():
             for path in list(paths):
                 beside = list(sidecars_beside(path))
-                self._used.update(beside)
                 has_table = any(p.suffix.lower() in SIDECAR_SUFFIXES for p in paths)
                 if not name and path == paths[0]:
                     paths += () if has_table else beside[:1]
-                    paths += () if (area := area_beside(path)) is None else (area,)
+                    if (area := area_beside(path)) is not None:
+                        beside.append(area)
+                        paths.append(area)
+                self._note_beside(*beside)
+
+    def _note_beside(self, *paths: Path) -> None:
+        """Note files that others need; whoever reads one refuses links out of the folder."""
+        self._used.update(paths)
+        for path in paths:
+            self._listing.admits(path)
 
     def _places(self, match: Match, items: ListItems | None) -> Iterator[Item]:
         """List the regions of a file; that of a file that holds one has no key."""
@@ -296,6 +305,8 @@ class _Discovery:
             return
         try:
             for item in items(match.path):
+                if not all(map(self._listing.admits, item.paths)):
+                    continue
                 name = item.name if region is None else f"{region}_{item.name}"
                 yield replace(item, name=name, patient=patient or item.patient)
         except PanopticError as error:
@@ -379,7 +390,7 @@ class _Discovery:
         self, forms: Mapping[Source, _Form], team: str, key: _Key
     ) -> dict[Source, MaskFiles]:
         return {
-            source: found.files(source, self._scheme)
+            source: found.files(source, self._scheme, self._listing.within)
             for source, form in forms.items()
             if (found := form.get(team, key))
         }

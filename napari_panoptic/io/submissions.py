@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.io import _matlab73
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
@@ -28,7 +29,6 @@ from napari_panoptic.io.limits import (
     DEFLATE_RATIO,
     check_inflated,
     check_pixels,
-    check_segment,
     largest_px,
 )
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
@@ -41,9 +41,6 @@ NUMERIC_CLASSES = {
     *("double", "single", "logical", "sparse"),
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 }
-HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-# MATLAB puts 512 bytes of its own before the HDF5 data.
-HDF5_STARTS = (0, 512)
 
 # Of MATLAB 5 files: header, its last two bytes, and the type of elements in zlib streams.
 _HEADER_BYTES = 128
@@ -238,13 +235,14 @@ def mat_variables(path: Path) -> dict[str, Shape]:
     Raises
     ------
     UnreadableFileError
-        Where it is no MATLAB file.
+        Where it is no MATLAB file, or one of version 7.3 without the package for it.
     """
     import scipy.io
     from scipy.io.matlab import MatReadError
 
-    if _is_hdf5(path):
-        return _hdf5_variables(path)
+    if _matlab73.is_hdf5(path):
+        with _decoded(path):
+            return _matlab73.variables(path)
     _check_elements(path)
     try:
         with without_warnings():
@@ -274,8 +272,9 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
     import scipy.io
     from scipy.io.matlab import MatReadError, matfile_version
 
-    if _is_hdf5(path):
-        return _hdf5_value(path, name)
+    if _matlab73.is_hdf5(path):
+        with _decoded(path):
+            return _matlab73.value(path, name, WHAT)
     try:
         with without_warnings():
             if matfile_version(path, appendmat=False)[0] == 1:
@@ -286,6 +285,14 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
     check_pixels(value.shape, value.dtype.itemsize, path=path, what=WHAT)
     dense: NDArray[Any] = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
     return dense
+
+
+@contextmanager
+def _decoded(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except DECODING_ERRORS as error:
+        raise undecodable(path, WHAT, error) from error
 
 
 def _check_elements(path: Path) -> None:
@@ -307,57 +314,6 @@ def _check_elements(path: Path) -> None:
                 check_inflated(file.read(min(size, file_bytes)), limit, path=path)
             else:
                 file.seek(size, os.SEEK_CUR)
-
-
-def _is_hdf5(path: Path) -> bool:
-    with path.open("rb") as file:
-        start = file.read(max(HDF5_STARTS) + len(HDF5_MAGIC))
-    return any(start[at:].startswith(HDF5_MAGIC) for at in HDF5_STARTS)
-
-
-def _hdf5(path: Path) -> Any:
-    try:
-        return importlib.import_module("h5py")
-    except ImportError:
-        raise UnreadableFileError(
-            "this is a MATLAB v7.3 file, which needs the Python package h5py; save it again with "
-            "save(..., '-v7'), or install h5py",
-            path=path,
-        ) from None
-
-
-def _hdf5_variables(path: Path) -> dict[str, Shape]:
-    h5py = _hdf5(path)
-    try:
-        with h5py.File(path, "r") as file:
-            return {
-                name: tuple(item.shape[::-1])
-                for name in file
-                # Other links lead to other files, which whoever made this one may choose.
-                if isinstance(file.get(name, getlink=True), h5py.HardLink)
-                if isinstance(item := file[name], h5py.Dataset) and item.dtype.kind in "biuf"
-                if not _is_elsewhere(item)
-            }
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
-
-
-def _is_elsewhere(dataset: Any) -> bool:
-    """Tell whether the numbers of a dataset lie in other files."""
-    return bool(dataset.external) or bool(dataset.is_virtual)
-
-
-def _hdf5_value(path: Path, name: str) -> NDArray[Any]:
-    try:
-        with _hdf5(path).File(path, "r") as file:
-            dataset = file[name]
-            check_pixels(dataset.shape, dataset.dtype.itemsize, path=path, what=WHAT)
-            if dataset.chunks is not None:
-                check_segment(dataset.chunks, dataset.dtype.itemsize, path=path)
-            # MATLAB counts columns first, HDF5 rows first.
-            return np.asarray(dataset).T
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:

@@ -19,6 +19,7 @@ from napari_panoptic.report.cells import (
     note,
     number,
     ranked,
+    team_headings,
     team_html,
 )
 from napari_panoptic.report.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
@@ -36,7 +37,6 @@ from napari_panoptic.report.markup import (
     plot_figure,
     table,
 )
-from napari_panoptic.report.plots import FIGURE_NAMES
 from napari_panoptic.report.team_tables import (
     TableWords,
     friedman_table,
@@ -45,6 +45,7 @@ from napari_panoptic.report.team_tables import (
     pairs_table,
 )
 from napari_panoptic.report.text import (
+    FIGURE_NAMES,
     count,
 )
 
@@ -96,7 +97,7 @@ def protocols_section(report: CohortReport) -> list[Child]:
         ]
     header: list[Child] = [
         "protocol",
-        *(team_html(report, team) for team in found.teams),
+        *team_headings(report, found.teams),
         "mean over",
     ]
     caption = (
@@ -142,7 +143,7 @@ def aggregation_section(report: CohortReport) -> list[Child]:
         rows.append(cells)
     header: list[Child] = [
         "summed over, and mean of classes",
-        *(team_html(report, team) for team in found.teams),
+        *team_headings(report, found.teams),
         "units",
     ]
     caption = "PQ (rank) of the same counts, averaged in every way."
@@ -182,7 +183,7 @@ def _groups(report: CohortReport) -> Html:
     )
     header: list[Child] = [
         report.request.group_column,
-        *(team_html(report, team) for team in found.teams),
+        *team_headings(report, found.teams),
     ]
     alone = [p for p in report.cohort.patients if not report.request.group_of(p)]
     caption = "PQ of the counts summed over each group, mean over the classes present."
@@ -316,7 +317,7 @@ def _varied_table(report: CohortReport, varied: Varied, slug: str, caption: str)
             }
             for row, team in enumerate(found.teams)
         ]
-    header: list[Child] = ["condition", *(team_html(report, team) for team in found.teams)]
+    header: list[Child] = ["condition", *team_headings(report, found.teams)]
     return table(Table(slug, caption, header, rows, pd.DataFrame(records)))
 
 

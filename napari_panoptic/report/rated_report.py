@@ -49,8 +49,7 @@ from napari_panoptic.report.rated_statistics import (
 from napari_panoptic.report.rated_tables import rated_fingerprints, tables
 from napari_panoptic.report.skeleton import (
     DATA_SLUG,
-    attention,
-    opening,
+    lead,
     report_document,
     settings_beside_versions,
 )
@@ -110,18 +109,14 @@ def write_rated_report(evaluation: RatedEvaluation, path: Path, *, date: str = "
 def rated_page(evaluation: RatedEvaluation, worst: list[WorstCase], *, date: str = "") -> str:
     """Make the page of a report."""
     cohort = evaluation.cohort
-    lead: list[Child] = [
-        opening(
-            f"{count(len(cohort.cases))} case(s), {count(len(cohort.structures))} structure(s), "
-            f"{count(len(cohort.raters))} rater(s), {count(len(evaluation.teams))} team(s)",
-            date=date,
-        ),
-        attention(
-            evaluation.findings,
-            "thing(s) were missing or unreadable; a prediction that is counts as background "
-            "everywhere: see",
-        ),
-    ]
+    said = lead(
+        f"{count(len(cohort.cases))} case(s), {count(len(cohort.structures))} structure(s), "
+        f"{count(len(cohort.raters))} rater(s), {count(len(evaluation.teams))} team(s)",
+        date=date,
+        findings=evaluation.findings,
+        consequence="thing(s) were missing or unreadable; a prediction that is counts as "
+        "background everywhere: see",
+    )
     sections = [
         Section("ranking", "Ranking", _ranking(evaluation)),
         Section("tests", "Whether teams differ", _tests(evaluation)),
@@ -136,7 +131,7 @@ def rated_page(evaluation: RatedEvaluation, worst: list[WorstCase], *, date: str
         Section("settings", "Settings and provenance", _settings(evaluation)),
         Section("methods", "Methods, for a paper", _methods(evaluation)),
     ]
-    return report_document(f"Report on several raters: {cohort.name}", lead, sections)
+    return report_document(f"Report on several raters: {cohort.name}", said, sections)
 
 
 def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:

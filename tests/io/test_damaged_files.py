@@ -26,6 +26,7 @@ from napari_panoptic.io._files import MOST_PAGES, pixel_shape, read_pixels, with
 from napari_panoptic.io._layout import read_description
 from napari_panoptic.io.array_sets import array_items
 from napari_panoptic.io.class_tables import read_class_table
+from napari_panoptic.io.geojson_reader import read_geojson
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.label_images import read_sidecar
 from napari_panoptic.io.loading import load_masks, reference_shape
@@ -123,6 +124,29 @@ def test_pixel_data_that_are_nowhere(tmp_path: Path) -> None:
         read_pixels(path, "a mask", colour=False)
     with pytest.raises(UnreadableFileError, match="does not say where"):
         open_pixels(path, "a mask")
+
+
+@pytest.mark.parametrize("read", [read_pixels, open_pixels])
+@pytest.mark.parametrize("options", [{}, {"compression": "adobe_deflate"}])
+def test_strips_that_are_not_listed(tmp_path: Path, read: Any, options: dict[str, Any]) -> None:
+    """They were background, half a million of them where the height was damaged."""
+    path = write_tiff(tmp_path / "a.tif", two_objects().astype(np.uint16), **options)
+    _set_tag(path, "ImageLength", 12 * 500_000)
+    more = {"colour": False} if read is read_pixels else {}
+    with pytest.raises(UnreadableFileError, match="1 of 500000 strips"):
+        read(path, "a mask", **more)
+
+
+def test_one_strip_with_all_that_several_should_have(tmp_path: Path) -> None:
+    """Such files are read: nothing is missing."""
+    path = write_tiff(tmp_path / "a.tif", two_objects().astype(np.uint16))
+    _set_tag(path, "RowsPerStrip", 3)
+    assert np.array_equal(read_pixels(path, "a mask", colour=False), two_objects())
+
+
+def _set_tag(path: Path, name: str, value: int) -> None:
+    with tifffile.TiffFile(path, mode="r+b") as tiff:
+        tiff.pages[0].tags[name].overwrite(value, dtype="I")
 
 
 # --- NPY and PNG ----------------------------------------------------------------------------
@@ -362,6 +386,14 @@ def test_descriptions_of_cohorts(tmp_path: Path, line: str, words: str) -> None:
     path.write_text(f"{line}\nclasses.a = [1, 2, 3]\nfiles.image = '{{region}}.png'\n")
     with pytest.raises(CohortError, match=words):
         read_description(path)
+
+
+def test_an_export_with_nan_and_countless_brackets(tmp_path: Path) -> None:
+    """NaN is no JSON: what reads it all the same has a depth at which it gives up."""
+    path = tmp_path / "a.geojson"
+    path.write_text("[NaN, " + "[" * 3000 + "]" * 3001)
+    with pytest.raises(UnreadableFileError, match="damaged"):
+        read_geojson(path, MONUSAC_CLASSES)
 
 
 @pytest.mark.parametrize(
