@@ -112,6 +112,7 @@ class RatedScene:
         self._is_filling = True
         try:
             with moved_once(self._viewer):
+                take_unit(self._viewer, self._unit)  # before the image has another
                 self._fill_images(picture)
                 self._fill_overlays(picture)
                 take_unit(self._viewer, self._unit)
