@@ -20,7 +20,7 @@ from napari_panoptic.viewer.reviewing import Reviewing
 from tests.paths import REPOSITORY
 from tests.viewer.cases import SCHEME, four_fates
 
-EACH = 25
+EACH = 15
 """Verdicts that each of two windows gives."""
 RING, INSIDE = (Side.REFERENCE, 0), (Side.REFERENCE, 1)
 
