@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.detected import evaluate_detections, load_frame
+from napari_panoptic.detected import evaluate_detections, load_frame, standings_of
 from napari_panoptic.detection_session import DetectionSession
 from napari_panoptic.evaluation.detections import DetectionSettings, judge_points
 from napari_panoptic.evaluation.vocabulary import Side
@@ -17,7 +17,14 @@ def session(detection_sample):
     for frame in session.cohort.frames:
         session.add_frame(load_frame(session.cohort, frame))
     session.show("A01_00a")
+    _find_out(session)
     return session
+
+
+def _find_out(session):
+    """Do what is done in another thread."""
+    distance_um = session.settings.distance_um
+    session.take_standings([standings_of(loaded, distance_um) for loaded in session.outdated])
 
 
 def _moved(points, row, by):
@@ -42,6 +49,7 @@ def _without(points, row):
 )
 def test_figures_are_those_of_a_fresh_evaluation(session, settings):
     session.set_settings(settings)
+    _find_out(session)
     fresh = evaluate_detections(session.cohort, settings)
     for team in session.cohort.team_names:
         session.set_team(team)

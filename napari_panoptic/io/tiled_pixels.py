@@ -191,7 +191,8 @@ def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
         Where there is no such array.
     """
     try:
-        return _label_in(_opened_zarr(path), path, what)
+        with without_warnings():
+            return _label_in(_opened_zarr(path), path, what)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
 
@@ -202,10 +203,11 @@ def zarr_areas(path: Path, names: Container[str]) -> tuple[Path, ...]:
     Names are compared without regard to case.
     """
     try:
-        node = _opened_zarr(path)
-        if hasattr(node, "chunks") or "labels" not in node:
-            return ()
-        listed = _attributes(node["labels"]).get("labels") or []
+        with without_warnings():
+            node = _opened_zarr(path)
+            if hasattr(node, "chunks") or "labels" not in node:
+                return ()
+            listed = _attributes(node["labels"]).get("labels") or []
         return tuple(path / "labels" / name for name in listed[1:] if name.casefold() in names)
     except DECODING_ERRORS as error:
         raise undecodable(path, "an OME-Zarr image with labels", error) from error
@@ -220,15 +222,19 @@ def _opened_zarr(path: Path) -> Any:
 
 
 def _label_in(node: Any, path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
-    if hasattr(node, "chunks"):
-        return node, {}
-    attributes = _attributes(node)
-    if "labels" in node and "image-label" not in attributes:
-        return _label_in(node["labels"], path, what)
-    if scales := attributes.get("multiscales"):
-        return node[str(scales[0]["datasets"][0]["path"])], attributes
-    if names := attributes.get("labels"):
-        return _label_in(node[str(names[0])], path, what)
+    # An image, its labels, and the first of these. A label without a name would be its own group.
+    for _ in range(3):
+        if hasattr(node, "chunks"):
+            return node, {}
+        attributes = _attributes(node)
+        if "labels" in node and "image-label" not in attributes:
+            node = node["labels"]
+        elif scales := attributes.get("multiscales"):
+            return node[str(scales[0]["datasets"][0]["path"])], attributes
+        elif names := attributes.get("labels"):
+            node = node[str(names[0])]
+        else:
+            break
     raise UnreadableFileError(
         f"expected {what} as a Zarr array or an OME-Zarr image (a group with 'multiscales'), found "
         f"a group with neither",

@@ -12,13 +12,13 @@ from platformdirs import user_cache_path
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.regions import Task
+from napari_panoptic.viewer.desk_layers import image_layer_data
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
-from napari_panoptic.viewer.scene import image_layer_data
 
 LayerData = tuple[Any, ...]
 SAMPLE_FOLDER = "sample"
-"""In the user's cache: in a folder that all users share, others could put theirs in its place."""
-"""Name of the folder, among the temporary files, that the sample cohort is written to."""
+"""Where the sample cohort is written, in the user's cache: in a folder that all users share,
+others could put theirs in its place."""
 
 
 def sample_data() -> list[LayerData]:

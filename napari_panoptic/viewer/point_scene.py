@@ -16,9 +16,10 @@ from napari_panoptic.evaluation.vocabulary import STATUSES, Side
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.palette import rgba_table
 from napari_panoptic.points import Points as PointValues
+from napari_panoptic.viewer.camera import MARGIN
+from napari_panoptic.viewer.desk_layers import IMAGE, ROLE
 from napari_panoptic.viewer.in_one_go import drawn_once
 from napari_panoptic.viewer.left_behind import take_unit
-from napari_panoptic.viewer.scene import IMAGE, MARGIN, ROLE
 from napari_panoptic.viewer.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 
 NAMES = {Side.REFERENCE: "annotated points", Side.PREDICTION: "detections"}

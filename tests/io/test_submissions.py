@@ -216,11 +216,3 @@ def test_truncated_files(tmp_path: Path, compressed: bool) -> None:
         path.write_bytes(data[:keep])
         with pytest.raises(UnreadableFileError, match=r"Epithelial|MATLAB"):
             read(submission(Epithelial=path))
-
-
-@pytest.mark.parametrize("before", [0, 512])
-def test_version_7_3_is_refused(tmp_path: Path, before: int) -> None:
-    path = tmp_path / "a.mat"
-    path.write_bytes(b"MATLAB 7.3"[:before].ljust(before) + b"\x89HDF\r\n\x1a\n" + bytes(100))
-    with pytest.raises(UnreadableFileError, match=r"version 7\.3 .* '-v7'"):
-        read(submission(Epithelial=path))

@@ -9,8 +9,8 @@ from qtpy.QtWidgets import QDockWidget, QMessageBox
 
 from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.io.point_files import read_points
+from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.opening import open_in
-from napari_panoptic.viewer.scene import ROLE
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets import detection_desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_in

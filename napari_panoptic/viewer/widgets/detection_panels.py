@@ -84,6 +84,7 @@ class DetectionNavigator(QWidget):
     frame_chosen = Signal(str)
     team_chosen = Signal(str)
     next_wanted = Signal(int)
+    pause_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -92,7 +93,9 @@ class DetectionNavigator(QWidget):
         self._frames: dict[str, QTreeWidgetItem] = {}
         self._patients: dict[str, QTreeWidgetItem] = {}
         self._team_items: dict[str, QTreeWidgetItem] = {}
-        self._progress = QProgressBar()
+        self._progress_row, self._progress = QWidget(), QProgressBar()
+        self._pause = QPushButton("stop")
+        self._pause.clicked.connect(lambda _=False: self.pause_wanted.emit())
         previous, following = QPushButton("◀ previous"), QPushButton("next ▶")
         previous.setToolTip("Previous frame (K)")
         following.setToolTip("Next frame (J)")
@@ -113,7 +116,11 @@ class DetectionNavigator(QWidget):
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addLayout(buttons)
         layout.addWidget(splitter, 1)
-        layout.addWidget(self._progress)
+        row = QHBoxLayout(self._progress_row)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._progress, 1)
+        row.addWidget(self._pause)
+        layout.addWidget(self._progress_row)
 
     def show_cohort(self, cohort: DetectionCohort) -> None:
         """List the frames and teams of a cohort."""
@@ -129,8 +136,8 @@ class DetectionNavigator(QWidget):
                 self._teams.addTopLevelItem(item)
                 self._team_items[name] = item
 
-    def show_figures(self, session: DetectionSession) -> None:
-        """Show frame, team and all figures anew."""
+    def show_figures(self, session: DetectionSession, *, is_paused: bool = False) -> None:
+        """Show frame, team and all figures anew, and of how many frames they are known."""
         cohort, team = session.cohort, session.team
         current = "" if session.shown is None else session.shown.frame.name
         by_patient: dict[str, DetectionCounts] = {}
@@ -140,8 +147,7 @@ class DetectionNavigator(QWidget):
             if counts is not None:
                 known = by_patient.get(frame.patient, DetectionCounts())
                 by_patient[frame.patient] = known + counts
-            is_known = session.is_read(frame.name) or frame.name in session.failed
-            fill_item(item, 1, _texts(counts, _MISSING if is_known else ""))
+            fill_item(item, 1, _texts(counts, _MISSING if session.is_known(frame.name) else ""))
             item.setToolTip(1, shown(session.failed.get(frame.name, "")))
         for patient, item in self._patients.items():
             fill_item(item, 1, _texts(by_patient.get(patient), ""))
@@ -150,10 +156,21 @@ class DetectionNavigator(QWidget):
             fill_item(item, 1, (ratio_text(session.pooled(name).f_measure), *here))
         self._mark(self._tree, self._frames.get(current))
         self._mark(self._teams, self._team_items.get(team or ""))
-        self._progress.setVisible(session.n_read < len(cohort.frames))
-        self._progress.setRange(0, max(len(cohort.frames), 1))
-        self._progress.setValue(session.n_read)
-        self._progress.setFormat(f"cohort: {session.n_read} of {len(cohort.frames)}")
+        n_known, n_frames = session.n_known, len(cohort.frames)
+        self._progress_row.setVisible(n_known < n_frames)
+        self._progress.setRange(0, max(n_frames, 1))
+        self._progress.setValue(n_known)
+        self._progress.setFormat(f"frames: {n_known} of {n_frames}")
+        self._pause.setText("go on" if is_paused else "stop")
+        self._pause.setToolTip(
+            "Find out the figures of the other frames."
+            if is_paused
+            else "Leave the figures of the other frames unknown for now."
+        )
+
+    def progress_text(self) -> str:
+        """Give how many frames' figures are known; empty where all are."""
+        return "" if self._progress_row.isHidden() else self._progress.format()
 
     def frame_text(self, name: str, column: int) -> str:
         """Give what is shown of a frame."""
@@ -210,12 +227,23 @@ class DetectionFigures(QWidget):
         here: DetectionCounts | None,
         everywhere: DetectionCounts,
         curve: PrecisionRecall | None,
+        frames: str = "all frames",
     ) -> None:
-        """Show counts of the frame and of all frames, and the curve."""
+        """Show counts of the frame and of all frames, and the curve.
+
+        Parameters
+        ----------
+        here
+            Of the frame shown; None where it has none.
+        everywhere, curve
+            Of all frames.
+        frames
+            How many those are, while the figures of others are not known yet.
+        """
         header = [
             Cell(""),
             Cell("this frame", "Of the frame and team shown."),
-            Cell("all frames", "Summed over all frames, then computed: the challenge's figures."),
+            Cell(frames, "Summed over all frames, then computed: the challenge's figures."),
         ]
         rows = []
         for name, title in (("f_measure", "F-measure"), ("precision", ""), ("recall", "")):
