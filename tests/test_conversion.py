@@ -13,7 +13,6 @@ import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from PIL import Image
 
 from napari_panoptic.cli import main
 from napari_panoptic.conversion import Conversion, convert, form_to_write
@@ -29,6 +28,7 @@ from napari_panoptic.io.registry import LoadedMasks, Objects
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.io.writers import write_label_tiff
 from napari_panoptic.regions import ClassScheme, Cohort
+from tests.io.builders import noise, write_svs
 from tests.paths import REPOSITORY
 
 SCHEME = ClassScheme(("A", "B", "C"), ((255, 0, 0), (0, 255, 0), (0, 0, 255)), ambiguous="Void")
@@ -299,8 +299,8 @@ def test_every_format_becomes_every_other_without_loss(tmp_path: Path) -> None:
     ambiguous[1:3, 18:] = True
     root = tmp_path / "original"
     root.mkdir()
-    picture = root / "p_1.png"
-    Image.fromarray(np.zeros((*SHAPE, 3), np.uint8)).save(picture)
+    picture = root / "p_1.svs"
+    write_svs(picture, noise(*SHAPE))
     write_label_tiff(
         root / "p_1.tif", Objects(labels, Side.REFERENCE, "p_1", "", ambiguous, SCHEME, None)
     )
@@ -308,7 +308,7 @@ def test_every_format_becomes_every_other_without_loss(tmp_path: Path) -> None:
     def opened(folder: Path, form: str) -> Cohort:
         if not (folder / picture.name).exists():
             shutil.copy(picture, folder)
-        return reopened(folder, f'image = "{{region}}.png"\n{EVERY_FORM[form]}')
+        return reopened(folder, f'image = "{{region}}.svs"\n{EVERY_FORM[form]}')
 
     def shown(cohort: Cohort) -> set[tuple[str, bytes]]:
         files = cohort.region("p_1").reference
