@@ -478,7 +478,7 @@ class Link:
         parts = [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
         if self._session.is_flattened:
             parts.append("overlaps flattened while edited")
-        elif settings.overlaps is Overlaps.KEEP:
+        elif settings.overlaps is Overlaps.KEEP and self._session.evaluation is not None:
             parts.append(self._overlaps_text(snapshot))
         if self.scene.listed is not None:
             parts.append(f"image: {self.scene.listed.others}")
