@@ -441,6 +441,7 @@ class RatedLegend(RichLabel):
         super().__init__()
         self._keys = keys
         self.setWordWrap(True)
+        self.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.setContentsMargins(6, 2, 6, 2)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
 
