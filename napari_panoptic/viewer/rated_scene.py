@@ -116,6 +116,8 @@ class RatedScene:
                 self._fill_images(picture)
                 self._fill_overlays(picture)
                 take_unit(self._viewer, self._unit)
+            if is_new_case:
+                self.go_to_slice(picture.start)
             self.set_shown(self.shown)
         finally:
             self._is_filling = False

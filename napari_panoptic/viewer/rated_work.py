@@ -154,7 +154,14 @@ def _picture(
         probabilities=as_volume(values, ndim),
         spacing=(spacing[0] if ndim == 3 else 1.0, spacing[-2], spacing[-1]),
         is_mm=known_mm is not None,
+        start=middle_slice(as_volume(votes, ndim)),
     )
+
+
+def middle_slice(votes: NDArray[np.unsignedinteger]) -> int:
+    """Give the middle one of the slices that a rater marked; of all where nobody did."""
+    marked = np.flatnonzero([plane.any() for plane in votes])
+    return int(marked[len(marked) // 2]) if marked.size else len(votes) // 2
 
 
 def as_volume(image: NDArray[Any], ndim: int) -> NDArray[Any]:
