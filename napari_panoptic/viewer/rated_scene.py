@@ -89,6 +89,11 @@ class CasePicture:
     spacing: tuple[float, float, float]
     is_mm: bool
 
+    @property
+    def unit(self) -> str:
+        """In what `spacing` is, as napari calls it."""
+        return "millimeter" if self.is_mm else "pixel"
+
 
 def disagreement_colormap(n_raters: int) -> Colormap:
     """Colour votes by how far raters disagree, 1 - |2 v/n - 1|: clear where all are of one mind.
@@ -108,6 +113,30 @@ def disagreement_colormap(n_raters: int) -> Colormap:
 def as_volume(image: NDArray[Any], ndim: int) -> NDArray[Any]:
     """Make a volume of one slice of an image of two spatial dimensions."""
     return image[np.newaxis] if ndim == 2 else image
+
+
+def picture_layer_data(picture: CasePicture) -> tuple[Any, dict[str, Any], str]:
+    """Give data, options and type of the layer that shows the first image of a case."""
+    name, values = next(iter(_named_images(picture).items()))
+    return values, _image_options(name, values, picture.spacing, picture.unit, "image"), "image"
+
+
+def _named_images(picture: CasePicture) -> dict[str, NDArray[Any]]:
+    """Give the images of a case by the names of their layers; a black one where there is none."""
+    images = {f"image {name}".strip(): values for name, values in picture.pictures.items()}
+    return images or {"no image": np.broadcast_to(np.uint8(0), picture.votes.shape)}
+
+
+def _image_options(
+    name: str, values: NDArray[Any], spacing: tuple[float, ...], unit: str, role: str
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "rgb": values.ndim == 4,
+        "scale": spacing,
+        "units": (unit,) * 3,
+        "metadata": {OWNER: role},
+    }
 
 
 class RatedScene:
@@ -185,10 +214,7 @@ class RatedScene:
     # --- filling ---------------------------------------------------------------------------------
 
     def _fill_images(self, picture: CasePicture) -> None:
-        wanted = {f"image {name}".strip(): values for name, values in picture.pictures.items()}
-        if not wanted:
-            black = np.broadcast_to(np.uint8(0), picture.votes.shape)
-            wanted = {"no image": black}
+        wanted = _named_images(picture)
         for layer in self._own():
             if layer.metadata[OWNER] == "image" and layer.name not in wanted:
                 layer.visible = False
@@ -230,15 +256,8 @@ class RatedScene:
                 layer.data = values
                 self._give_place(layer)
                 return layer
-        added: Image = self._viewer.add_image(
-            values,
-            name=name,
-            rgb=is_rgb,
-            scale=spacing,
-            units=(self._unit,) * 3,
-            metadata={OWNER: role},
-            visible=name != PROBABILITY,
-        )
+        options = _image_options(name, values, spacing, self._unit, role)
+        added: Image = self._viewer.add_image(values, **options, visible=name != PROBABILITY)
         place = len(self._viewer.layers) - 1
         if role == "image" and place > 0:
             self._viewer.layers.move(place, 0)  # below what lies over it
@@ -246,7 +265,7 @@ class RatedScene:
 
     @property
     def _unit(self) -> str:
-        return "millimeter" if self._picture is not None and self._picture.is_mm else "pixel"
+        return "pixel" if self._picture is None else self._picture.unit
 
     def _give_place(self, layer: Layer) -> None:
         """Set scale and unit where they differ: either has everything measured anew."""

@@ -205,8 +205,7 @@ class DetectionDesk:
         window.splitDockWidget(
             self._docks[FIGURES_DOCK], self._docks[POINTS_DOCK], Qt.Orientation.Vertical
         )
-        window.tabifyDockWidget(self._docks[POINTS_DOCK], self._docks[ATYPIA_DOCK])
-        self._docks[POINTS_DOCK].raise_()
+        window.tabifyDockWidget(self._docks[FIGURES_DOCK], self._docks[ATYPIA_DOCK])
         # The controls hold napari's tools for points.
         put_napari_below(window, self._docks[FRAMES_DOCK], controls_first=True)
         # Sizes can be given once Qt has laid the docks out.
@@ -221,6 +220,7 @@ class DetectionDesk:
         window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         share_left_column(window, frames)
         share_height(window, {figures: 0.5, self._docks[POINTS_DOCK]: 0.3})
+        figures.raise_()  # before the scores, which lie behind it
         # The canvas has another size now.
         after_layout(self._inspector, self.scene.fit, FOLLOW_MS)
 
@@ -267,9 +267,11 @@ class DetectionDesk:
         self.show_frame(region or cohort.frames[0].name)
         self.reader.read_others(cohort.frames)
         self.reader.read_scores()
-        if self._docks:
-            self._docks[ATYPIA_DOCK].setVisible(bool(cohort.atypia))
-            self._docks[POINTS_DOCK].raise_()
+        if self._docks and not cohort.atypia:
+            self._docks[ATYPIA_DOCK].hide()
+        elif self._docks and self._docks[ATYPIA_DOCK].isHidden():
+            self._docks[ATYPIA_DOCK].show()
+            self._docks[FIGURES_DOCK].raise_()
 
     def show_frame(self, name: str) -> None:
         """Show a frame as soon as it is read."""
