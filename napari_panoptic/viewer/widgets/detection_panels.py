@@ -49,6 +49,7 @@ from napari_panoptic.viewer.widgets.navigator import (
     figure_tree,
     fill_item,
     list_by_patient,
+    measured_once,
 )
 from napari_panoptic.viewer.widgets.parts import (
     COMPACT_COMBO,
@@ -138,24 +139,15 @@ class DetectionNavigator(QWidget):
 
     def show_figures(self, session: DetectionSession, *, is_paused: bool = False) -> None:
         """Show frame, team and all figures anew, and of how many frames they are known."""
-        cohort, team = session.cohort, session.team
+        cohort = session.cohort
         current = "" if session.shown is None else session.shown.frame.name
-        by_patient: dict[str, DetectionCounts] = {}
-        for frame in cohort.frames:
-            counts = session.counts(frame.name, team)
-            item = self._frames[frame.name]
-            if counts is not None:
-                known = by_patient.get(frame.patient, DetectionCounts())
-                by_patient[frame.patient] = known + counts
-            fill_item(item, 1, _texts(counts, _MISSING if session.is_known(frame.name) else ""))
-            item.setToolTip(1, shown(session.failed.get(frame.name, "")))
-        for patient, item in self._patients.items():
-            fill_item(item, 1, _texts(by_patient.get(patient), ""))
+        with measured_once(self._tree):
+            self._fill_frames(session)
         for name, item in self._team_items.items():
             here = _texts(session.counts(current, name), _MISSING if current else "")
             fill_item(item, 1, (ratio_text(session.pooled(name).f_measure), *here))
         self._mark(self._tree, self._frames.get(current))
-        self._mark(self._teams, self._team_items.get(team or ""))
+        self._mark(self._teams, self._team_items.get(session.team or ""))
         n_known, n_frames = session.n_known, len(cohort.frames)
         self._progress_row.setVisible(n_known < n_frames)
         self._progress.setRange(0, max(n_frames, 1))
@@ -167,6 +159,21 @@ class DetectionNavigator(QWidget):
             if is_paused
             else "Leave the figures of the other frames unknown for now."
         )
+
+    def _fill_frames(self, session: DetectionSession) -> None:
+        by_patient: dict[str, DetectionCounts] = {}
+        for frame in session.cohort.frames:
+            counts = session.counts(frame.name, session.team)
+            item = self._frames[frame.name]
+            if counts is not None:
+                known = by_patient.get(frame.patient, DetectionCounts())
+                by_patient[frame.patient] = known + counts
+            fill_item(item, 1, _texts(counts, _MISSING if session.is_known(frame.name) else ""))
+            why = shown(session.failed.get(frame.name, ""))
+            if item.toolTip(1) != why:
+                item.setToolTip(1, why)
+        for patient, item in self._patients.items():
+            fill_item(item, 1, _texts(by_patient.get(patient), ""))
 
     def progress_text(self) -> str:
         """Give how many frames' figures are known; empty where all are."""
