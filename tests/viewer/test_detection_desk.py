@@ -134,14 +134,15 @@ def test_an_added_detection_is_as_sure_as_the_surest(desk, layers):
 
 
 def test_the_annotation_is_edited_alike(desk, layers, viewer):
-    desk.scene.start_editing(Side.REFERENCE)
+    desk.settings.add_annotated.click()
     assert viewer.layers.selection.active is layers[Side.REFERENCE]
     assert str(layers[Side.REFERENCE].mode) == "add"
     fn = desk.session.judged.counts.fn
     layers[Side.REFERENCE].add([420.0, 10.0])
     assert desk.session.judged.counts.fn == fn + 1
     assert ("A01_00a", None) in desk.session.unsaved
-    layers[Side.REFERENCE].mode = "pan_zoom"
+    desk.settings.add_annotated.click()
+    assert str(layers[Side.REFERENCE].mode) == "pan_zoom"
 
 
 def test_slider_and_curve_set_the_threshold(desk, layers):

@@ -23,8 +23,8 @@ from napari_panoptic.viewer.widgets.navigator import NAME_ROLE, figure_tree, fil
 _TEAM_HEADER = {
     "Team": "Whose scores; click to list them.",
     **{title: ATYPIA_MEANINGS[title] for title in ("rank", "points", "frames", "right")},
-    "open": ATYPIA_MEANINGS[str(AnswerState.NOT_EVALUATED)],
-    "missing": ATYPIA_MEANINGS[str(AnswerState.MISSING)],
+    str(AnswerState.NOT_EVALUATED): ATYPIA_MEANINGS[str(AnswerState.NOT_EVALUATED)],
+    str(AnswerState.MISSING): ATYPIA_MEANINGS[str(AnswerState.MISSING)],
 }
 _TEAM_ROWS = 7
 """So many teams are seen without scrolling."""
@@ -154,7 +154,7 @@ class AtypiaPanel(QWidget):
                 "frame",
                 "The frame whose atypia was scored; click to look at it.",
                 _words([row.loaded.frame.name for row in rows]),
-                width=84,
+                width=80,
                 is_text=True,
                 tooltip=lambda row: self._where(rows[row].loaded),
             ),
@@ -171,7 +171,7 @@ class AtypiaPanel(QWidget):
                 "score",
                 ATYPIA_MEANINGS["score"],
                 _words([_said(row.answer) for row in rows]),
-                width=88,
+                width=98,
                 is_text=True,
                 tooltip=lambda row: (
                     rows[row].answer.why or ATYPIA_MEANINGS[str(rows[row].answer.state)]

@@ -40,6 +40,7 @@ from napari_panoptic.regions import Rgb
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import DETECTION_MEANINGS, POINT_STATUS_MEANINGS
 from napari_panoptic.viewer.keys import DETECTION_KEYS, KEY_LIST, key_text
+from napari_panoptic.viewer.point_scene import Tool
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, decimal_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
@@ -76,7 +77,11 @@ _TEAM_HEADER = {
 }
 _STEPS = 1000
 SIDE_WORDS = {Side.REFERENCE: "annotated", Side.PREDICTION: "detected"}
-NOTHING_SELECTED = "Click a circle or a cross to see what became of it; N: next failure."
+NOTHING_SELECTED = "Click a point to see what became of it; N: next failure."
+_TOOL_HINTS = {
+    Tool.ADD: "Click the image to add {} points; the button again stops.",
+    Tool.MOVE: "Drag {} points, Delete removes them; the button again stops.",
+}
 
 
 class DetectionNavigator(QWidget):
@@ -96,6 +101,7 @@ class DetectionNavigator(QWidget):
         self._team_items: dict[str, QTreeWidgetItem] = {}
         self._progress_row, self._progress = QWidget(), QProgressBar()
         self._pause = QPushButton("stop")
+        self._pause.setMinimumWidth(self.fontMetrics().horizontalAdvance("go on") + 28)
         self._pause.clicked.connect(lambda _=False: self.pause_wanted.emit())
         previous, following = QPushButton("◀ previous"), QPushButton("next ▶")
         previous.setToolTip("Previous frame (K)")
@@ -220,12 +226,12 @@ class DetectionFigures(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.table = FigureTable()
-        self.curve = CurveView()
+        self.curve, self._heading = CurveView(), heading("")
         self._note = ElidedLabel()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.table)
-        layout.addWidget(heading("Precision and recall, all frames"))
+        layout.addWidget(self._heading)
         layout.addWidget(self.curve, 1)
         layout.addWidget(self._note)
 
@@ -247,6 +253,7 @@ class DetectionFigures(QWidget):
         frames
             How many those are, while the figures of others are not known yet.
         """
+        self._heading.set_rich(f"<b>Precision and recall, {frames}</b>")
         header = [
             Cell(""),
             Cell("this frame", "Of the frame and team shown."),
@@ -313,7 +320,7 @@ class PointTable(QWidget):
         xy = np.concatenate([reference.xy_px, prediction.xy_px])
         self.table.show_rows(
             (
-                Column("side", "Annotated, or detected by the team.", side, width=76, is_text=True),
+                Column("side", "Annotated, or detected by the team.", side, width=70, is_text=True),
                 Column(
                     "id",
                     "Line in the file.",
@@ -343,8 +350,8 @@ class PointTable(QWidget):
                     text=decimal_text,
                     width=46,
                 ),
-                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=50),
-                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=50),
+                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=56),
+                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=56),
             ),
             chosen if self.only_failures.isChecked() else None,
         )
@@ -397,7 +404,7 @@ class DetectionSettingsPanel(QWidget):
     open_wanted = Signal()
     team_chosen = Signal(str)
     settings_chosen = Signal(DetectionSettings)
-    edit_wanted = Signal(object)  # Side
+    tool_wanted = Signal(object, object)  # Side or None, Tool
     undo_wanted = Signal(bool)  # back?
     save_wanted = Signal()
 
@@ -419,10 +426,15 @@ class DetectionSettingsPanel(QWidget):
         self.slider.setToolTip(DETECTION_MEANINGS["threshold"])
         self._threshold = PlainLabel()
         self.open = QPushButton("Open cohort…")
-        self.edit_team = _button(
-            "add detections", "Take napari's tool that adds points: detections."
+        self.add_detections = _button("add detections", "Each click on the image adds a detection.")
+        self.add_annotated = _button("add annotated", "Each click adds an annotated point.")
+        self.move_points = _button(
+            "move, delete",
+            "Drag points to move them; Delete removes those marked. Works on the points that were "
+            "selected or edited last: detections or annotated ones.",
         )
-        self.edit_reference = _button("add annotated", "The same for annotated points.")
+        for button in (self.add_detections, self.add_annotated, self.move_points):
+            button.setCheckable(True)
         self.undo = _button("undo", f"Take the newest change back ({key_text('Ctrl-z')}).")
         self.redo = _button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
         self.save = _button("save as…", "Write the points that were changed to a CSV file.")
@@ -465,6 +477,17 @@ class DetectionSettingsPanel(QWidget):
         self._edits.set_text(f"not saved: {', '.join(words)}" if words else "no unsaved edits")
         self.save.setEnabled(session.points(side) is not None)
 
+    def show_tool(self, side: Side, tool: Tool) -> None:
+        """Show which tool is in hand, and for whose points."""
+        is_adding = tool is Tool.ADD
+        self.add_detections.setChecked(is_adding and side is Side.PREDICTION)
+        self.add_annotated.setChecked(is_adding and side is Side.REFERENCE)
+        self.move_points.setChecked(tool is Tool.MOVE)
+
+    def _on_tool(self, side: Side | None, tool: Tool, checked: bool) -> None:
+        """Take the tool of a button, or put it down."""
+        self.tool_wanted.emit(side, tool if checked else Tool.LOOK)
+
     def threshold_text(self) -> str:
         """Give what is said about the threshold."""
         return self._threshold.text()
@@ -490,13 +513,18 @@ class DetectionSettingsPanel(QWidget):
         third.addWidget(self._threshold)
         grid.addWidget(PlainLabel("confidence"), 3, 0)
         grid.addLayout(third, 3, 1)
-        edits = QHBoxLayout()
-        edits.setSpacing(3)
-        for button in (self.edit_team, self.edit_reference, self.undo, self.redo, self.save):
-            edits.addWidget(button)
-        edits.addStretch(1)
-        grid.addLayout(edits, 4, 0, 1, 2)
-        grid.addWidget(self._edits, 5, 0, 1, 2)
+        tools, edits = QHBoxLayout(), QHBoxLayout()
+        for row, buttons in (
+            (tools, (self.add_detections, self.add_annotated, self.move_points)),
+            (edits, (self.undo, self.redo, self.save)),
+        ):
+            row.setSpacing(3)
+            for button in buttons:
+                row.addWidget(button)
+        tools.addStretch(1)
+        edits.addWidget(self._edits, 1)
+        grid.addLayout(tools, 4, 0, 1, 2)
+        grid.addLayout(edits, 5, 0, 1, 2)
         grid.setColumnStretch(1, 1)
         self._threshold.setMinimumWidth(self.fontMetrics().horizontalAdvance("no confidences"))
 
@@ -506,8 +534,12 @@ class DetectionSettingsPanel(QWidget):
         self.distance.valueChanged.connect(lambda _: self._choose())
         self.slider.valueChanged.connect(lambda _: self._choose())
         self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(DetectionSettings()))
-        self.edit_team.clicked.connect(lambda _=False: self.edit_wanted.emit(Side.PREDICTION))
-        self.edit_reference.clicked.connect(lambda _=False: self.edit_wanted.emit(Side.REFERENCE))
+        for button, side, tool in (
+            (self.add_detections, Side.PREDICTION, Tool.ADD),
+            (self.add_annotated, Side.REFERENCE, Tool.ADD),
+            (self.move_points, None, Tool.MOVE),
+        ):
+            button.clicked.connect(partial(self._on_tool, side, tool))
         self.undo.clicked.connect(lambda _=False: self.undo_wanted.emit(True))
         self.redo.clicked.connect(lambda _=False: self.undo_wanted.emit(False))
         self.save.clicked.connect(lambda _=False: self.save_wanted.emit())
@@ -592,9 +624,10 @@ class DetectionTitle(QWidget):
         )
         self._figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
-    def show_selected(self, session: DetectionSession) -> None:
-        """Show the selected point in a line."""
-        self._selected.set_text(_described(session))
+    def show_selected(self, session: DetectionSession, side: Side, tool: Tool) -> None:
+        """Show the selected point in a line; with a tool in hand, what to do with it."""
+        hint = "" if tool is Tool.LOOK else _TOOL_HINTS[tool].format(SIDE_WORDS[side])
+        self._selected.set_text(hint or _described(session))
 
     def title(self) -> str:
         """Give the title as it is shown."""
