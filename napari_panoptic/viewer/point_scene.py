@@ -115,7 +115,8 @@ class PointScene:
             self._set_defaults(side, layer, points)
             self._place(layer)
             self._set_look(side, layer)
-            layer.visible = True
+            if not layer.visible:  # napari takes another tool each time, also of a visible layer
+                layer.visible = True
 
     def show_judged(self, judged: JudgedPoints | None, distance_um: float) -> None:
         """Colour every point by what became of it."""
@@ -250,9 +251,9 @@ class PointScene:
             layer.selected_data = {row}
 
     def activate_points(self) -> None:
-        """Let napari's tools work on points, as before, else on those of the team."""
-        active = self._active_side()
-        if active is None or active not in self._known:
+        """Let napari's tools work on the points of the team; one in hand stays where it is."""
+        side, tool = self.tool
+        if tool is Tool.LOOK or side not in self._known:
             known = [side for side in (Side.PREDICTION, Side.REFERENCE) if side in self._known]
             self._activate(known[0] if known else None)
 

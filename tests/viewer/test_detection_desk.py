@@ -203,7 +203,7 @@ def test_other_frames_and_teams(desk, layers, wait_until):
     _agree(desk, layers)
     desk.navigator.choose_frame("A02_00b")
     wait_until(lambda: desk.is_settled)
-    assert "no usable file of this team" in desk.title.figure()
+    assert "file of this team: missing" in desk.title.figure()
     assert not layers[Side.PREDICTION].visible
     assert desk.navigator.team_text("offset", 2) == "missing"
     assert desk.navigator.frame_text("A02_00b", 1) == "missing"

@@ -62,7 +62,6 @@ from napari_panoptic.viewer.widgets.parts import (
     qcolor,
 )
 
-_MISSING = "missing"
 _FAILURES = {"FN": POINT_STATUS_MEANINGS[Status.FN], "FP": POINT_STATUS_MEANINGS[Status.FP]}
 _FRAME_HEADER = {
     "Patient / frame": "A frame of a patient; click to show it.",
@@ -150,7 +149,7 @@ class DetectionNavigator(QWidget):
         with measured_once(self._tree):
             self._fill_frames(session)
         for name, item in self._team_items.items():
-            here = _texts(session.counts(current, name), _MISSING if current else "")
+            here = _texts(session.counts(current, name), _lacking(session, current, name))
             fill_item(item, 1, (ratio_text(session.pooled(name).f_measure), *here))
         self._mark(self._tree, self._frames.get(current))
         self._mark(self._teams, self._team_items.get(session.team or ""))
@@ -174,7 +173,7 @@ class DetectionNavigator(QWidget):
             if counts is not None:
                 known = by_patient.get(frame.patient, DetectionCounts())
                 by_patient[frame.patient] = known + counts
-            fill_item(item, 1, _texts(counts, _MISSING if session.is_known(frame.name) else ""))
+            fill_item(item, 1, _texts(counts, _lacking(session, frame.name, session.team)))
             why = shown(session.failed.get(frame.name, ""))
             if item.toolTip(1) != why:
                 item.setToolTip(1, why)
@@ -212,6 +211,17 @@ class DetectionNavigator(QWidget):
         name = None if item is None else item.data(0, NAME_ROLE)
         if name:
             signal.emit(name)  # type: ignore[attr-defined]
+
+
+def _lacking(session: DetectionSession, frame: str, team: str | None) -> str:
+    """Say in a word why there are no counts; nothing while they are not known."""
+    if team is None or not session.is_known(frame):
+        return ""
+    if frame in session.failed:
+        return "unreadable"
+    if session.has_annotation(frame):
+        return session.lacking(frame, team)
+    return "no annotation"
 
 
 def _texts(counts: DetectionCounts | None, without: str) -> tuple[str, str, str]:
@@ -426,18 +436,20 @@ class DetectionSettingsPanel(QWidget):
         self.slider.setToolTip(DETECTION_MEANINGS["threshold"])
         self._threshold = PlainLabel()
         self.open = QPushButton("Open cohort…")
-        self.add_detections = _button("add detections", "Each click on the image adds a detection.")
-        self.add_annotated = _button("add annotated", "Each click adds an annotated point.")
-        self.move_points = _button(
+        self.add_detections = _push_button(
+            "add detections", "Each click on the image adds a detection."
+        )
+        self.add_annotated = _push_button("add annotated", "Each click adds an annotated point.")
+        self.move_points = _push_button(
             "move, delete",
             "Drag points to move them; Delete removes those marked. Works on the points that were "
             "selected or edited last: detections or annotated ones.",
         )
         for button in (self.add_detections, self.add_annotated, self.move_points):
             button.setCheckable(True)
-        self.undo = _button("undo", f"Take the newest change back ({key_text('Ctrl-z')}).")
-        self.redo = _button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
-        self.save = _button("save as…", "Write the points that were changed to a CSV file.")
+        self.undo = _push_button("undo", f"Take the newest change back ({key_text('Ctrl-z')}).")
+        self.redo = _push_button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
+        self.save = _push_button("save as…", "Write the points that were changed to a CSV file.")
         self._edits = ElidedLabel()
         self._lay_out()
         self._connect()
@@ -565,6 +577,12 @@ class DetectionSettingsPanel(QWidget):
         return min(max(round(_STEPS * share), 1), _STEPS)
 
 
+def _push_button(text: str, tooltip: str) -> QPushButton:
+    button = QPushButton(text)
+    button.setToolTip(tooltip)
+    return button
+
+
 def _button(text: str, tooltip: str) -> QToolButton:
     button = QToolButton()
     button.setText(text)
@@ -615,6 +633,11 @@ class DetectionTitle(QWidget):
         parts = [frame.name, session.team or "no team", f"within {settings.distance_um:g} µm"]
         if settings.confidence is not None:
             parts.append(f"confidence ≥ {settings.confidence:.3f}")
+        parts += [
+            f"nothing {word}"
+            for side, word in SIDE_WORDS.items()
+            if (points := session.points(side)) is not None and not len(points)
+        ]
         keys = " · ".join(f"{key.text}: {key.meaning}" for key in (*DETECTION_KEYS, KEY_LIST))
         self._title.set_text(" · ".join(parts), tooltip=keys)
         figure = (
@@ -652,7 +675,8 @@ def _why(session: DetectionSession) -> str:
         return "no usable annotation"
     if session.team is None:
         return "no predictions: add a team's files"
-    return "no usable file of this team"
+    word = session.lacking("" if session.shown is None else session.shown.frame.name, session.team)
+    return f"file of this team: {word}"
 
 
 def _described(session: DetectionSession) -> str:
