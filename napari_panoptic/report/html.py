@@ -42,6 +42,7 @@ from napari_panoptic.report.markup import (
     write_page,
 )
 from napari_panoptic.report.methods import methods_section
+from napari_panoptic.report.overlap_section import overlaps_section
 from napari_panoptic.report.rank_sections import (
     aggregation_section,
     protocols_section,
@@ -132,6 +133,7 @@ def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str 
         Section("aggregation", "Ways to average", aggregation_section(report)),
         Section("statistics", "Statistics", statistics_section(report)),
         Section("robustness", "Robustness", robustness_section(report)),
+        Section("overlaps", "Objects that share pixels", overlaps_section(report)),
         Section("size", "By size of nucleus", sizes_section(report)),
         Section("cause", "By cause of failure", causes_section(report)),
         Section("gallery", "Worst failures", gallery_section(report, pictures)),

@@ -11,9 +11,15 @@ from enum import StrEnum
 
 from napari_panoptic.evaluation.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.evaluation.groups import GroupKind
-from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching, Outlines, Restoration
+from napari_panoptic.evaluation.settings import (
+    AmbiguousPolicy,
+    Matching,
+    Outlines,
+    Overlaps,
+    Restoration,
+)
 from napari_panoptic.evaluation.vocabulary import Cause, Status
-from napari_panoptic.review import Verdict
+from napari_panoptic.verdicts import Verdict
 
 STATUS_MEANINGS: Mapping[Status, str] = {
     Status.TP: "Found: reference and prediction match and have the same class.",
@@ -136,6 +142,11 @@ VERDICT_MEANINGS: Mapping[Verdict, str] = {
 KAPPA_MEANING = (
     "Cohen's kappa: agreement beyond what chance alone would give; 1 is perfect, 0 is chance."
 )
+
+OVERLAPS_MEANINGS: Mapping[Overlaps, str] = {
+    Overlaps.FLATTEN: "A pixel that several objects claim goes to the one drawn last.",
+    Overlaps.KEEP: "Every object keeps all of its pixels; the image shows the uppermost.",
+}
 
 SETTING_MEANINGS: Mapping[StrEnum, str] = {
     Matching.STRICT_IOU: "A pair matches where its IoU is above the threshold.",

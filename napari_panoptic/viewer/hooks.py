@@ -14,8 +14,8 @@ from napari_panoptic.io.samples import write_sample
 from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.points import Frame
 from napari_panoptic.regions import Region, Task
+from napari_panoptic.viewer.desk_layers import ROLE, image_layer_data
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
-from napari_panoptic.viewer.scene import ROLE, image_layer_data
 
 LayerData = tuple[Any, ...]
 SAMPLE_FOLDERS = {
@@ -46,13 +46,13 @@ def detection_sample_data() -> list[LayerData]:
 def raters_sample_data() -> list[LayerData]:
     """Open the sample cohort of several raters; as `sample_data`."""
     from napari_panoptic.viewer.rated_scene import OWNER, picture_layer_data
-    from napari_panoptic.viewer.rated_work import Wanted, load_view
+    from napari_panoptic.viewer.rated_work import load_picture
 
     cohort = _sample(Task.RATERS)
     structure = cohort.structures[0]
     case = cohort.cases_with(structure)[0]
-    view = load_view(cohort, Wanted(case.name, structure, None), None)
-    return [_unless_there(picture_layer_data(view.picture), OWNER)]
+    picture = load_picture(cohort, case, structure)
+    return [_unless_there(picture_layer_data(picture), OWNER)]
 
 
 def _sample(task: Task) -> Any:

@@ -17,9 +17,10 @@ from napari_panoptic.evaluation.vocabulary import STATUSES, Side
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.palette import rgba_table
 from napari_panoptic.points import Points as PointValues
+from napari_panoptic.viewer.camera import MARGIN
+from napari_panoptic.viewer.desk_layers import IMAGE, ROLE
 from napari_panoptic.viewer.in_one_go import drawn_once
 from napari_panoptic.viewer.left_behind import take_unit
-from napari_panoptic.viewer.scene import IMAGE, MARGIN, ROLE
 from napari_panoptic.viewer.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 
 NAMES = {Side.REFERENCE: "annotated points", Side.PREDICTION: "detections"}
@@ -127,6 +128,8 @@ class PointScene:
                 points = self._known.get(side)
                 if points is None:
                     continue
+                if judged is not None and points is not judged.of(side):
+                    continue  # those of another frame or team, which are about to go
                 layer = self._layer(side)
                 if is_other_size:
                     self._set_look(side, layer)

@@ -18,9 +18,10 @@ from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side
 from napari_panoptic.io.geojson import geo_objects, write_geojson
+from napari_panoptic.io.review_file import ReviewError
 from napari_panoptic.regions import ClassScheme
-from napari_panoptic.review import ReviewerAgreement, ReviewError, ReviewRecord, Share, Verdict
 from napari_panoptic.session import EditedEvaluation, Selection
+from napari_panoptic.verdicts import ReviewerAgreement, ReviewRecord, Share, Verdict
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import VERDICT_WORDS

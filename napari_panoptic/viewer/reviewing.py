@@ -9,16 +9,10 @@ from psygnal import Signal
 from napari_panoptic.errors import Finding, PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.review import (
-    REVIEW_FILE,
-    HistoryEntry,
-    ReviewError,
-    ReviewRecord,
-    ReviewStore,
-    Verdict,
-    suggested_path,
-)
+from napari_panoptic.io.review_file import REVIEW_FILE, ReviewError, suggested_path
+from napari_panoptic.review import ReviewStore
 from napari_panoptic.session import Session
+from napari_panoptic.verdicts import HistoryEntry, ReviewRecord, Verdict
 from napari_panoptic.viewer.judged import Judged, Object, Subjects, judged_as_one
 
 LONGEST_WAIT_S = 0.4

@@ -7,8 +7,7 @@ hand is made again when the next region is shown.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from napari.components import ViewerModel
@@ -23,73 +22,32 @@ from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import Selection
 from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer import camera
 from napari_panoptic.viewer import layers as contents
+from napari_panoptic.viewer.desk_layers import (
+    AMBIGUOUS,
+    IMAGE,
+    REFERENCE,
+    ROLE,
+    SELECTED,
+    image_layer_data,
+    set_unless_so,
+)
 from napari_panoptic.viewer.edits import LayerValues, shows
 from napari_panoptic.viewer.fast_outlines import draw_outlines_fast
-from napari_panoptic.viewer.in_one_go import drawn_once, moved_once, put_data
+from napari_panoptic.viewer.in_one_go import drawn_once, put_data
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.listed import Listed, Others
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.shown import shown
+from napari_panoptic.viewer.stand_in import Pointed, StandIn
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 
-ROLE = "napari-panoptic role"
-"""Key in a layer's metadata that marks it as one of the desk's."""
-IMAGE = "image"
-AMBIGUOUS = "ambiguous areas"
-REFERENCE = "reference"
-SELECTED = "selected object"
 _TEAM = "team: "
 
 EDITED = " (edited)"
 """Added to the name of a layer that shows a working copy."""
-
-MARGIN = 0.02
-"""Empty border around a region that fills the canvas, as a share of the canvas."""
-SMALL_SHARE, COMFORTABLE_SHARE = 0.05, 0.1
-"""Centring zooms in on an object below the first share of the canvas, to the second."""
-RING_ON_SCREEN_PX = 3.5
-"""Width of each ring around the selected object, on the screen."""
-MAX_RING_PX = 8
-"""The same in the image, where it is seen from far away."""
-
-
-@dataclass(frozen=True)
-class Pointed:
-    """An object that lies under a point.
-
-    Parameters
-    ----------
-    team
-        The team whose layer it is on; None on the reference layer.
-    side
-        Reference or prediction.
-    row
-        Its 0-based row.
-    """
-
-    team: str | None
-    side: Side
-    row: int
-
-
-class StandIn(Protocol):
-    """Another view of the same objects, while the scene's own layers step aside."""
-
-    keeps: frozenset[str]
-    """Roles of the scene's layers that stay."""
-
-    def objects_at(
-        self, position: Sequence[float], viewbox: tuple[int, int] | None
-    ) -> list[Pointed]:
-        """List the objects under a world position in a cell of the canvas."""
-
-    def apply_look(self, look: Look) -> None:
-        """Draw objects in another way, or as heavy as the zoom asks for."""
-
-    def emphasise(self, selection: Selection | None) -> None:
-        """Mark the selected object."""
 
 
 class Scene:
@@ -114,6 +72,7 @@ class Scene:
         self._colours: dict[str, tuple[object, object, ColourBy, object]] = {}
         self._set_visible: dict[str, bool] = {}
         self._closed_eyes: set[str] = set()
+        self._opened_eyes: set[str] = set()
         self._snapshot: RegionSnapshot | None = None
         self._scheme: ClassScheme | None = None
         self._team: str | None = None
@@ -127,8 +86,7 @@ class Scene:
     def step_aside(self, stand_in: StandIn) -> None:
         """Hide the own layers, but those it keeps, and let another view stand in for them."""
         if self._stand_in is None:
-            for role in list(self._layers):
-                self._note_closed_eye(role)
+            self._note_eyes()
             present = {role: self._mine(role) for role in list(self._layers)}
             self._seen_before = {
                 role: (layer, layer.visible) for role, layer in present.items() if layer is not None
@@ -176,7 +134,7 @@ class Scene:
     def _show_as_before(self) -> None:
         for role, (layer, visible) in self._seen_before.items():
             if self._mine(role) is layer and role != SELECTED:
-                _set(layer, "visible", visible)
+                set_unless_so(layer, "visible", visible)
 
     def _hide_own(self) -> None:
         """Hide what is not kept; new layers are seen again later as any new layer is."""
@@ -187,7 +145,7 @@ class Scene:
                 continue
             if role in (IMAGE, AMBIGUOUS) and layer.visible:
                 self._seen_before[role] = (layer, True)
-            _set(layer, "visible", False)
+            set_unless_so(layer, "visible", False)
 
     @property
     def look(self) -> Look:
@@ -318,6 +276,7 @@ class Scene:
         """Show the objects of another team, with what was edited meanwhile."""
         self._snapshot = snapshot or self._snapshot
         if team != self._team:
+            self._note_eyes()
             self._forget_eyes_of_teams()
         self._team = team
         self.emphasise(None)
@@ -328,6 +287,7 @@ class Scene:
         changed = look.display is not self._look.display
         self._look = look
         if changed:
+            self._note_eyes()
             self._closed_eyes.clear()
             self._set_visible.clear()  # asking for another display overrules closed eyes
         self._apply_look()
@@ -344,9 +304,11 @@ class Scene:
             self._apply_look()
 
     def _forget_eyes_of_teams(self) -> None:
-        """Show the teams' layers as the new team asks for when the scene comes back."""
+        """Show the new team, and no other any more; also when the scene comes back."""
         for role in [role for role in self._seen_before if role.startswith(_TEAM)]:
             del self._seen_before[role]
+        self._opened_eyes.clear()
+        self._closed_eyes = {role for role in self._closed_eyes if not role.startswith(_TEAM)}
 
     def objects_at(
         self, position: Sequence[float], viewbox: tuple[int, int] | None = None
@@ -398,7 +360,7 @@ class Scene:
         picture = None if selection is None else self._picture(selection)
         if picture is None:
             if layer is not None:
-                _set(layer, "visible", False)
+                set_unless_so(layer, "visible", False)
             return
         if layer is None:
             active = self._viewer.layers.selection.active
@@ -409,7 +371,7 @@ class Scene:
         with drawn_once(layer):
             put_data(layer, picture.image, self._pixels)
             layer.translate = self._pixels.to_world((y, x))
-        _set(layer, "visible", True)
+        set_unless_so(layer, "visible", True)
 
     def centre(self, selection: Selection, *, only_if_hidden: bool = False) -> None:
         """Bring an object to the middle of the canvas.
@@ -428,18 +390,7 @@ class Scene:
 
     def centre_box(self, box: Sequence[float], *, only_if_hidden: bool = False) -> None:
         """Bring a box (y0, x0, y1, x1 in px) to the middle of the canvas, as `centre` does."""
-        y0, x0, y1, x1 = (float(value) for value in box)
-        middle = np.array(self._pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
-        extent = np.array(self._pixels.to_world((y1 - y0, x1 - x0)))
-        camera = self._viewer.scene.camera
-        canvas = self._canvas_size() / camera.zoom
-        beyond = np.abs(middle - camera.center[-2:]) + extent / 2 > canvas / 2
-        if only_if_hidden and not beyond.any():
-            return
-        camera.center = (0.0, float(middle[0]), float(middle[1]))
-        share = float((extent / canvas).max())
-        if not only_if_hidden and share < SMALL_SHARE:
-            camera.zoom = camera.zoom * COMFORTABLE_SHARE / share
+        camera.centre(self._viewer, box, self._pixels, only_if_hidden=only_if_hidden)
 
     def follow_zoom(self) -> None:
         """Draw outlines and rings as heavy as they are well seen at the present zoom."""
@@ -453,25 +404,13 @@ class Scene:
 
     def fit(self) -> None:
         """Show the whole region."""
-        if self._snapshot is None:
-            return
-        height, width = self._snapshot.shape
-        middle = self._pixels.to_world(((height - 1) / 2, (width - 1) / 2))
-        camera = self._viewer.scene.camera
-        extent = np.array(self._pixels.to_world((height, width)))
-        zoom = (1 - MARGIN) * float(np.min(self._canvas_size() / extent))
-        with moved_once(self._viewer):
-            camera.center = (0.0, *middle)
-            camera.zoom = zoom
+        if self._snapshot is not None:
+            camera.fit(self._viewer, self._snapshot.shape, self._pixels)
 
     @property
     def zoom(self) -> float:
         """How large an image pixel is on the screen."""
-        return self._zoom()
-
-    def _canvas_size(self) -> NDArray[np.float64]:
-        """Give height and width of the canvas, or of its cell where there are several."""
-        return np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
+        return camera.zoom(self._viewer, self._pixels)
 
     def release(self) -> None:
         """Let go of the layers; they stay in the viewer as plain layers."""
@@ -577,14 +516,14 @@ class Scene:
         self._seen_before.pop(role, None)
         self._set_visible.pop(role, None)  # it was not a hand that closed its eye
         if layer is not None:
-            _set(layer, "visible", False)
+            set_unless_so(layer, "visible", False)
 
     def _bring_out(self, role: str, shown: object) -> None:
         """Note what a layer shows; one that was put away is seen again."""
         layer = self._mine(role)
         if layer is not None and role not in self._contents:
             self._seen_before.pop(role, None)
-            _set(layer, "visible", True)
+            set_unless_so(layer, "visible", True)
         self._contents[role] = shown
 
     def _put_hatching(self, layer: Labels, picture: NDArray[np.uint8]) -> None:
@@ -654,13 +593,15 @@ class Scene:
         return bool(self._behind)
 
     def _on_eye(self, event: Any) -> None:
-        """Bring a layer up to date whose eye was opened by hand."""
+        """Draw a team whose eye was opened by hand as the one that is looked at is drawn."""
         role = str(event.source.metadata.get(ROLE, ""))
-        if role not in self._behind or not event.source.visible:
-            return
-        labels, name = self._behind[role], role.removeprefix(_TEAM)
-        self._catch_up(role)
-        self._colour(role, event.source, labels, Side.PREDICTION, name)
+        self._note_eye(role)
+        if event.source.visible and role.startswith(_TEAM):
+            self._catch_up(role)
+            labels = self._contents.get(role)
+            if isinstance(labels, LabelImage):
+                self._colour(role, event.source, labels)
+            self._outline(role, event.source)
 
     def _shows(self, role: str, layer: Labels, labels: LabelImage) -> bool:
         """Tell whether a layer shows the objects already, as one under edit does."""
@@ -723,58 +664,66 @@ class Scene:
             self._hide_own()
             self._stand_in.apply_look(self._look)
             return
+        self._note_eyes()
         self._apply_colours()
         self._apply_contours()
-        for role, name, labels in self._object_contents(self._snapshot):
+        for role, _, labels in self._object_contents(self._snapshot):
             layer = self._mine(role)
             if layer is not None and labels is not None:
-                self._show(role, layer, visible=role == REFERENCE or name == self._team)
+                self._show(role, layer, visible=role in self._drawn_roles())
         for name in self._snapshot.pending:  # their layers still show what was before
             layer = self._mine(_TEAM + name)
             if layer is not None:
                 self._show(_TEAM + name, layer, visible=False)
 
+    def _drawn_roles(self) -> set[str]:
+        """Give the roles of the reference, the current team and those opened by hand."""
+        return {REFERENCE, _TEAM + str(self._team), *self._opened_eyes}
+
     def _apply_contours(self) -> None:
-        """Outline the objects of the reference and of the current team."""
-        for role in (REFERENCE, _TEAM + str(self._team)):
+        """Outline the objects that are drawn."""
+        for role in self._drawn_roles():
             layer = self._mine(role)
             if layer is not None:
                 self._outline(role, layer)
 
     def _outline(self, role: str, layer: Labels) -> None:
-        """Outline objects, where they are the reference's or the current team's."""
-        if role in (REFERENCE, _TEAM + str(self._team)):
+        """Outline objects, where they are drawn."""
+        if role in self._drawn_roles():
             side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
-            _set(layer, "contour", self._look.contour(side, self._zoom()))
-            _set(layer, "opacity", self._look.opacity)
+            set_unless_so(layer, "contour", self._look.contour(side, self.zoom))
+            set_unless_so(layer, "opacity", self._look.opacity)
 
     def _apply_colours(self) -> None:
-        """Colour the objects of the reference and of the current team."""
+        """Colour the objects that are drawn."""
         if self._snapshot is None:
             return
-        for role, name, labels in self._object_contents(self._snapshot):
-            if role != REFERENCE and name != self._team:
+        drawn = self._drawn_roles()
+        for role, _, labels in self._object_contents(self._snapshot):
+            if role not in drawn:
                 continue
             self._catch_up(role)
             layer = self._mine(role)
             if layer is not None and labels is not None:
-                side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
-                self._colour(role, layer, labels, side, self._team)
+                self._colour(role, layer, labels)
 
-    def _colour(
-        self, role: str, layer: Labels, labels: LabelImage, side: Side, team: str | None
-    ) -> None:
+    def _colour(self, role: str, layer: Labels, labels: LabelImage) -> None:
+        """Colour objects by what became of them: of the reference, for the current team."""
+        is_reference = role == REFERENCE
+        side = Side.REFERENCE if is_reference else Side.PREDICTION
+        team = self._team if is_reference else role.removeprefix(_TEAM)
         outcomes = self._outcomes(team)
         own = None if outcomes is None else outcomes.side(side)
-        wanted = (labels, own, self._look.colour_by, self._listed)
+        listed = self._listed if team == self._team else None
+        wanted = (labels, own, self._look.colour_by, listed)
         if self._scheme is None or self._colours.get(role) == wanted:
             return
         self._colours[role] = wanted
         values = self._values.get(role)
         value_of = None if values is None or contents.too_many_objects(labels) else values.values
         lut = contents.object_lut(labels, own, self._scheme, self._look.colour_by, value_of)
-        if self._listed is not None and own is not None:
-            lut = self._listed.faded(lut, side, labels, value_of)
+        if listed is not None and own is not None:
+            lut = listed.faded(lut, side, labels, value_of)
         # The other side's colours often stay: then there is nothing to send to the card.
         known = self._luts.get(role)
         if known is None or not np.array_equal(known, lut):
@@ -783,20 +732,30 @@ class Scene:
 
     def _show(self, role: str, layer: Layer, *, visible: bool) -> None:
         """Show or hide a layer; one that somebody hid by hand stays hidden."""
-        self._note_closed_eye(role)
         hidden = self._look.display is Display.HIDDEN or role in self._closed_eyes
-        _set(layer, "visible", visible and not hidden)
-        self._set_visible[role] = layer.visible
+        self._set_visible[role] = visible and not hidden
+        set_unless_so(layer, "visible", visible and not hidden)
 
-    def _note_closed_eye(self, role: str) -> None:
-        """Notice whether a layer's eye was opened or closed by hand since it was set."""
+    def _note_eyes(self) -> None:
+        """Notice which eyes were opened or closed by hand since they were set."""
+        for role in list(self._layers):
+            self._note_eye(role)
+
+    def _note_eye(self, role: str) -> None:
+        """Notice whether a layer's eye was opened or closed by hand since it was set.
+
+        One of another team than the current one stays open until another team is chosen.
+        """
         if self._stand_in is not None:
             return
         layer = self._mine(role)
         if layer is None or self._set_visible.get(role) in (None, layer.visible):
             return
-        (self._closed_eyes.discard if layer.visible else self._closed_eyes.add)(role)
         self._set_visible[role] = layer.visible
+        if role.startswith(_TEAM) and role != _TEAM + str(self._team):
+            (self._opened_eyes.add if layer.visible else self._opened_eyes.discard)(role)
+        else:
+            (self._closed_eyes.discard if layer.visible else self._closed_eyes.add)(role)
 
     def _outcomes(self, team: str | None) -> Outcomes | None:
         if self._snapshot is None or team is None:
@@ -828,7 +787,7 @@ class Scene:
             return None
         partner = int(outcomes.side(selection.side).partner[selection.row])
         if partner == NO_PARTNER:
-            return contents.emphasis(own, index - 1, box=box, ring_px=self._ring_px())
+            return contents.emphasis(own, index - 1, box=box, ring_px=camera.ring_px(self.zoom))
         across = Side.PREDICTION if selection.side is Side.REFERENCE else Side.REFERENCE
         partner_index = self._snapshot.index_of(across, selection.team, partner) or 0
         return contents.emphasis(
@@ -838,44 +797,5 @@ class Scene:
             other=self._labels(selection.team, across),
             partner_row=partner_index - 1,
             partner_box=outcomes.side(across).bbox[partner],
-            ring_px=self._ring_px(),
+            ring_px=camera.ring_px(self.zoom),
         )
-
-    def _ring_px(self) -> int:
-        """Give the ring width that is well seen at the present zoom."""
-        return int(np.clip(round(RING_ON_SCREEN_PX / self._zoom()), 1, MAX_RING_PX))
-
-    def _zoom(self) -> float:
-        """Tell how large an image pixel is on the screen."""
-        return float(self._viewer.scene.camera.zoom) * self._pixels.scale[0]
-
-
-def _set(layer: Layer, name: str, value: object) -> None:
-    """Set an attribute that is not so yet: napari slices anew whenever one is set."""
-    if getattr(layer, name) != value:
-        setattr(layer, name, value)
-
-
-def hide_layers(viewer: ViewerModel) -> None:
-    """Hide what a desk has left behind; the next one takes it over.
-
-    To remove a layer takes napari longer, and between two drawings it can upset the display.
-    """
-    for layer in viewer.layers:
-        if ROLE in layer.metadata:
-            _set(layer, "visible", False)
-
-
-def image_layer_data(image: SlideImage) -> tuple[Any, dict[str, Any], str]:
-    """Give data, options and type of the layer that shows a region's pixels."""
-    several = len(image.levels) > 1
-    pixels = PixelSize.from_mpp(image.mpp)
-    options = {
-        "name": IMAGE,
-        "rgb": True,
-        "multiscale": several,
-        "scale": pixels.scale,
-        "units": pixels.units,
-        "metadata": {ROLE: IMAGE},
-    }
-    return (list(image.levels) if several else image.levels[0]), options, "image"

@@ -15,8 +15,8 @@ from napari_panoptic.evaluation.detections import DetectionSettings
 from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.io.point_files import read_points
 from napari_panoptic.scored import MISSING_ANSWER
+from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.opening import open_in
-from napari_panoptic.viewer.scene import ROLE
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets import detection_desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_in
@@ -303,11 +303,10 @@ def test_other_frames_follow_another_distance_and_can_be_stopped(desk, wait_unti
     session = desk.session
     desk._on_settings(DetectionSettings(3.0))
     desk._on_pause()
-    desk._show_lists()
+    wait_until(lambda: desk.is_settled)
     known = session.n_known
     assert session.counts("A01_00a", "careful") == session.judged.counts
     assert known < len(session.cohort.frames)
-    assert desk.is_settled
     assert desk.navigator.progress_text() == f"frames: {known} of 6"
     assert desk.figures.table.horizontalHeaderItem(2).text() == f"{known} of 6 frames"
     desk._on_pause()

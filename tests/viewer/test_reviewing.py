@@ -7,7 +7,8 @@ import pytest
 
 from napari_panoptic.evaluation.evaluate import evaluate_pair
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.review import ReviewStore, Verdict
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.verdicts import Verdict
 from napari_panoptic.viewer.judged import Subjects
 from napari_panoptic.viewer.reviewing import Reviewing
 from tests.viewer.cases import SCHEME, four_fates
