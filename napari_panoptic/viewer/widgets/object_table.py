@@ -48,7 +48,7 @@ from napari_panoptic.viewer.object_rows import (
     WorstFirst,
 )
 from napari_panoptic.viewer.shown import PlainLabel, shown
-from napari_panoptic.viewer.widgets.parts import is_desk_key, qcolor, viewport_of
+from napari_panoptic.viewer.widgets.parts import is_desk_key, opens_menu, qcolor, viewport_of
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
 _NO_CAUSE, _NO_VERDICT = "no cause", "none yet"
@@ -536,7 +536,7 @@ class ObjectTable(QWidget):
         columns.setToolTip("Which columns to show; also by a right click on the header.")
         columns.setMenu(self._columns)
         _let_shrink(columns)
-        columns.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        opens_menu(columns)
         second.addWidget(self.worst)
         second.addWidget(self.others)
         second.addWidget(self._menus["verdict"])
@@ -660,7 +660,7 @@ class FilterMenu(QToolButton):
         self._menu = QMenu(self)
         self._menu.setToolTipsVisible(True)
         self.setMenu(self._menu)
-        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        opens_menu(self)
         _let_shrink(self)
         self.setToolTip(f"Which {title} to list.")
         self.set_words(words)
@@ -732,7 +732,7 @@ class ChoiceMenu(QToolButton):
         self._menu = QMenu(self)
         self._menu.setToolTipsVisible(True)
         self.setMenu(self._menu)
-        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        opens_menu(self)
         _let_shrink(self)
         self.setToolTip(meaning)
         self._actions = {}
