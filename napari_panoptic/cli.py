@@ -510,7 +510,11 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--team", metavar="T", help="whose predictions (default: the annotation)")
     forms = [form.name for form in known_forms().values() if form.write or form.write_all]
     parser.add_argument(
-        "--to", required=True, choices=forms, metavar="FORMAT", help=f"one of {english_list(forms)}"
+        "--to",
+        required=True,
+        choices=forms,
+        metavar="FORMAT",
+        help=f"one of {english_list(forms, limit=len(forms))}",
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
@@ -741,7 +745,10 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     if not cohort.regions:
         return "it has no regions"
     if not names:
-        return "it has no predictions; put a folder per team into Teams/ or Submissions/"
+        return (
+            "it has no predictions; put a folder per team into Teams/ or Submissions/ or, where a "
+            "cohort.toml describes it, mend the paths of predictions there"
+        )
     return "no region has both a readable annotation and a readable prediction"
 
 
