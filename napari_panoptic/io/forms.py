@@ -107,6 +107,7 @@ BUILT_IN = (
         open_tiles=open_polygon_tiles,
         endings=(".hovernet.json",),
         write=hovernet.write_files,
+        losses=hovernet.losses,
     ),
     Form(
         name=Source.HOVERNET_MAT,

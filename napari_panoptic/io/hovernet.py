@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.io._files import check_file, replaced_when_complete
 from napari_panoptic.io._kernels import components
@@ -102,6 +102,30 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write the objects of a region; see `napari_panoptic.io.registry.Form`."""
     write_hovernet(path, objects.labels, ambiguous=objects.ambiguous, scheme=objects.scheme)
     return (path,)
+
+
+def losses(objects: Objects) -> tuple[Finding, ...]:
+    """Tell which objects come back with other pixels than they have."""
+    labels = objects.labels
+    changed = tuple(
+        int(labels.ids[row]) for row, _, is_same in _outer_contours(labels) if not is_same
+    )
+    if not changed:
+        return ()
+    message = (
+        f"{len(changed)} object(s) have holes or several pieces, and HoVer-Net one contour each: "
+        f"holes were filled, and pieces joined by lines of one pixel: {english_list(changed)}"
+    )
+    return (
+        Finding(
+            FindingKind.FALLBACK,
+            message,
+            region=objects.region,
+            team=objects.team or None,
+            count=len(changed),
+            object_ids=changed,
+        ),
+    )
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def _members(path: Path) -> Iterator[tuple[int, int, str, bytes]]:
         try:
             with zipfile.ZipFile(file) as archive:
                 members = [info for info in archive.infolist() if _is_roi(info.filename)]
-                if not members:
+                if archive.infolist() and not members:  # an empty one has no objects
                     raise _unreadable(path, f"there is none among {len(archive.infolist())} files")
                 rest = largest_px() * BYTES_PER_PX
                 for number, info in enumerate(members):

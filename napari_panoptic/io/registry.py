@@ -206,6 +206,9 @@ class Form:
         Writes the objects of one region to a path that ends in the first
         ending, and gives every file that was written, the one asked for first.
         Other places are left as they are; an `OSError` may pass.
+    losses
+        Tells what files of this form cannot hold of the objects that ``write`` is
+        given, for whoever converts them.
     write_all
         Writes regions, of which it is told the number, into an empty folder,
         which is there, in files that hold them all. Gives what could not be
@@ -221,6 +224,7 @@ class Form:
     items: ListItems | None = None
     endings: tuple[str, ...] = ()
     write: Write | None = None
+    losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: ()  # noqa: ARG005
     write_all: WriteAll | None = None
 
     def __post_init__(self) -> None:
