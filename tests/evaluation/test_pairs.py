@@ -65,6 +65,18 @@ def test_many_patients_by_the_normal_approximation() -> None:
     assert signed_ranks(few)[1] == pytest.approx(approximate, abs=2e-3)
 
 
+@pytest.mark.parametrize(("count", "method"), [(200, "exact"), (201, "asymptotic")])
+def test_up_to_two_hundred_differences_are_counted_exactly(count: int, method: str) -> None:
+    apart = np.random.default_rng(5).normal(0.15, 1, count)
+    expected, other = (
+        stats.wilcoxon(apart, method=name, correction=False).pvalue
+        for name in (method, "asymptotic" if method == "exact" else "exact")
+    )
+    _, p = signed_ranks(apart)
+    assert p == pytest.approx(expected, rel=1e-9)
+    assert p != pytest.approx(other, rel=1e-6)
+
+
 def test_rounding_errors_are_ties() -> None:
     # 0.3 - 0.1 and 0.4 - 0.6 differ in size by a rounding error.
     (pair,) = compare_pairs({"a": [0.3, 0.4], "b": [0.1, 0.6]})
