@@ -317,6 +317,10 @@ def _shared_in_boxes(
 
     Parameters
     ----------
+    index, other
+        int32 (y, x): both images, 0 for background, else 1 + the row of an object.
+    void, has_void
+        uint8 (y, x): where nothing counts, if there is such a place.
     rows, box
         Rows and bounding boxes of the objects of the one image.
     wanted

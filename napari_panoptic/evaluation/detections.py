@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import SettingsError
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.points import Points
 
 DISTANCE_UM = 8.0
@@ -303,7 +303,9 @@ def _sparse(
     every = np.arange(n_rows)
     # A price of zero would count as no edge: all are one higher.
     prices = np.concatenate([distance, np.full(n_rows, dear)]) + 1.0
-    ends = np.concatenate([row_of, every]), np.concatenate([column_of, n_columns + every])
+    rows, columns = (row_of, every), (column_of, n_columns + every)
+    # Of 32 bits, which is all that scipy 1.14 takes.
+    ends = np.concatenate(rows).astype(np.int32), np.concatenate(columns).astype(np.int32)
     graph = csr_array((prices, ends), shape=(n_rows, n_columns + n_rows))
     own, other = min_weight_full_bipartite_matching(graph)
     is_pair = other < n_columns
@@ -509,6 +511,10 @@ class JudgedPoints:
     prediction_partner: NDArray[np.int64]
     reference_distance_um: NDArray[np.float64]
     prediction_distance_um: NDArray[np.float64]
+
+    def of(self, side: Side) -> Points:
+        """Give the points of a side."""
+        return self.reference if side is Side.REFERENCE else self.prediction
 
     @cached_property
     def counts(self) -> DetectionCounts:

@@ -42,6 +42,7 @@ DECODING_ERRORS: tuple[type[Exception], ...] = (
     AttributeError,
     MemoryError,
     SyntaxError,
+    tifffile.TiffFileError,  # a ValueError in later versions only
     struct.error,
     tokenize.TokenError,
     zlib.error,

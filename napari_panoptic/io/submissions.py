@@ -46,6 +46,12 @@ NUMERIC_CLASSES = {
 _HEADER_BYTES = 128
 _BYTE_ORDERS = {b"IM": "<", b"MI": ">"}
 _COMPRESSED = 15
+# Of MATLAB 4 files: the header of each variable, and its first number, whose digits say of what
+# type the variable's numbers are, and whether it is sparse.
+_HEADER_4_BYTES = 20
+_LAST_KIND_4 = 5000
+_ITEMSIZES_4 = {0: 8, 1: 4, 2: 4, 3: 2, 4: 2, 5: 1}
+_SPARSE_4 = 2
 
 Shape = tuple[int, ...]
 
@@ -125,7 +131,7 @@ def _read_class(
     what = f"the {class_name} mask (variable '{name}')"
     told = _squeezed_shape(variables[name])
     # What is no mask is not read: of other shapes the library can crash.
-    if len(told) != 2:
+    if len(told) != 2 or 0 in told:
         raise UnreadableFileError(
             f"{what} must be 2-D (rows, columns), found an array of shape {told}",
             path=path,
@@ -177,7 +183,11 @@ def _chosen(
 
 
 def _candidates(variables: Mapping[str, Shape]) -> list[str]:
-    plane = [name for name, shape in variables.items() if len(_squeezed_shape(shape)) == 2]
+    plane = [
+        name
+        for name, shape in variables.items()
+        if len(_squeezed_shape(shape)) == 2 and 0 not in shape
+    ]
     # MATLAB stores a count or a threshold as 1 x 1: no mask, unless all are.
     masks = [name for name in plane if variables[name] != (1, 1)] or plane
     # Without a plane, let the one that is left be refused with its own shape.
@@ -245,6 +255,7 @@ def mat_variables(path: Path) -> dict[str, Shape]:
             return _matlab73.variables(path)
     _check_elements(path)
     try:
+        _check_version_4(path)
         with without_warnings():
             listed = scipy.io.whosmat(path, appendmat=False)
         if any(size < 0 for _, shape, _ in listed for size in shape):
@@ -316,6 +327,36 @@ def _check_elements(path: Path) -> None:
                 file.seek(size, os.SEEK_CUR)
 
 
+def _check_version_4(path: Path) -> None:
+    """Make sure that each variable of a file of version 4 leads on to the next one.
+
+    The library goes back where sizes are negative, and round for ever. A file of another
+    version has no byte of 0 among the first four, and passes.
+
+    Raises
+    ------
+    ValueError
+        Where one does not.
+    """
+    file_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(4)
+        if len(start) < 4 or 0 not in start:
+            return
+        # Which numbers a variable has is told by four digits: in the wrong order it is none.
+        order = "<" if 0 <= struct.unpack("<i", start)[0] <= _LAST_KIND_4 else ">"
+        file.seek(0)
+        while len(header := file.read(_HEADER_4_BYTES)) == _HEADER_4_BYTES:
+            kind, rows, columns, imaginary, name_bytes = struct.unpack(f"{order}5i", header)
+            if min(rows, columns, name_bytes) < 0:
+                raise ValueError("a variable has a negative size")
+            parts = 2 if imaginary == 1 and kind % 10 != _SPARSE_4 else 1
+            size = rows * columns * parts * _ITEMSIZES_4.get(kind // 10 % 10, 1)
+            if file.tell() + name_bytes + size > file_bytes:
+                raise ValueError("a variable is longer than the file")
+            file.seek(name_bytes + size, os.SEEK_CUR)
+
+
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read the objects of one side of a region; see `napari_panoptic.io.registry.Form`."""
     return read_submission(
@@ -331,6 +372,6 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
             variables = mat_variables(path)
             chosen, _ = _chosen(variables, name, None, path, None)
             match _squeezed_shape(variables[chosen]):
-                case (height, width):
+                case (height, width) if height and width:
                     return height, width
     return None

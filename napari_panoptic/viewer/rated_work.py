@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import Finding, PanopticError
 from napari_panoptic.evaluation.rater_objects import ObjectAgreement, object_agreement
 from napari_panoptic.evaluation.raters import Agreement, Comparison, agreement, compare
-from napari_panoptic.rated import RatedCohort
+from napari_panoptic.rated import RatedCase, RatedCohort
 from napari_panoptic.rated_pipeline import (
     CaseImages,
     LoadedMap,
@@ -130,6 +130,13 @@ def load_view(
     has_team = wanted.team is not None
     comparison = compare(loaded.reference, values, cohort.settings) if has_team else None
     return replace(view, comparison=comparison, raters=raters, objects=objects)
+
+
+def load_picture(cohort: RatedCohort, case: RatedCase, structure: str) -> CasePicture:
+    """Load what layers show of a case without a team."""
+    loaded = load_reference(cohort, case, structure)
+    nothing: NDArray[np.floating] = np.broadcast_to(np.float32(0), loaded.reference.shape)
+    return _picture(cohort, loaded, load_images(loaded), nothing)
 
 
 def _picture(

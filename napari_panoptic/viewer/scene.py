@@ -72,6 +72,7 @@ class Scene:
         self._colours: dict[str, tuple[object, object, ColourBy, object]] = {}
         self._set_visible: dict[str, bool] = {}
         self._closed_eyes: set[str] = set()
+        self._opened_eyes: set[str] = set()
         self._snapshot: RegionSnapshot | None = None
         self._scheme: ClassScheme | None = None
         self._team: str | None = None
@@ -85,8 +86,7 @@ class Scene:
     def step_aside(self, stand_in: StandIn) -> None:
         """Hide the own layers, but those it keeps, and let another view stand in for them."""
         if self._stand_in is None:
-            for role in list(self._layers):
-                self._note_closed_eye(role)
+            self._note_eyes()
             present = {role: self._mine(role) for role in list(self._layers)}
             self._seen_before = {
                 role: (layer, layer.visible) for role, layer in present.items() if layer is not None
@@ -181,6 +181,7 @@ class Scene:
         self.emphasise(None)
         if not snapshot.slide.is_slide:
             self._drop_other_teams(snapshot)
+        self._take_unit()
         is_new = previous is None or previous.region != snapshot.region
         if is_new:
             self.fit()  # how heavy outlines are depends on the zoom
@@ -276,6 +277,7 @@ class Scene:
         """Show the objects of another team, with what was edited meanwhile."""
         self._snapshot = snapshot or self._snapshot
         if team != self._team:
+            self._note_eyes()
             self._forget_eyes_of_teams()
         self._team = team
         self.emphasise(None)
@@ -286,6 +288,7 @@ class Scene:
         changed = look.display is not self._look.display
         self._look = look
         if changed:
+            self._note_eyes()
             self._closed_eyes.clear()
             self._set_visible.clear()  # asking for another display overrules closed eyes
         self._apply_look()
@@ -302,9 +305,11 @@ class Scene:
             self._apply_look()
 
     def _forget_eyes_of_teams(self) -> None:
-        """Show the teams' layers as the new team asks for when the scene comes back."""
+        """Show the new team, and no other any more; also when the scene comes back."""
         for role in [role for role in self._seen_before if role.startswith(_TEAM)]:
             del self._seen_before[role]
+        self._opened_eyes.clear()
+        self._closed_eyes = {role for role in self._closed_eyes if not role.startswith(_TEAM)}
 
     def objects_at(
         self, position: Sequence[float], viewbox: tuple[int, int] | None = None
@@ -471,8 +476,15 @@ class Scene:
                 self._viewer.layers.remove(layer)
                 self._forget(role)
 
-    def _fill_image(self, image: SlideImage | None) -> None:
+    def _take_unit(self) -> None:
+        """Give all layers the region's unit before one is added: napari then draws at once."""
+        for role in list(self._layers):
+            layer = self._mine(role)
+            if layer is not None and {str(own) for own in layer.units} != set(self._pixels.units):
+                layer.units = self._pixels.units
         take_unit(self._viewer, self._pixels.units[0])
+
+    def _fill_image(self, image: SlideImage | None) -> None:
         layer = self._mine(IMAGE)
         if image is None:
             self._put_away(IMAGE)
@@ -589,13 +601,15 @@ class Scene:
         return bool(self._behind)
 
     def _on_eye(self, event: Any) -> None:
-        """Bring a layer up to date whose eye was opened by hand."""
+        """Draw a team whose eye was opened by hand as the one that is looked at is drawn."""
         role = str(event.source.metadata.get(ROLE, ""))
-        if role not in self._behind or not event.source.visible:
-            return
-        labels, name = self._behind[role], role.removeprefix(_TEAM)
-        self._catch_up(role)
-        self._colour(role, event.source, labels, Side.PREDICTION, name)
+        self._note_eye(role)
+        if event.source.visible and role.startswith(_TEAM):
+            self._catch_up(role)
+            labels = self._contents.get(role)
+            if isinstance(labels, LabelImage):
+                self._colour(role, event.source, labels)
+            self._outline(role, event.source)
 
     def _shows(self, role: str, layer: Labels, labels: LabelImage) -> bool:
         """Tell whether a layer shows the objects already, as one under edit does."""
@@ -658,58 +672,66 @@ class Scene:
             self._hide_own()
             self._stand_in.apply_look(self._look)
             return
+        self._note_eyes()
         self._apply_colours()
         self._apply_contours()
-        for role, name, labels in self._object_contents(self._snapshot):
+        for role, _, labels in self._object_contents(self._snapshot):
             layer = self._mine(role)
             if layer is not None and labels is not None:
-                self._show(role, layer, visible=role == REFERENCE or name == self._team)
+                self._show(role, layer, visible=role in self._drawn_roles())
         for name in self._snapshot.pending:  # their layers still show what was before
             layer = self._mine(_TEAM + name)
             if layer is not None:
                 self._show(_TEAM + name, layer, visible=False)
 
+    def _drawn_roles(self) -> set[str]:
+        """Give the roles of the reference, the current team and those opened by hand."""
+        return {REFERENCE, _TEAM + str(self._team), *self._opened_eyes}
+
     def _apply_contours(self) -> None:
-        """Outline the objects of the reference and of the current team."""
-        for role in (REFERENCE, _TEAM + str(self._team)):
+        """Outline the objects that are drawn."""
+        for role in self._drawn_roles():
             layer = self._mine(role)
             if layer is not None:
                 self._outline(role, layer)
 
     def _outline(self, role: str, layer: Labels) -> None:
-        """Outline objects, where they are the reference's or the current team's."""
-        if role in (REFERENCE, _TEAM + str(self._team)):
+        """Outline objects, where they are drawn."""
+        if role in self._drawn_roles():
             side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
             set_unless_so(layer, "contour", self._look.contour(side, self.zoom))
             set_unless_so(layer, "opacity", self._look.opacity)
 
     def _apply_colours(self) -> None:
-        """Colour the objects of the reference and of the current team."""
+        """Colour the objects that are drawn."""
         if self._snapshot is None:
             return
-        for role, name, labels in self._object_contents(self._snapshot):
-            if role != REFERENCE and name != self._team:
+        drawn = self._drawn_roles()
+        for role, _, labels in self._object_contents(self._snapshot):
+            if role not in drawn:
                 continue
             self._catch_up(role)
             layer = self._mine(role)
             if layer is not None and labels is not None:
-                side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
-                self._colour(role, layer, labels, side, self._team)
+                self._colour(role, layer, labels)
 
-    def _colour(
-        self, role: str, layer: Labels, labels: LabelImage, side: Side, team: str | None
-    ) -> None:
+    def _colour(self, role: str, layer: Labels, labels: LabelImage) -> None:
+        """Colour objects by what became of them: of the reference, for the current team."""
+        is_reference = role == REFERENCE
+        side = Side.REFERENCE if is_reference else Side.PREDICTION
+        team = self._team if is_reference else role.removeprefix(_TEAM)
         outcomes = self._outcomes(team)
         own = None if outcomes is None else outcomes.side(side)
-        wanted = (labels, own, self._look.colour_by, self._listed)
+        listed = self._listed if team == self._team else None
+        wanted = (labels, own, self._look.colour_by, listed)
         if self._scheme is None or self._colours.get(role) == wanted:
             return
         self._colours[role] = wanted
         values = self._values.get(role)
         value_of = None if values is None or contents.too_many_objects(labels) else values.values
         lut = contents.object_lut(labels, own, self._scheme, self._look.colour_by, value_of)
-        if self._listed is not None and own is not None:
-            lut = self._listed.faded(lut, side, labels, value_of)
+        if listed is not None and own is not None:
+            lut = listed.faded(lut, side, labels, value_of)
         # The other side's colours often stay: then there is nothing to send to the card.
         known = self._luts.get(role)
         if known is None or not np.array_equal(known, lut):
@@ -718,20 +740,30 @@ class Scene:
 
     def _show(self, role: str, layer: Layer, *, visible: bool) -> None:
         """Show or hide a layer; one that somebody hid by hand stays hidden."""
-        self._note_closed_eye(role)
         hidden = self._look.display is Display.HIDDEN or role in self._closed_eyes
+        self._set_visible[role] = visible and not hidden
         set_unless_so(layer, "visible", visible and not hidden)
-        self._set_visible[role] = layer.visible
 
-    def _note_closed_eye(self, role: str) -> None:
-        """Notice whether a layer's eye was opened or closed by hand since it was set."""
+    def _note_eyes(self) -> None:
+        """Notice which eyes were opened or closed by hand since they were set."""
+        for role in list(self._layers):
+            self._note_eye(role)
+
+    def _note_eye(self, role: str) -> None:
+        """Notice whether a layer's eye was opened or closed by hand since it was set.
+
+        One of another team than the current one stays open until another team is chosen.
+        """
         if self._stand_in is not None:
             return
         layer = self._mine(role)
         if layer is None or self._set_visible.get(role) in (None, layer.visible):
             return
-        (self._closed_eyes.discard if layer.visible else self._closed_eyes.add)(role)
         self._set_visible[role] = layer.visible
+        if role.startswith(_TEAM) and role != _TEAM + str(self._team):
+            (self._opened_eyes.add if layer.visible else self._opened_eyes.discard)(role)
+        else:
+            (self._closed_eyes.discard if layer.visible else self._closed_eyes.add)(role)
 
     def _outcomes(self, team: str | None) -> Outcomes | None:
         if self._snapshot is None or team is None:

@@ -21,7 +21,7 @@ from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.preferences import PREFERENCES, Preferences
 from napari_panoptic.viewer.widgets.desk import desk_of
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 def pytest_collection_modifyitems(items):

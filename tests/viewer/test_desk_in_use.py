@@ -170,6 +170,33 @@ class TestSelecting:
         assert desk.session.team == other
         assert desk.session.selection.row == index[y, x] - 1
 
+    def test_a_team_whose_eye_is_open_stays_and_is_drawn_as_any_until_another_is_chosen(
+        self, desk, viewer, wait_until
+    ):
+        own, other = viewer.layers["careful"], viewer.layers["merger"]
+        other.visible = True
+        assert (other.contour, other.opacity) == (own.contour, own.opacity)
+        desk.link._set_look(Look(display=Display.FILL))
+        assert other.contour == own.contour == 0
+        desk.link._set_look(Look(display=Display.HIDDEN))
+        assert not other.visible
+        desk.link._set_look(Look(ColourBy.CLASS))
+        desk.link._request(region=SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert names_of_visible(viewer) == ["image", "reference", "careful", "merger"]
+        evaluation = desk.session.snapshot.evaluations["merger"]
+        lut = object_lut(
+            evaluation.pair.prediction,
+            evaluation.outcomes.prediction,
+            desk.session.cohort.scheme,
+            ColourBy.CLASS,
+        )
+        np.testing.assert_allclose(other.colormap.colors[:20], lut[:20])
+        own.visible = False
+        desk.session.set_team("merger")
+        desk.session.set_team("careful")
+        assert names_of_visible(viewer) == ["image", "reference", "careful"]
+
     def test_hover_tells_everything(self, desk, viewer):
         row = row_of_status(desk, Side.REFERENCE, Status.TP)
         outcomes = desk.session.evaluation.outcomes

@@ -61,7 +61,7 @@ def test_the_next_day_everything_is_as_it_was(tmp_path, monkeypatch):
             [sys.executable, "-c", ROUND_TRIP, str(tmp_path), action],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, done.stderr
