@@ -93,6 +93,9 @@ def _telling(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line.startswith("==") or "Error" in line or "ERROR" in line:
             yield line.split("==")[-1]
+    # Where it was, as faulthandler says: in a library, and where the reader called it.
+    places = [line.strip() for line in text.splitlines() if line.startswith("  File ")]
+    yield from next(([place] for place in places if "napari_panoptic/" in place), [])
 
 
 if __name__ == "__main__":

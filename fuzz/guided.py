@@ -1,4 +1,4 @@
-"""One reader under libFuzzer: run by `fuzz.campaign` in a process of its own, which may die.
+"""One reader under libFuzzer: run by `fuzz.__main__` in a process of its own, which may die.
 
 ``python -m fuzz.guided READER WAY RUNS SEED FOLDER``: a way is ``bytes``, where inputs are
 mutations of files, or ``documents``, where they say how a document is edited.
@@ -6,19 +6,24 @@ mutations of files, or ``documents``, where they say how a document is edited.
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import pkgutil
+import signal
 import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
 
 import atheris
+from numba.core.typing.templates import builtin_registry
 
-from fuzz.judge import Judge, Logbook, keep, limit_memory
+from fuzz.judge import Judge, Logbook, keep
 from fuzz.targets import TARGETS
 
 SECONDS_BEFORE_DEATH = 12
-"""A call that takes longer than this, by the clock, is stuck in a library: the process ends."""
+"""A call that takes more processor time is stuck in a library: the process ends."""
+WAITED_SECONDS = 600
+"""So does one that takes longer by the clock: it waits for what never comes."""
 LIBRARIES = ("tifffile", "PIL", "tomllib", "csv", "json", "numpy.lib._format_impl")
 """Where the way through readers goes on, in Python that can be followed."""
 
@@ -35,15 +40,19 @@ def main(arguments: list[str]) -> None:
     if way == "bytes":
         for number, content in enumerate(seeds):
             (corpus / f"seed-{number}").write_bytes(content)
-    record = _Recorder(target.judge(), folder, name, way)
+    judge = target.judge()
+    for content in seeds:
+        # Kernels are compiled, and libraries loaded, by nobody's fault.
+        judge.failure_of(content)
+    record = _Recorder(judge, folder, name, way)
     call = record if way == "bytes" else lambda decisions: record(target.document(decisions))
-    limit_memory()
+    faulthandler.register(signal.SIGPROF, chain=True)
     _instrument()
     longest = 8192 if way == "bytes" else 200
     options = [
         f"-runs={runs}",
         f"-seed={seed}",
-        f"-timeout={SECONDS_BEFORE_DEATH}",
+        f"-timeout={WAITED_SECONDS}",
         f"-max_len={longest}",
     ]
     options += ["-rss_limit_mb=0", "-verbosity=0", f"-artifact_prefix={folder}/"]
@@ -63,7 +72,9 @@ class _Recorder:
     def __call__(self, data: bytes) -> None:
         self._log.note(self._count, data)
         self._count += 1
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_BEFORE_DEATH)
         failure = self._judge.failure_of(data)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         if failure is not None:
             keep(self._findings, failure, data)
         self._log.note(self._count, data)
@@ -77,11 +88,15 @@ def _instrument() -> None:
         info.name for info in pkgutil.walk_packages(napari_panoptic.__path__, "napari_panoptic.")
     ]
     ours = [name for name in names if name in sys.modules]
+    # What chooses a kernel by the types of its arguments is compiled as well, when it is needed.
+    compiled = {
+        getattr(template, "_overload_func", None) for template in builtin_registry.functions
+    }
     for name in (*ours, *(n for n in sys.modules if n.startswith(LIBRARIES))):
-        _instrument_module(importlib.import_module(name))
+        _instrument_module(importlib.import_module(name), compiled)
 
 
-def _instrument_module(module: ModuleType) -> None:
+def _instrument_module(module: ModuleType, compiled: set[object]) -> None:
     for value in list(vars(module).values()):
         if getattr(value, "__module__", None) != module.__name__:
             continue
@@ -91,7 +106,7 @@ def _instrument_module(module: ModuleType) -> None:
                 function = function.__func__
             if isinstance(function, property):
                 function = function.fget
-            if isinstance(function, FunctionType):
+            if isinstance(function, FunctionType) and function not in compiled:
                 atheris.instrument_func(function)
 
 

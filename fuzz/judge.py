@@ -15,18 +15,24 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from napari_panoptic.errors import Finding, PanopticError
+from napari_panoptic.io.limits import VARIABLE
 
 SECONDS = 2.0
 """Of processor time that one input may take."""
 MEMORY_BYTES = 1 << 30
 """That one input may take beyond what the process has when it begins."""
+LARGEST_PX = 1 << 22
+"""Above this readers are told to refuse images: what time and memory suffice for."""
 LONGEST_MESSAGE = 4000
+HELD = Path("/proc/self/statm")
+"""Where Linux says how much memory a process has."""
 
 Read = Callable[[Path], object]
 
@@ -55,10 +61,19 @@ class Failure:
         return hashlib.sha256(f"{self.kind} {self.place}".encode()).hexdigest()[:12]
 
 
-def limit_memory(extra_bytes: int = MEMORY_BYTES) -> None:
-    """Have all later allocations beyond a limit fail, in this process."""
-    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (held + extra_bytes, resource.RLIM_INFINITY))
+@contextmanager
+def limited_memory(extra_bytes: int = MEMORY_BYTES) -> Iterator[None]:
+    """Have allocations beyond a limit fail meanwhile, in the whole process."""
+    if not HELD.exists():  # not Linux
+        yield
+        return
+    held = int(HELD.read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (held + extra_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 class Judge:
@@ -85,12 +100,17 @@ class Judge:
         gc.freeze()
         self._hook_before = sys.unraisablehook
         sys.unraisablehook = self._lost.append
+        self._limit_before = os.environ.get(VARIABLE)
+        os.environ[VARIABLE] = str(LARGEST_PX)
 
     def close(self) -> None:
         """Remove the folder, and leave the process as it was."""
         logging.disable(logging.NOTSET)
         gc.unfreeze()
         sys.unraisablehook = self._hook_before
+        del os.environ[VARIABLE]
+        if self._limit_before is not None:
+            os.environ[VARIABLE] = self._limit_before
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def failure_of(self, data: bytes) -> Failure | None:
@@ -138,7 +158,7 @@ class Judge:
         return [name for name in names if name != self._path.name]
 
     def _outcome(self, path: Path) -> Failure | None:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), limited_memory():
             warnings.simplefilter("error")
             try:
                 self._read(path)

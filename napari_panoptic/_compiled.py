@@ -4,24 +4,29 @@ import hashlib
 import os
 import pickle
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba import types
 from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
+from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 Array = TypeVar("Array", bound=np.ndarray[Any, Any])
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+THREADS = 2
+"""So many threads do kernels' work at once."""
 THREADS_FROM_PX = 1 << 20
 """From so many pixels on a second thread is worth its start to a kernel that reads them once."""
 
@@ -119,15 +124,13 @@ def read_only(array: Array) -> Array:
     return view
 
 
-def bands_of(shape: tuple[int, ...], *, alone: bool = False) -> list[slice]:
+def bands_of(shape: tuple[int, ...]) -> list[slice]:
     """Share the lines of an image out to :func:`in_threads`, where that is worth it.
 
     Parameters
     ----------
     shape
         Height and width in px.
-    alone
-        Whether one thread is to have them all in any case.
 
     Returns
     -------
@@ -135,18 +138,38 @@ def bands_of(shape: tuple[int, ...], *, alone: bool = False) -> list[slice]:
         One slice of lines for each thread, ascending.
     """
     height, width = shape[:2]
-    if alone or height * width < THREADS_FROM_PX:
+    if height * width < THREADS_FROM_PX:
         return [slice(0, height)]
     return [slice(0, height // 2), slice(height // 2, height)]
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def take_next(_: Any, taken: Any) -> Any:
+    """Give the first number of an int64 array and raise it by one, in one step for all threads.
+
+    For kernels that run in several threads at once and share work out among them.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        one = context.get_constant(types.int64, 1)
+        return builder.atomic_rmw("add", array.data, one, "monotonic")
+
+    return types.int64(taken), generate
+
+
 def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
-    """Do kernels' work on several parts at once: one in this thread, each other in its own.
+    """Do kernels' work on several parts, in this thread and another one beside it.
+
+    Each takes the next part when it is done with one: where the other comes late, as it may by
+    half a millisecond on a virtual machine, this one does all there is. Between parts both need
+    the interpreter, so few long parts are better than many.
 
     Parameters
     ----------
     work
-        What to do with a part; gains where it spends its time in kernels.
+        What to do with a part; gains where it spends its time in kernels. Where it fails,
+        parts that nobody has taken are left undone.
     parts
         At least one.
 
@@ -155,59 +178,71 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Re
     list
         The results, in the order of the parts.
     """
-    tasks = [_Task(partial(work, part)) for part in parts[1:]]
-    helpers = [_helper() for _ in tasks]
-    for helper, task in zip(helpers, tasks, strict=True):
-        helper.tasks.put(task)
+    left = deque(enumerate(parts))
+    results: dict[int, Result] = {}
+    turn = _Task(partial(_work_off, work, left, results))
+    helper = _helper() if len(parts) > 1 else None
+    if helper is not None:
+        helper.tasks.put(turn)
     try:
-        first = work(parts[0])
+        _work_off(work, left, results)
     finally:
-        for helper, task in zip(helpers, tasks, strict=True):
-            task.wait()
+        left.clear()
+        if helper is not None:
+            turn.wait()
             _IDLE.append(helper)
-    return [first, *(task.outcome() for task in tasks)]
+    if turn.error is not None:
+        raise turn.error
+    return [results[number] for number in range(len(parts))]
 
 
-class _Task(Generic[Result]):
-    """Work that a helper does."""
+def _work_off(
+    work: Callable[[Part], Result], left: deque[tuple[int, Part]], results: dict[int, Result]
+) -> None:
+    """Take part after part until none is left."""
+    while left:
+        try:
+            number, part = left.popleft()
+        except IndexError:  # the other thread was faster
+            return
+        results[number] = work(part)
 
-    def __init__(self, work: Callable[[], Result]) -> None:
+
+class _Task:
+    """What a helper is asked to do, unless it comes too late."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.error: BaseException | None = None
         self._work = work
-        self._result: list[Result] = []
-        self._error: BaseException | None = None
         self._is_done = False
-        self._pending = Lock()
+        self._begun, self._pending = Lock(), Lock()
         self._pending.acquire()
 
     def do(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
         try:
-            self._result.append(self._work())
-        except BaseException as error:  # noqa: BLE001 - raised where the outcome is asked for
-            self._error = error
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - raised by who asked
+            self.error = error
         self._is_done = True
         self._pending.release()
 
     def wait(self) -> None:
-        """Wait until it is done, at first without sleeping: parts end at about the same time.
-
-        To be woken takes half a millisecond on a virtual machine, as long as some parts take.
-        """
+        """Wait until it is done, at first without sleeping; not at all where nobody has begun."""
+        if self._begun.acquire(blocking=False):
+            return
         end = time.perf_counter() + _AWAKE_S
         while not self._is_done and time.perf_counter() < end:
             time.sleep(0)  # lets go of the interpreter, which the helper needs
         self._pending.acquire()
-
-    def outcome(self) -> Result:
-        if self._error is not None:
-            raise self._error
-        return self._result[0]
 
 
 class _Helper:
     """A thread that stays, since to start one takes as long as a small kernel runs."""
 
     def __init__(self) -> None:
-        self.tasks: SimpleQueue[_Task[Any]] = SimpleQueue()
+        self.tasks: SimpleQueue[_Task] = SimpleQueue()
         Thread(target=self._run, name="kernels", daemon=True).start()
 
     def _run(self) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from napari_panoptic.errors import CohortError, Finding, FindingKind, PanopticError, SettingsError
+from napari_panoptic.report.writing import check_writable
 from napari_panoptic.visible import visible
+
+_EvaluationT = TypeVar("_EvaluationT")
 
 _SHOWN_FINDINGS = 20
 _IN_THE_WAY = (
@@ -81,6 +86,33 @@ def chosen_teams(
 def report_date(*, is_wanted: bool) -> str:
     """Give the date that a report bears; nothing where none is wanted."""
     return datetime.date.today().isoformat() if is_wanted else ""
+
+
+def write_report(
+    options: argparse.Namespace,
+    evaluate: Callable[[], _EvaluationT],
+    write: Callable[[_EvaluationT, Path, str], object],
+) -> int:
+    """Evaluate a cohort, and write all about it as one HTML file.
+
+    Parameters
+    ----------
+    options
+        Of the command line.
+    evaluate
+        Evaluates; raises where nothing could be.
+    write
+        Writes what was evaluated, to a path, with a date.
+
+    Returns
+    -------
+    int
+        The status to exit with.
+    """
+    check_writable(options.output)  # before the work, not after it
+    write(evaluate(), options.output, report_date(is_wanted=options.date))
+    print(visible(f"report written to {options.output}"))
+    return 0
 
 
 @contextmanager

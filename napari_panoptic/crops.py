@@ -113,8 +113,9 @@ def cut(
     """
     y0, x0, y1, x1 = (int(value) for value in source.outcomes.side(side).bbox[row])
     corner = (y0 + y1 - field_px) // 2, (x0 + x1 - field_px) // 2
+    on_top = _on_top(source, side, row)
     labels = {
-        which: _enlarged(_window(source.labels(which).index, corner, field_px), size_px)
+        which: _enlarged(_drawn(source.labels(which), on_top[which], corner, field_px), size_px)
         for which in Side
     }
     concerned = _concerned(source, side, row, labels)
@@ -145,6 +146,28 @@ def _label_colours(labels: LabelImage, own: SideOutcomes) -> NDArray[np.uint8]:
     status[known] = own.status[places[known]]
     table[1:] = colours[status]
     return table
+
+
+def _on_top(source: CropSource, side: Side, row: int) -> dict[Side, int]:
+    """Give the labels of the object and of its partner; 0 for none."""
+    labels = dict.fromkeys(Side, 0)
+    partner = int(source.outcomes.side(side).partner[row])
+    for which, at in ((side, row), (source.outcomes.other(side).side, partner)):
+        if at != NO_PARTNER:
+            id_ = source.outcomes.side(which).ids[at]
+            found = np.flatnonzero(source.labels(which).ids == id_)
+            labels[which] = int(found[0]) + 1 if len(found) else 0
+    return labels
+
+
+def _drawn(
+    labels: LabelImage, label: int, corner: tuple[int, int], field_px: int
+) -> NDArray[np.int32]:
+    """Cut a square out; of objects that share pixels the one of a label is on top."""
+    window: NDArray[np.int32] = _window(labels.index, corner, field_px)
+    for plane in labels.planes:
+        window[_window(plane, corner, field_px) == label] = label
+    return window
 
 
 def _concerned(

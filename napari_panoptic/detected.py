@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 
 from napari_panoptic.errors import Finding, FindingKind, PanopticError, UnreadableFileError
-from napari_panoptic.evaluation.atypia import AtypiaSummary, atypia_points, summarise_atypia
 from napari_panoptic.evaluation.bootstrap import Interval, mean_interval
 from napari_panoptic.evaluation.detections import (
     DetectionCounts,
@@ -19,13 +17,15 @@ from napari_panoptic.evaluation.detections import (
     Standing,
     curve_of,
     judge_points,
+    ranked,
     standing,
     summed,
 )
 from napari_panoptic.evaluation.statistics import TeamComparison, compare_teams
-from napari_panoptic.io.point_files import AtypiaScore, read_atypia, read_points
+from napari_panoptic.io.point_files import read_points
 from napari_panoptic.io.slides import probe_image
-from napari_panoptic.points import DetectionCohort, Frame, Points, ScoredFrame
+from napari_panoptic.points import DetectionCohort, Frame, Points
+from napari_panoptic.scored import AtypiaEvaluation, evaluate_atypia
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +122,36 @@ def _unreadable(error: PanopticError, frame: Frame, team: str | None = None) -> 
 
 
 @dataclass(frozen=True, eq=False)
+class FrameStandings:
+    """What the teams' detections in a frame amount to at any threshold.
+
+    Parameters
+    ----------
+    loaded
+        The points.
+    distance_um
+        How far apart a pair may lie.
+    by_team
+        Team -> what its detections amount to; empty without an annotation.
+    """
+
+    loaded: LoadedFrame
+    distance_um: float
+    by_team: Mapping[str, Standing]
+
+
+def standings_of(loaded: LoadedFrame, distance_um: float) -> FrameStandings:
+    """Find out what the detections of all teams in a frame amount to."""
+    reference = loaded.reference
+    found = {
+        team: standing(reference, points, loaded.mpp_xy, distance_um)
+        for team, points in loaded.predictions.items()
+        if reference is not None
+    }
+    return FrameStandings(loaded, distance_um, found)
+
+
+@dataclass(frozen=True, eq=False)
 class FrameResult:
     """What became of a team's detections in one frame.
 
@@ -149,31 +179,6 @@ class FrameResult:
         return self.judged.counts
 
 
-@dataclass(frozen=True)
-class AtypiaResult:
-    """What became of a team's score of one frame.
-
-    Parameters
-    ----------
-    team, frame
-        Whose, and where.
-    reference
-        The true score.
-    answer
-        The team's, perhaps none.
-    """
-
-    team: str
-    frame: ScoredFrame
-    reference: int
-    answer: AtypiaScore
-
-    @property
-    def points(self) -> int:
-        """Between -1 and 1."""
-        return atypia_points(self.reference, self.answer.score)
-
-
 @dataclass(frozen=True, eq=False)
 class DetectionEvaluation:
     """What became of the detections of a cohort.
@@ -185,7 +190,7 @@ class DetectionEvaluation:
     results
         One per team and frame with a usable annotation and prediction.
     atypia
-        One per team and frame with a true score and a usable file.
+        What became of the scores of nuclear atypia.
     findings
         Everything that was odd, the cohort's own findings first.
     """
@@ -194,7 +199,7 @@ class DetectionEvaluation:
     settings: DetectionSettings
     team_names: tuple[str, ...]
     results: tuple[FrameResult, ...]
-    atypia: tuple[AtypiaResult, ...] = ()
+    atypia: AtypiaEvaluation = field(default_factory=AtypiaEvaluation)
     findings: tuple[Finding, ...] = ()
     _curves: dict[str, PrecisionRecall | None] = field(default_factory=dict)
 
@@ -206,7 +211,7 @@ class DetectionEvaluation:
     @property
     def is_empty(self) -> bool:
         """Whether nothing could be evaluated."""
-        return not self.results and not self.atypia
+        return not self.results and not self.atypia.results
 
     def counts(self, team: str) -> DetectionCounts:
         """Sum over all frames of a team: the challenge's figures are of these."""
@@ -244,7 +249,7 @@ class DetectionEvaluation:
     def ranks(self) -> Mapping[str, int]:
         """1 + the teams with a higher F-measure over all frames; absent where it is undefined."""
         figures = {team: self.counts(team).f_measure for team in self.team_names}
-        return _ranks({team: f for team, f in figures.items() if not math.isnan(f)})
+        return ranked({team: f for team, f in figures.items() if not math.isnan(f)})
 
     @cached_property
     def comparison(self) -> TeamComparison:
@@ -258,29 +263,6 @@ class DetectionEvaluation:
             for team, counts in per_team.items()
         }
         return compare_teams(figures, patients=self.cohort.patients)
-
-    def atypia_of(self, team: str) -> AtypiaSummary:
-        """Sum up a team's scores of atypia."""
-        return summarise_atypia(
-            [(r.reference, r.answer.score) for r in self.atypia if r.team == team]
-        )
-
-    @property
-    def atypia_teams(self) -> tuple[str, ...]:
-        """The teams that sent scores of atypia."""
-        there = {result.team for result in self.atypia}
-        return tuple(team for team in self.team_names if team in there)
-
-    @cached_property
-    def atypia_ranks(self) -> Mapping[str, int]:
-        """1 + the number of teams with more points, of those that sent scores."""
-        return _ranks({team: self.atypia_of(team).points for team in self.atypia_teams})
-
-
-def _ranks(figures: Mapping[str, float]) -> dict[str, int]:
-    return {
-        team: 1 + sum(other > own for other in figures.values()) for team, own in figures.items()
-    }
 
 
 def evaluate_detections(
@@ -313,10 +295,9 @@ def evaluate_detections(
             findings += loaded.findings
             results += judged_frame(loaded, settings)
         on_frame()
-    atypia = list(_scored(cohort, names, findings))
-    return DetectionEvaluation(
-        cohort, settings, names, tuple(results), tuple(atypia), tuple(findings)
-    )
+    atypia = evaluate_atypia(cohort, names)
+    findings += [finding for loaded in atypia.frames for finding in loaded.findings]
+    return DetectionEvaluation(cohort, settings, names, tuple(results), atypia, tuple(findings))
 
 
 def judged_frame(loaded: LoadedFrame, settings: DetectionSettings) -> list[FrameResult]:
@@ -334,29 +315,3 @@ def judged_frame(loaded: LoadedFrame, settings: DetectionSettings) -> list[Frame
         )
         for team, points in loaded.predictions.items()
     ]
-
-
-def _scored(
-    cohort: DetectionCohort, names: Sequence[str], findings: list[Finding]
-) -> list[AtypiaResult]:
-    scored = []
-    for frame in cohort.atypia:
-        reference = None if frame.reference is None else _score(frame.reference, frame, findings)
-        if reference is None or reference.score is None:
-            continue
-        for team in names:
-            path = frame.predictions.get(team)
-            answer = None if path is None else _score(path, frame, findings, team)
-            if answer is not None:
-                scored.append(AtypiaResult(team, frame, reference.score, answer))
-    return scored
-
-
-def _score(
-    path: Path, frame: ScoredFrame, findings: list[Finding], team: str | None = None
-) -> AtypiaScore | None:
-    try:
-        return read_atypia(path)
-    except PanopticError as error:
-        findings.append(Finding(FindingKind.UNREADABLE, str(error), error.path, frame.name, team))
-        return None

@@ -4,58 +4,68 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
+from pathlib import Path
 
 from tqdm import tqdm
 
 from napari_panoptic.console import (
     chosen_teams,
-    report_date,
     report_findings,
     tables_in,
+    write_report,
 )
 from napari_panoptic.detected import DetectionEvaluation, evaluate_detections
+from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.atypia import AnswerState
 from napari_panoptic.evaluation.detections import DISTANCE_UM, DetectionSettings
 from napari_panoptic.io.detections import open_detection_cohort
 from napari_panoptic.points import DetectionCohort
 from napari_panoptic.report.detection_tables import write_detection_tables
-from napari_panoptic.report.writing import check_writable
 from napari_panoptic.visible import visible
 
 
-def evaluate(options: argparse.Namespace) -> int:
-    """Write the figures of a cohort as tables; as ``napari-panoptic evaluate``."""
+def evaluate_detected(options: argparse.Namespace) -> int:
+    """Write the figures of a cohort as tables; as ``napari-panoptic evaluate``.
+
+    Raises
+    ------
+    PanopticError
+        Where nothing could be evaluated or written.
+    """
     settings = _settings(options)
     cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
-    names = _team_names(cohort, options.teams)
+    teams = chosen_teams(options.teams, cohort.team_names, cohort.checked_team)
     with tables_in(options.output):
-        evaluation = _evaluated(cohort, settings, names)
-        report_findings(evaluation.findings)
-        if evaluation.is_empty:
-            return _nothing(cohort, names)
+        evaluation = _evaluated(cohort, settings, teams, "evaluation.json")
         write_detection_tables(evaluation, options.output)
     _print_figures(evaluation)
     print(visible(f"tables written to {options.output}"))
     return 0
 
 
-def report(options: argparse.Namespace) -> int:
-    """Write everything about a cohort as one HTML file; as ``napari-panoptic report``."""
+def report_detected(options: argparse.Namespace) -> int:
+    """Write everything about a cohort as one HTML file; as ``napari-panoptic report``.
+
+    Raises
+    ------
+    PanopticError
+        Where nothing could be evaluated or written.
+    """
     settings = _settings(options)
-    check_writable(options.output)  # before the work, not after it
+
+    def evaluate() -> DetectionEvaluation:
+        cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
+        teams = chosen_teams(options.teams, cohort.team_names, cohort.checked_team)
+        return _evaluated(cohort, settings, teams, "the report")
+
+    return write_report(options, evaluate, _write)
+
+
+def _write(evaluation: DetectionEvaluation, path: Path, date: str) -> None:
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.detection_report import write_detection_report
 
-    cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
-    names = _team_names(cohort, options.teams)
-    evaluation = _evaluated(cohort, settings, names)
-    report_findings(evaluation.findings, "the report")
-    if evaluation.is_empty:
-        return _nothing(cohort, names)
-    date = report_date(is_wanted=options.date)
-    write_detection_report(evaluation, options.output, date=date)
-    print(visible(f"report written to {options.output}"))
-    return 0
+    write_detection_report(evaluation, path, date=date)
 
 
 def _settings(options: argparse.Namespace) -> DetectionSettings:
@@ -64,26 +74,21 @@ def _settings(options: argparse.Namespace) -> DetectionSettings:
 
 
 def _evaluated(
-    cohort: DetectionCohort, settings: DetectionSettings, names: tuple[str, ...]
+    cohort: DetectionCohort,
+    settings: DetectionSettings,
+    teams: tuple[str, ...],
+    listed_in: str,
 ) -> DetectionEvaluation:
     # disable=None: a bar for people at a terminal, silence for log files.
     with tqdm(total=len(cohort.frames), unit="frame", disable=None) as bar:
-        return evaluate_detections(cohort, settings, names, on_frame=bar.update)
-
-
-def _team_names(cohort: DetectionCohort, wanted: str | None) -> tuple[str, ...]:
-    return chosen_teams(wanted, cohort.team_names, lambda name: cohort.team(name).name)
-
-
-def _nothing(cohort: DetectionCohort, names: tuple[str, ...]) -> int:
-    why = "no frame has both a readable annotation and a readable prediction"
-    if not names:
-        why = "it has no predictions; put a folder per team where the cohort.toml says"
-    print(
-        f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: {why}",
-        file=sys.stderr,
-    )
-    return 1
+        evaluation = evaluate_detections(cohort, settings, teams, on_frame=bar.update)
+    report_findings(evaluation.findings, listed_in)
+    if evaluation.is_empty:
+        why = "no frame has both a readable annotation and a readable prediction"
+        if not teams:
+            why = "it has no predictions; put a folder per team where the cohort.toml says"
+        raise PanopticError(f"nothing could be evaluated: {why}", path=cohort.root)
+    return evaluation
 
 
 def _print_figures(evaluation: DetectionEvaluation) -> None:
@@ -100,9 +105,11 @@ def _print_figures(evaluation: DetectionEvaluation) -> None:
         numbers = "".join(f"{value:7d}" for value in (own.tp, own.fp, own.fn))
         n_frames = len(evaluation.by_team[team])
         print(f"{visible(team).ljust(width)}  {figures} {numbers}{n_frames:8d}")
-    for team in sorted(evaluation.atypia_teams, key=lambda t: evaluation.atypia_ranks[t]):
-        found = evaluation.atypia_of(team)
+    for team in sorted(evaluation.atypia.teams, key=lambda t: evaluation.atypia.ranks[t]):
+        found = evaluation.atypia.of(team)
         points = f"{found.points} points of {found.n_frames} frames"
+        if missing := evaluation.atypia.n_missing(team):
+            points += f", {missing} {AnswerState.MISSING}"
         print(f"{visible(team).ljust(width)}  atypia: {points}")
     print(
         f"F-measure of all frames together; a detection within "

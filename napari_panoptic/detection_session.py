@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from psygnal import Signal
 
-from napari_panoptic.detected import LoadedFrame
+from napari_panoptic.detected import FrameStandings, LoadedFrame, standings_of
 from napari_panoptic.errors import Finding
 from napari_panoptic.evaluation.detections import (
     DetectionCounts,
     DetectionSettings,
     JudgedPoints,
     PrecisionRecall,
+    StackedStandings,
     Standing,
-    curve_of,
     judge_points,
-    standing,
     summed,
 )
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.points import DetectionCohort, Points
+from napari_panoptic.scored import AtypiaEvaluation
 
 Place = tuple[str, str | None]
 """A frame's name, and a team's or None for the annotation."""
@@ -44,8 +45,21 @@ class _History:
     is_saved: bool = True
 
 
+@dataclass(frozen=True, eq=False)
+class _TeamFigures:
+    """What is known of a team, to be computed once for each state."""
+
+    names: tuple[str, ...]
+    stacked: StackedStandings
+
+
 class DetectionSession:
     """What is shown of a cohort of detections, and what somebody changed in it.
+
+    What the frame shown amounts to is found out at once. Of the other frames
+    that takes long where they are many: whoever holds the session takes those
+    that are `outdated`, finds it out in another thread, and hands it back by
+    `take_standings`. Until then their figures are unknown, never old ones.
 
     Parameters
     ----------
@@ -68,16 +82,18 @@ class DetectionSession:
         self.selection: tuple[Side, int] | None = None
         self.failed: dict[str, str] = {}
         self._frames: dict[str, LoadedFrame] = {}
-        self._standings: dict[tuple[str, str], Standing] = {}
+        self.scores: AtypiaEvaluation | None = None
+        self._standings: dict[str, Mapping[str, Standing]] = {}
+        self._figures: dict[str, _TeamFigures] = {}
+        self._counts: dict[str, dict[str, DetectionCounts]] = {}
         self._histories: dict[Place, _History] = {}
 
     # What somebody chooses.
 
     def add_frame(self, loaded: LoadedFrame) -> None:
-        """Take a frame that was read; one that is there stays, with its edits."""
+        """Take a frame that was read, now `outdated`; one that is there stays, with its edits."""
         if loaded.frame.name not in self._frames:
             self._frames[loaded.frame.name] = loaded
-            self._stand(loaded.frame.name)
 
     def add_failure(self, name: str, why: str) -> None:
         """Note that a frame cannot be read."""
@@ -87,6 +103,8 @@ class DetectionSession:
     def show(self, name: str) -> None:
         """Show a frame that was added."""
         self.shown = self._frames[name]
+        if name not in self._standings:
+            self._stand(name)
         self.selection = None
         self.judged = self._judge()
         self.frame_changed.emit()
@@ -96,22 +114,24 @@ class DetectionSession:
         """Show another team's detections."""
         if team == self.team:
             return
-        self.team = self.cohort.team(team).name
+        self.team = self.cohort.checked_team(team)
         self.selection = None
         self.judged = self._judge()
         self.judged_changed.emit()
         self.figures_changed.emit()
 
     def set_settings(self, settings: DetectionSettings) -> None:
-        """Judge in another way."""
+        """Judge in another way; at another distance all frames but the one shown are outdated."""
         if settings == self.settings:
             return
         is_further = settings.distance_um != self.settings.distance_um
         self.settings = settings
+        self._counts.clear()
         if is_further:
             self._standings.clear()
-            for name in self._frames:
-                self._stand(name)
+            self._figures.clear()
+            if self.shown is not None:
+                self._stand(self.shown.frame.name)
         self.judged = self._judge()
         self.judged_changed.emit()
         self.figures_changed.emit()
@@ -228,46 +248,90 @@ class DetectionSession:
         return judge_points(reference, prediction, self.shown.mpp_xy, self.settings)
 
     def _stand(self, name: str, team: str | None = None) -> None:
+        """Find out what a frame amounts to, of one team only where it is named."""
         loaded = self._frames[name]
-        if loaded.reference is None:
-            return
-        for own, points in loaded.predictions.items():
-            if team in (None, own):
-                self._standings[name, own] = standing(
-                    loaded.reference, points, loaded.mpp_xy, self.settings.distance_um
-                )
+        if team is not None:
+            loaded = replace(loaded, predictions={team: loaded.predictions[team]})
+        self._keep(name, standings_of(loaded, self.settings.distance_um).by_team)
+
+    def _keep(self, name: str, by_team: Mapping[str, Standing]) -> None:
+        self._standings[name] = {**self._standings.get(name, {}), **by_team}
+        for team in by_team:
+            self._figures.pop(team, None)
+            self._counts.pop(team, None)
+
+    @property
+    def outdated(self) -> list[LoadedFrame]:
+        """The frames that were read, and of which it is to be found out what they amount to."""
+        return [each for name, each in self._frames.items() if name not in self._standings]
+
+    def take_standings(self, found: Iterable[FrameStandings]) -> None:
+        """Take what was found out; of points or for a distance that are no more, nothing."""
+        for each in found:
+            name = each.loaded.frame.name
+            is_current = each.distance_um == self.settings.distance_um
+            if is_current and self._frames.get(name) is each.loaded:
+                self._keep(name, each.by_team)
+        self.figures_changed.emit()
+
+    def set_scores(self, scores: AtypiaEvaluation) -> None:
+        """Take the scores of atypia that were read."""
+        self.scores = scores
+        self.figures_changed.emit()
+
+    def _figures_of(self, team: str) -> _TeamFigures:
+        if team not in self._figures:
+            names = tuple(
+                frame.name
+                for frame in self.cohort.frames
+                if team in self._standings.get(frame.name, {})
+            )
+            stacked = StackedStandings.of([self._standings[name][team] for name in names])
+            self._figures[team] = _TeamFigures(names, stacked)
+        return self._figures[team]
+
+    def _counts_of(self, team: str) -> Mapping[str, DetectionCounts]:
+        """Give the counts of a team by frame, as far as they are known."""
+        if team not in self._counts:
+            own = self._figures_of(team)
+            counts = own.stacked.counts(self.settings)
+            self._counts[team] = dict(zip(own.names, counts, strict=True))
+        return self._counts[team]
 
     def counts(self, frame: str, team: str | None) -> DetectionCounts | None:
         """Give TP, FP and FN of a team in a frame; None where they are not known."""
-        found = self._standings.get((frame, team or ""))
-        return None if found is None else found.counts(self.settings)
+        return None if team is None else self._counts_of(team).get(frame)
+
+    def lacking(self, frame: str, team: str) -> str:
+        """Say why a team has no counts in a frame that was read: no file, or an unreadable one."""
+        is_there = (team, frame) in self.cohort.predictions
+        return "unreadable" if is_there else "missing"
 
     def pooled(self, team: str | None) -> DetectionCounts:
-        """Sum over all frames that were read so far."""
-        found = [
-            self.counts(frame.name, team)
-            for frame in self.cohort.frames
-            if (frame.name, team or "") in self._standings
-        ]
-        return summed(counts for counts in found if counts is not None)
+        """Sum over all frames of which it is known so far what they amount to."""
+        return DetectionCounts() if team is None else summed(self._counts_of(team).values())
 
     def curve(self) -> PrecisionRecall | None:
-        """Give precision and recall of the team shown, over all frames read so far."""
-        found = [
-            self._standings[frame.name, self.team or ""]
-            for frame in self.cohort.frames
-            if (frame.name, self.team or "") in self._standings
-        ]
-        return curve_of(found) if found else None
+        """Give precision and recall of the team shown, over all frames known so far."""
+        own = None if self.team is None else self._figures_of(self.team)
+        return own.stacked.curve if own is not None and own.names else None
 
-    def is_read(self, name: str) -> bool:
-        """Tell whether a frame was read."""
-        return name in self._frames
+    def is_known(self, name: str) -> bool:
+        """Tell whether it is known what a frame amounts to, or that it cannot be read."""
+        return name in self._standings or name in self.failed
 
     @property
-    def n_read(self) -> int:
-        """How many frames were read, or cannot be."""
-        return len(self._frames) + len(self.failed.keys() - self._frames.keys())
+    def n_known(self) -> int:
+        """Of how many frames that is known."""
+        return sum(self.is_known(frame.name) for frame in self.cohort.frames)
+
+    def has_annotation(self, name: str) -> bool:
+        """Tell whether a frame that was read has a usable annotation."""
+        return name in self._frames and self._frames[name].reference is not None
+
+    def is_told(self, name: str) -> bool:
+        """Tell whether a frame was read, or it is known that it cannot be."""
+        return name in self._frames or name in self.failed
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -277,7 +341,8 @@ class DetectionSession:
     @property
     def confidence_range(self) -> tuple[float, float] | None:
         """Lowest and highest confidence of the team shown; None where it gives none."""
-        own = [one.confidence for (_, team), one in self._standings.items() if team == self.team]
+        found = [each.predictions.get(self.team or "") for each in self._frames.values()]
+        own = [points.confidence for points in found if points is not None]
         known = np.concatenate([np.zeros(0), *own])
         known = known[~np.isnan(known)]
         return (float(known.min()), float(known.max())) if len(known) else None

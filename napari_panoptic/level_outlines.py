@@ -8,20 +8,23 @@ from numpy.typing import NDArray
 from napari_panoptic.regions import Rgb
 
 RATER_COLOURS: tuple[Rgb, ...] = (
-    (0, 190, 130),
-    (235, 120, 190),
-    (190, 205, 60),
-    (165, 130, 255),
-    (0, 200, 210),
-    (255, 140, 120),
-    (120, 220, 90),
-    (225, 190, 255),
+    (235, 255, 0),
+    (120, 235, 255),
+    (255, 40, 120),
+    (160, 40, 235),
+    (0, 120, 80),
+    (80, 40, 120),
+    (120, 40, 0),
+    (255, 200, 160),
 )
-"""Colours that read on grey images, none of them blue or orange; from the ninth rater on
-they come again."""
+"""Colours of raters, which read on grey and on where raters are divided; from the ninth on they
+come again. Under normal and three kinds of colour-deficient vision any two differ by a
+CIEDE2000 of at least 16, and by 9 from the middle of the levels (the tests measure it)."""
 REFERENCE_COLOURS: tuple[Rgb, Rgb] = ((40, 90, 235), (190, 220, 255))
 PREDICTION_COLOURS: tuple[Rgb, Rgb] = ((215, 85, 0), (255, 225, 120))
 """Colours of the lowest and the highest level, in blues and oranges; those between are mixed."""
+DIVIDED_COLOUR: Rgb = (217, 26, 217)
+"""The colour of voxels about which raters are divided, one in four against three."""
 
 
 def rater_colour(number: int) -> Rgb:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding
-from napari_panoptic.regions import Team, named_in
+from napari_panoptic.regions import FoundByName, Team
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ class ScoredFrame:
 
 
 @dataclass(frozen=True)
-class DetectionCohort:
+class DetectionCohort(FoundByName[Frame]):
     """Frames, teams, and which files hold which team's points.
 
     Parameters
@@ -132,6 +134,13 @@ class DetectionCohort:
     atypia: tuple[ScoredFrame, ...] = ()
     findings: tuple[Finding, ...] = ()
 
+    region_word = "frame"
+
+    @property
+    def all_regions(self) -> tuple[Frame, ...]:
+        """Its frames."""
+        return self.frames
+
     @property
     def patients(self) -> tuple[str, ...]:
         """Patient ids, in order, each once."""
@@ -141,6 +150,31 @@ class DetectionCohort:
     def team_names(self) -> tuple[str, ...]:
         """Names of the teams, in order."""
         return tuple(team.name for team in self.teams)
+
+    def frames_of(self, scored: ScoredFrame) -> tuple[Frame, ...]:
+        """Give the frames that a scored one shows, perhaps none.
+
+        Those of its patient whose name is its own, or goes on from it without a
+        digit: in MITOS-ATYPIA-14 the frames ``A03_00A`` to ``A03_00D`` at x40
+        are the quarters of ``A03_00`` at x20. Of several scored frames that
+        fit, the one of the longest name has the frame.
+        """
+        return self._frames_of_scored.get(scored.name, ())
+
+    @cached_property
+    def _frames_of_scored(self) -> Mapping[str, tuple[Frame, ...]]:
+        by_name = {scored.name.casefold(): scored for scored in self.atypia}
+        found: dict[str, tuple[Frame, ...]] = defaultdict(tuple)
+        for frame in self.frames:
+            name = frame.name.casefold()
+            beginnings = (
+                name[:end] for end in range(len(name), 0, -1) if not name[end:][:1].isdigit()
+            )
+            own = (by_name[each] for each in beginnings if each in by_name)
+            scored = next((each for each in own if _may_be_of_one_patient(each, frame)), None)
+            if scored is not None:
+                found[scored.name] += (frame,)
+        return found
 
     @property
     def files(self) -> frozenset[Path]:
@@ -152,22 +186,9 @@ class DetectionCohort:
             paths.update([] if scored.reference is None else [scored.reference])
         return frozenset(path.resolve() for path in paths)
 
-    def region(self, name: str) -> Frame:
-        """Find a frame by its name.
 
-        Raises
-        ------
-        CohortError
-            Where there is no such frame; the message names similar ones.
-        """
-        return named_in("frame", name, self.frames)
-
-    def team(self, name: str) -> Team:
-        """Find a team by its name.
-
-        Raises
-        ------
-        CohortError
-            Where there is no such team; the message names those there are.
-        """
-        return named_in("team", name, self.teams)
+def _may_be_of_one_patient(scored: ScoredFrame, frame: Frame) -> bool:
+    """Tell whether patients are the same, or only guessed from names: then names decide."""
+    if scored.patient.casefold() == frame.patient.casefold():
+        return True
+    return all(each.name.startswith(each.patient) for each in (scored, frame))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from napari_panoptic.errors import Finding, SettingsError, english_list, no_such
-from napari_panoptic.regions import ClassScheme, MaskFiles, named_in
+from napari_panoptic.errors import Finding, SettingsError, english_list
+from napari_panoptic.regions import ClassScheme, FoundByName, MaskFiles
 
 QUBIQ_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """The probabilities at which QUBIQ compares (its challenge design, "Metric(s)")."""
@@ -113,7 +113,7 @@ class RatedCase:
 
 
 @dataclass(frozen=True)
-class RatedCohort:
+class RatedCohort(FoundByName[RatedCase]):
     """Cases with several raters, and the teams' predictions.
 
     Parameters
@@ -148,30 +148,18 @@ class RatedCohort:
     settings: RatersSettings = field(default_factory=RatersSettings)
     findings: tuple[Finding, ...] = ()
 
-    def region(self, name: str) -> RatedCase:
-        """Find a case, which other cohorts call a region, by its name.
+    region_word = "case"
 
-        Raises
-        ------
-        CohortError
-            Where there is no such case; the message names similar ones.
-        """
-        return named_in("case", name, self.cases)
+    @property
+    def all_regions(self) -> tuple[RatedCase, ...]:
+        """Its cases."""
+        return self.cases
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """Names of the teams, in order."""
+        return self.teams
 
     def cases_with(self, structure: str) -> tuple[RatedCase, ...]:
         """Give the cases in which a structure was annotated."""
         return tuple(case for case in self.cases if structure in case.masks)
-
-    def checked_teams(self, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
-        """Give teams by name, all where None.
-
-        Raises
-        ------
-        SettingsError
-            For a team that this cohort does not have.
-        """
-        if wanted is None:
-            return self.teams
-        if unknown := [name for name in wanted if name not in self.teams]:
-            raise SettingsError(no_such("team", unknown[0], self.teams))
-        return wanted

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from napari_panoptic.errors import CohortError, Finding, no_such
 
@@ -23,27 +23,47 @@ class _Named(Protocol):
 _NamedT = TypeVar("_NamedT", bound=_Named)
 
 
-def named_in(what: str, name: str, known: Sequence[_NamedT]) -> _NamedT:
-    """Find a thing by its name.
+class FoundByName(Generic[_NamedT]):
+    """What cohorts of every kind offer: their regions and teams are found by their names."""
 
-    Parameters
-    ----------
-    what
-        What such things are called, such as ``region``.
-    name
-        Its name.
-    known
-        All of them.
+    region_word: ClassVar[str] = "region"
+    """What people call such a region."""
 
-    Raises
-    ------
-    CohortError
-        Where there is none of this name; the message names similar ones.
-    """
-    for each in known:
-        if each.name == name:
-            return each
-    raise CohortError(no_such(what, name, [each.name for each in known]))
+    @property
+    def all_regions(self) -> Sequence[_NamedT]:
+        """Its regions, whatever it calls them."""
+        raise NotImplementedError
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """Names of the teams, in order."""
+        raise NotImplementedError
+
+    def region(self, name: str) -> _NamedT:
+        """Find a region by its name.
+
+        Raises
+        ------
+        CohortError
+            Where there is no such region; the message names similar ones.
+        """
+        for each in self.all_regions:
+            if each.name == name:
+                return each
+        known = [each.name for each in self.all_regions]
+        raise CohortError(no_such(self.region_word, name, known))
+
+    def checked_team(self, name: str) -> str:
+        """Give a team's name back.
+
+        Raises
+        ------
+        CohortError
+            Where there is no such team; the message names those there are.
+        """
+        if name not in self.team_names:
+            raise CohortError(no_such("team", name, self.team_names))
+        return name
 
 
 @dataclass(frozen=True)
@@ -131,6 +151,7 @@ class Source(str):
     HOVERNET: ClassVar[Source]  # HoVer-Net JSON contours
     HOVERNET_MAT: ClassVar[Source]  # HoVer-Net and CoNSeP .mat files with an inst_map
     ANNOTATION_STORE: ClassVar[Source]  # TIAToolbox annotation stores (SQLite)
+    IMAGEJ_ROI: ClassVar[Source]  # ImageJ ROIs, as Fiji and StarDist write them
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -144,6 +165,7 @@ Source.COCO_PANOPTIC = Source("coco-panoptic")
 Source.HOVERNET = Source("hovernet")
 Source.HOVERNET_MAT = Source("hovernet-mat")
 Source.ANNOTATION_STORE = Source("annotation-store")
+Source.IMAGEJ_ROI = Source("imagej-roi")
 
 
 @dataclass(frozen=True)
@@ -161,11 +183,15 @@ class MaskFiles:
     item
         Which region of a file that holds many, as its format counts them; None
         where a file holds one.
+    within
+        A folder that links may not lead out of; None where they may lead
+        anywhere.
     """
 
     source: Source
     paths: Mapping[str, tuple[Path, ...]]
     item: str | None = None
+    within: Path | None = None
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
@@ -218,7 +244,7 @@ class Team:
 
 
 @dataclass(frozen=True)
-class Cohort:
+class Cohort(FoundByName[Region]):
     """Regions, teams, and which files hold which team's predictions.
 
     Parameters
@@ -254,26 +280,16 @@ class Cohort:
         return tuple(dict.fromkeys(region.patient for region in self.regions))
 
     @property
+    def all_regions(self) -> tuple[Region, ...]:
+        """Its regions."""
+        return self.regions
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """Names of the teams, in order."""
+        return tuple(team.name for team in self.teams)
+
+    @property
     def competing_teams(self) -> tuple[Team, ...]:
         """The teams without the annotation's own colour-coded version."""
         return tuple(team for team in self.teams if not team.is_annotation)
-
-    def region(self, name: str) -> Region:
-        """Find a region by its name.
-
-        Raises
-        ------
-        CohortError
-            Where there is no such region; the message names similar ones.
-        """
-        return named_in("region", name, self.regions)
-
-    def team(self, name: str) -> Team:
-        """Find a team by its name.
-
-        Raises
-        ------
-        CohortError
-            Where there is no such team; the message names those there are.
-        """
-        return named_in("team", name, self.teams)

@@ -1,40 +1,22 @@
-"""What reviewers say of single objects, kept on disk from the moment it is said.
-
-Nothing here knows of Qt. A verdict belongs to an object, not to an outcome: the
-object is known by its place, size and class, so that its verdict is found
-again under other settings and after objects were numbered anew.
-"""
+"""The verdicts of reviewers, kept on disk from the moment they are given."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 import sqlite3
 import threading
-import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import Any, Self, TypedDict
 from uuid import uuid4
 
-import numpy as np
-from numpy.typing import NDArray
-
 from napari_panoptic.errors import Finding
-from napari_panoptic.evaluation.agreement import Agreement, cohens_kappa
+from napari_panoptic.evaluation.agreement import cohens_kappa
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io._files import replaced_when_complete
 from napari_panoptic.io.review_file import (
-    REVIEW_FILE,
     ReviewError,
     empty_log,
     explained,
@@ -42,49 +24,23 @@ from napari_panoptic.io.review_file import (
     now,
     open_review_file,
     stamp,
-    suggested_path,
     transaction,
 )
-from napari_panoptic.spreadsheets import inert
-
-if TYPE_CHECKING:
-    from napari_panoptic.evaluation.evaluate import Evaluation
-
-__all__ = [
-    "CSV_COLUMNS",
-    "REVIEW_FILE",
-    "Fingerprint",
-    "HistoryEntry",
-    "Place",
-    "Progress",
-    "ReviewError",
-    "ReviewRecord",
-    "ReviewStore",
-    "ReviewerAgreement",
-    "Share",
-    "Subject",
-    "Verdict",
-    "matched",
-    "paired",
-    "place_of",
-    "subjects_of",
-    "suggested_path",
-]
-
-CSV_COLUMNS = (
-    "reviewer",
-    "team",
-    "region",
-    "side",
-    "object_id",
-    "class",
-    "verdict",
-    "tag",
-    "note",
-    "given_at",
-    "centroid_y_px",
-    "centroid_x_px",
-    "area_px",
+from napari_panoptic.object_identity import (
+    Fingerprint,
+    Subject,
+    matched,
+    one_spelling,
+    place_of,
+    reach_px,
+)
+from napari_panoptic.verdicts import (
+    HistoryEntry,
+    ReviewerAgreement,
+    ReviewRecord,
+    Verdict,
+    csv_text,
+    paired,
 )
 
 _COLUMNS = (
@@ -96,25 +52,12 @@ _STANDING = (
     "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM verdicts AS later "
     "WHERE later.replaces = verdicts.id AND later.withdrawn_at IS NULL)"
 )
-
-# Centroids of one object under two settings lie closer together than this share of its radius;
-# those of two objects, which share no pixel, do not (but for rings and crescents).
-_NEAR = 0.5
-# How much an object's area may change: growing by 5 px makes a speck many times larger.
-_AREA_FACTOR = 100.0
-
-
-Place = tuple[str, str, str, str, float, float, int]
-"""All that tells objects apart: team, region, side, class, centroid y and x in px, area in px."""
-
-
-class Verdict(StrEnum):
-    """Who is right about an object."""
-
-    ANNOTATION_RIGHT = "annotation-right"  # the prediction is wrong
-    PREDICTION_RIGHT = "prediction-right"  # the annotation is wrong
-    BOTH_WRONG = "both-wrong"  # something else is there
-    CANNOT_TELL = "cannot-tell"  # the image does not decide it
+# The reviewer's own, and near enough to be worth a comparison.
+_OWN_PLACE = (
+    "reviewer = :reviewer AND region = :region AND team = :team AND side = :side "
+    "AND class_name = :class_name AND centroid_y_px BETWEEN :y - :reach AND :y + :reach "
+    "AND centroid_x_px BETWEEN :x - :reach AND :x + :reach"
+)
 
 
 class _Where(TypedDict, total=False):
@@ -122,202 +65,6 @@ class _Where(TypedDict, total=False):
 
     region: str
     object_id: int
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """What an object is known by, whatever its number and its outcome.
-
-    Parameters
-    ----------
-    class_name
-        Its class.
-    centroid_y_px, centroid_x_px
-        Centroid of all its pixels, before any ambiguous area is cut away.
-    area_px
-        Number of these pixels.
-    """
-
-    class_name: str
-    centroid_y_px: float
-    centroid_x_px: float
-    area_px: int
-
-    def likeness(self, other: Fingerprint) -> float | None:
-        """Tell how far two fingerprints are from being equal.
-
-        Returns
-        -------
-        float or None
-            0 for equal ones, more for less similar ones; None for those of
-            different objects.
-        """
-        smaller, larger = sorted((max(1, self.area_px), max(1, other.area_px)))
-        distance = math.hypot(
-            self.centroid_y_px - other.centroid_y_px, self.centroid_x_px - other.centroid_x_px
-        )
-        reach = _reach(smaller)
-        near = distance < reach and larger <= _AREA_FACTOR * smaller
-        if self.class_name != other.class_name or not near:
-            return None
-        return distance / reach + 0.1 * math.log(larger / smaller)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """An object that can be judged, in the context in which it is seen.
-
-    Parameters
-    ----------
-    team
-        Whose prediction it is, or is compared with.
-    region
-        Where it is.
-    side
-        Annotation or prediction.
-    object_id
-        Its id under the settings of the moment.
-    fingerprint
-        What it is known by.
-    """
-
-    team: str
-    region: str
-    side: Side
-    object_id: int
-    fingerprint: Fingerprint
-
-    @property
-    def class_name(self) -> str:
-        """Its class."""
-        return self.fingerprint.class_name
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReviewRecord(Subject):
-    """One verdict on one object.
-
-    Parameters
-    ----------
-    reviewer
-        Who gave it.
-    verdict
-        Who is right.
-    tag
-        A word for sorting, or empty.
-    note
-        A remark, or empty.
-    given_at
-        When, in UTC.
-    """
-
-    reviewer: str
-    verdict: Verdict
-    tag: str = ""
-    note: str = ""
-    given_at: datetime
-
-
-@dataclass(frozen=True)
-class HistoryEntry:
-    """A verdict that was given once, and what became of it.
-
-    Parameters
-    ----------
-    record
-        The verdict.
-    standing
-        Whether it holds.
-    withdrawn_at
-        When it was undone, in UTC; None where it was not. One that neither
-        stands nor was undone was replaced by a later one.
-    """
-
-    record: ReviewRecord
-    standing: bool
-    withdrawn_at: datetime | None
-
-
-@dataclass(frozen=True)
-class Share:
-    """How many of a number of objects have a verdict."""
-
-    done: int
-    total: int
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far the review has come.
-
-    Parameters
-    ----------
-    cohort
-        All objects together.
-    regions
-        Region -> its objects, in the order in which regions first occurred.
-    """
-
-    cohort: Share
-    regions: Mapping[str, Share]
-
-
-@dataclass(frozen=True, eq=False)
-class ReviewerAgreement:
-    """Two reviewers compared.
-
-    Parameters
-    ----------
-    first, second
-        Their names.
-    agreement
-        Kappa and its interval over the objects that both have judged.
-    pairs
-        Their verdicts on these objects.
-    disagreements
-        Those of the pairs with different verdicts.
-    """
-
-    first: str
-    second: str
-    agreement: Agreement
-    pairs: tuple[tuple[ReviewRecord, ReviewRecord], ...]
-    disagreements: tuple[tuple[ReviewRecord, ReviewRecord], ...]
-
-
-def subjects_of(evaluation: Evaluation, side: Side, *, region: str, team: str) -> list[Subject]:
-    """Describe all objects of one side of an evaluated pair, in row order.
-
-    Parameters
-    ----------
-    evaluation
-        The pair and its overlap table. The settings do not matter.
-    side
-        Which side.
-    region, team
-        Where it is from.
-    """
-    of_reference = side is Side.REFERENCE
-    labels = evaluation.pair.reference if of_reference else evaluation.pair.prediction
-    table = evaluation.table.reference if of_reference else evaluation.table.prediction
-    centroids = table.sum_yx / np.maximum(table.area, 1)[:, None]
-    rows = zip(
-        labels.ids.tolist(),
-        labels.class_names_of_objects().tolist(),
-        centroids.tolist(),
-        table.area.tolist(),
-        strict=True,
-    )
-    return [
-        Subject(
-            team=team,
-            region=region,
-            side=side,
-            object_id=id_,
-            fingerprint=Fingerprint(class_name, y, x, area),
-        )
-        for id_, class_name, (y, x), area in rows
-    ]
 
 
 class ReviewStore:
@@ -376,6 +123,22 @@ class ReviewStore:
         """How often the file was opened: once more where another one took its place."""
         return self._times_opened
 
+    def twin(self) -> ReviewStore:
+        """Open the file once more, for another thread.
+
+        What either of the two writes is no news to the other one's `poll`;
+        what others wrote since this one was opened is.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be used.
+        """
+        twin = ReviewStore(self._path, reviewer=self._reviewer)
+        twin._writer = self._writer
+        twin._seen = -1, self._seen[1]
+        return twin
+
     def close(self) -> None:
         """Let go of the file. Nothing is lost without it."""
         with self._lock:
@@ -410,19 +173,19 @@ class ReviewStore:
         fingerprint = subject.fingerprint
         record = ReviewRecord(
             reviewer=self._reviewer,
-            team=_text(subject.team),
-            region=_text(subject.region),
+            team=one_spelling(subject.team),
+            region=one_spelling(subject.region),
             side=subject.side,
             object_id=int(subject.object_id),
             fingerprint=Fingerprint(
-                _text(fingerprint.class_name),
+                one_spelling(fingerprint.class_name),
                 float(fingerprint.centroid_y_px),
                 float(fingerprint.centroid_x_px),
                 int(fingerprint.area_px),
             ),
             verdict=verdict,
-            tag=_text(tag).strip(),
-            note=_text(note).strip(),
+            tag=one_spelling(tag).strip(),
+            note=one_spelling(note).strip(),
             given_at=now(),
         )
         with self._writing("the verdict was NOT saved", record) as connection:
@@ -488,56 +251,13 @@ class ReviewStore:
         if reviewer is None and not include_others:
             reviewer = self._reviewer
         wanted = {"region": region, "team": team, "reviewer": reviewer}
-        given = {name: _text(value) for name, value in wanted.items() if value is not None}
+        given = {name: one_spelling(value) for name, value in wanted.items() if value is not None}
         conditions = " AND ".join([_STANDING, *(f"{name} = :{name}" for name in given)])
         rows = self._read(
             f"SELECT {_COLUMNS} FROM verdicts WHERE {conditions} ORDER BY id",  # noqa: S608
             given,
         )
         return [_record(row, self._path) for row in rows]
-
-    def verdicts_on(self, subjects: Sequence[Subject]) -> list[ReviewRecord | None]:
-        """Give the reviewer's own verdict on each object, None where there is none yet.
-
-        Raises
-        ------
-        ReviewError
-            Where the file cannot be read.
-        """
-        own = self.verdicts(region=_only_region(subjects))
-        found = matched(map(place_of, subjects), map(place_of, own))
-        return [None if number is None else own[number] for number in found]
-
-    def progress(self, failures: Sequence[Subject]) -> Progress:
-        """Count how many of some objects the reviewer has judged.
-
-        Parameters
-        ----------
-        failures
-            The objects to be judged, usually all failures of the cohort.
-
-        Raises
-        ------
-        ReviewError
-            Where the file cannot be read.
-        """
-        region = _only_region(failures)
-        here = "" if region is None else " AND region = :region"
-        # Places only: to count verdicts, nobody has to know what they say.
-        own = self._read(
-            f"SELECT {_PLACE_COLUMNS} FROM verdicts "  # noqa: S608
-            f"WHERE {_STANDING} AND reviewer = :reviewer{here} ORDER BY id",
-            {"reviewer": self._reviewer, "region": _text(region or "")},
-        )
-        done: dict[str, int] = defaultdict(int)
-        total: dict[str, int] = defaultdict(int)
-        for subject, number in zip(failures, matched(map(place_of, failures), own), strict=True):
-            total[subject.region] += 1
-            done[subject.region] += number is not None
-        return Progress(
-            Share(sum(done.values()), sum(total.values())),
-            {region: Share(done[region], count) for region, count in total.items()},
-        )
 
     def history(self, subject: Subject) -> list[HistoryEntry]:
         """Give every verdict that the reviewer ever gave on an object, oldest first.
@@ -588,7 +308,7 @@ class ReviewStore:
         rows = self._read(
             f"SELECT DISTINCT region FROM verdicts WHERE {_STANDING} "  # noqa: S608
             f"AND reviewer = :reviewer AND team = :team ORDER BY region",
-            {"reviewer": self._reviewer, "team": _text(team)},
+            {"reviewer": self._reviewer, "team": one_spelling(team)},
         )
         return [name for (name,) in rows]
 
@@ -662,15 +382,9 @@ class ReviewStore:
             Where the review file cannot be read, or the CSV file not written.
         """
         records = self.verdicts(include_others=include_others)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(CSV_COLUMNS)
-        for record in records:
-            cells = _csv_row(record)
-            writer.writerow([inert(c) if isinstance(c, str) else c for c in cells])
         try:
             with replaced_when_complete(path) as file:
-                file.write(text.getvalue().encode("utf-8"))
+                file.write(csv_text(records).encode("utf-8"))
         except OSError as error:
             raise ReviewError(
                 f"the verdicts cannot be written here ({error.strerror or error}); choose "
@@ -754,94 +468,21 @@ class ReviewStore:
         return None if number is None else int(rows[number][0])
 
     def _place(self, subject: Subject) -> dict[str, str | float]:
-        y, x = _centroid(subject)
+        fingerprint = subject.fingerprint
         return {
             "reviewer": self._reviewer,
-            "team": _text(subject.team),
-            "region": _text(subject.region),
+            "team": one_spelling(subject.team),
+            "region": one_spelling(subject.region),
             "side": str(subject.side),
-            "class_name": _text(subject.class_name),
-            "y": float(y),
-            "x": float(x),
-            "reach": _reach(subject.fingerprint.area_px),
+            "class_name": one_spelling(subject.class_name),
+            "y": float(fingerprint.centroid_y_px),
+            "x": float(fingerprint.centroid_x_px),
+            "reach": reach_px(fingerprint.area_px),
         }
 
     def _next_revision(self) -> int:
         (newest,) = self._connection.execute("SELECT max(revision) FROM verdicts").fetchone()
         return int(newest or 0) + 1
-
-
-_PLACE_COLUMNS = "team, region, side, class_name, centroid_y_px, centroid_x_px, area_px"
-# The reviewer's own, and near enough to be worth a comparison.
-_OWN_PLACE = (
-    "reviewer = :reviewer AND region = :region AND team = :team AND side = :side "
-    "AND class_name = :class_name AND centroid_y_px BETWEEN :y - :reach AND :y + :reach "
-    "AND centroid_x_px BETWEEN :x - :reach AND :x + :reach"
-)
-
-
-def paired(
-    first: Sequence[ReviewRecord], second: Sequence[ReviewRecord]
-) -> list[tuple[ReviewRecord, ReviewRecord]]:
-    """Put two reviewers' verdicts on the same objects beside each other.
-
-    Objects that only one of them judged are left out.
-    """
-    found = matched(map(place_of, first), map(place_of, second))
-    return [
-        (record, second[number])
-        for record, number in zip(first, found, strict=True)
-        if number is not None
-    ]
-
-
-def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | None]:
-    """Find for each object the other that is the same object, each at most once.
-
-    Parameters
-    ----------
-    subjects
-        The objects to be found.
-    others
-        Among which to find them.
-
-    Returns
-    -------
-    list of int or None
-        For each object the number of the other one; None where there is none.
-    """
-    subjects, others = list(subjects), list(others)
-    result: list[int | None] = [None] * len(subjects)
-    own_groups, other_groups = _grouped(subjects), _grouped(others)
-    for group in own_groups.keys() & other_groups.keys():
-        own, other = own_groups[group], other_groups[group]
-        candidates = _alike(_measures(subjects, own), _measures(others, other))
-        taken: set[int] = set()
-        # The most similar first; the order of the lists decides between equals.
-        for i, j in zip(*candidates, strict=True):
-            if result[own[i]] is None and j not in taken:
-                result[own[i]] = other[j]
-                taken.add(j)
-    return result
-
-
-def place_of(subject: Subject) -> Place:
-    """Give all that tells an object from others."""
-    own = subject.fingerprint
-    return (
-        subject.team,
-        subject.region,
-        subject.side,
-        own.class_name,
-        own.centroid_y_px,
-        own.centroid_x_px,
-        own.area_px,
-    )
-
-
-def _only_region(subjects: Sequence[Subject]) -> str | None:
-    regions = {subject.region for subject in subjects}
-    return regions.pop() if len(regions) == 1 else None
 
 
 def _where(subject: Subject | None) -> _Where:
@@ -850,65 +491,11 @@ def _where(subject: Subject | None) -> _Where:
     )
 
 
-def _grouped(places: Sequence[Place]) -> dict[tuple[str, ...], list[int]]:
-    as_spelled: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for number, place in enumerate(places):
-        as_spelled[place[:4]].append(number)
-    groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for names, numbers in as_spelled.items():
-        groups[tuple(_text(str(name)) for name in names)] += numbers
-    return {names: sorted(numbers) for names, numbers in groups.items()}
-
-
-def _measures(places: Sequence[Place], numbers: Sequence[int]) -> NDArray[np.float64]:
-    """Give centroid and area of some places, (n, 3)."""
-    return np.array([places[number][4:] for number in numbers], np.float64)
-
-
-def _alike(own: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[list[int], list[int]]:
-    """Give the pairs of rows that can be the same object, the most similar first.
-
-    The same as :meth:`Fingerprint.likeness`, for many at a time.
-    """
-    from scipy.spatial import cKDTree
-
-    reaches = np.maximum(1.0, _NEAR * np.sqrt(np.maximum(own[:, 2], 1) / math.pi))
-    found = cKDTree(others[:, :2]).query_ball_point(own[:, :2], reaches)
-    lengths = np.fromiter(map(len, found), np.intp, len(found))
-    i = np.repeat(np.arange(len(own)), lengths)
-    j = np.fromiter(chain.from_iterable(found), np.intp, len(i))
-    smaller = np.maximum(1, np.minimum(own[i, 2], others[j, 2]))
-    larger = np.maximum(1, np.maximum(own[i, 2], others[j, 2]))
-    distance = np.hypot(own[i, 0] - others[j, 0], own[i, 1] - others[j, 1])
-    reach = np.maximum(1.0, _NEAR * np.sqrt(smaller / math.pi))
-    near = np.flatnonzero((distance < reach) & (larger <= _AREA_FACTOR * smaller))
-    unlike = distance[near] / reach[near] + 0.1 * np.log(larger[near] / smaller[near])
-    order = near[np.lexsort((j[near], i[near], unlike))]
-    return i[order].tolist(), j[order].tolist()
-
-
-def _centroid(subject: Subject) -> tuple[float, float]:
-    return subject.fingerprint.centroid_y_px, subject.fingerprint.centroid_x_px
-
-
-def _reach(area_px: int) -> float:
-    """Give the distance within which a centroid can be the same object's, in px."""
-    # Centroids of neighbouring single pixels are one pixel apart, which is too far.
-    return max(1.0, _NEAR * math.sqrt(area_px / math.pi))
-
-
 def _reviewer_name(name: str) -> str:
-    cleaned = " ".join(_text(name).split())
+    cleaned = " ".join(one_spelling(name).split())
     if not cleaned:
         raise ReviewError("a review needs the reviewer's name, found none; enter a name")
     return cleaned
-
-
-@lru_cache(maxsize=4096)
-def _text(value: str) -> str:
-    """Make text that can be stored and compared: one spelling, no broken characters."""
-    whole = value.encode("utf-8", "replace").decode("utf-8")
-    return unicodedata.normalize("NFC", whole)
 
 
 def _row(record: ReviewRecord) -> tuple[str | int | float, ...]:
@@ -952,21 +539,3 @@ def _record(row: Sequence[Any], path: Path) -> ReviewRecord:
             region=region,
             object_id=object_id,
         ) from error
-
-
-def _csv_row(record: ReviewRecord) -> tuple[str | int | float, ...]:
-    return (
-        record.reviewer,
-        record.team,
-        record.region,
-        str(record.side),
-        record.object_id,
-        record.class_name,
-        str(record.verdict),
-        record.tag,
-        record.note,
-        record.given_at.isoformat(timespec="seconds"),
-        record.fingerprint.centroid_y_px,
-        record.fingerprint.centroid_x_px,
-        record.fingerprint.area_px,
-    )

@@ -18,7 +18,12 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import Edit, IdWindow
-from napari_panoptic.evaluation.settings import DEFAULT_PROTOCOL, EvaluationSettings, protocol
+from napari_panoptic.evaluation.settings import (
+    DEFAULT_PROTOCOL,
+    EvaluationSettings,
+    Overlaps,
+    protocol,
+)
 from napari_panoptic.evaluation.tiled import TiledEvaluation
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionSummary
@@ -94,6 +99,7 @@ class _State:
     source: Source | None = None
     newest: int = 0
     loaded: RegionSnapshot | None = None
+    original: tuple[tuple[object, ...], Evaluation] | None = None
     summaries: dict[tuple[str, str], RegionSummary] = field(default_factory=dict)
 
 
@@ -262,7 +268,7 @@ class Session:
         """Show another team's outcomes; a selected reference object stays selected."""
         if name == self._state.team:
             return
-        self.cohort.team(name)
+        self.cohort.checked_team(name)
         selection = self._state.selection
         self._state.team = name
         self._re_evaluate_copies()
@@ -350,12 +356,24 @@ class Session:
             return False
         return self._copies.is_edited(self.snapshot.region.name, side, team or self.team)
 
+    @property
+    def is_flattened(self) -> bool:
+        """Whether objects of the current region would keep shared pixels but for its edits."""
+        loaded = self._state.loaded
+        if loaded is None or self.snapshot is None or self.snapshot.region != loaded.region:
+            return False
+        return loaded.keeps_overlaps and self._copies.has_edits(loaded.region.name)
+
     def original_evaluation(self) -> Evaluation | None:
         """Evaluate the current team on the files as they are, where anything was edited."""
         if self.snapshot is None or not self._copies.has_edits(self.snapshot.region.name):
             return None
         originals, team = self._editable()
-        return self._copies.original_evaluation(originals, team, self.settings)
+        asked = (self._state.loaded, team, self._settings_of_edits)
+        if self._state.original is None or self._state.original[0] != asked:
+            found = self._copies.original_evaluation(originals, team, self._settings_of_edits)
+            self._state.original = (asked, found)
+        return self._state.original[1]
 
     def edited_labels(self, side: Side) -> LabelImage:
         """Give the reference or the current team's prediction as it is now, to be saved."""
@@ -383,18 +401,6 @@ class Session:
         """Forget the cohort summary, since settings changed."""
         self._state.summaries.clear()
 
-    def next_region(self) -> str:
-        """Name the region after the one asked for last; after the last comes the first."""
-        return self._neighbour(1)
-
-    def previous_region(self) -> str:
-        """Name the region before the one asked for last; before the first comes the last."""
-        return self._neighbour(-1)
-
-    def _neighbour(self, step: int) -> str:
-        names = [region.name for region in self.cohort.regions]
-        return names[(names.index(self._current_region_name()) + step) % len(names)]
-
     def _current_region_name(self) -> str:
         """Name the region asked for last, though it may not be there yet."""
         if self._state.region_name is not None:
@@ -409,34 +415,45 @@ class Session:
             raise PanopticError(
                 "there is nothing to edit: a region with an annotation and a team is needed"
             )
+        # What is edited shares no pixels: a stroke sets one id a pixel.
+        predictions = loaded.predictions.items()
         originals = Originals(
             loaded.region.name,
-            loaded.reference,
+            loaded.reference.with_overlaps(Overlaps.FLATTEN),
             loaded.ambiguous,
-            loaded.predictions,
+            {name: labels.with_overlaps(Overlaps.FLATTEN) for name, labels in predictions},
             loaded.mpp,
-            loaded.evaluations,
+            {name: e for name, e in loaded.evaluations.items() if not e.pair.has_planes},
         )
         return originals, team
 
+    @property
+    def _settings_of_edits(self) -> EvaluationSettings:
+        return _flattened(self.settings)
+
     def _after_edit(self, side: Side, edit: Edit | None, *, is_new: bool) -> EditedEvaluation:
         originals, team = self._editable()
-        evaluation = self._copies.evaluate(originals, team, self.settings)
+        evaluation = self._copies.evaluate(originals, team, self._settings_of_edits)
         if evaluation is None or self.snapshot is None:
             raise PanopticError("an edit without a working copy", region=originals.region)
         is_as_on_disk = not self._copies.has_edits(originals.region)
         loaded = self._state.loaded
         is_current = loaded is not None and loaded.settings == self.settings
         known = self._unaffected(loaded) if loaded is not None and is_current else {}
-        if is_as_on_disk:  # every edit was undone: workers may read what is shown again
+        predictions = self.snapshot.predictions
+        if is_as_on_disk and loaded is not None:
+            # Every edit was undone: workers may read what is shown again.
             evaluation = known.get(team) or replace(evaluation, pair=originals.pair(team))
-        predictions = self.snapshot.predictions if not is_as_on_disk else originals.predictions
+            predictions = loaded.predictions
+        elif self.snapshot.keeps_overlaps:
+            predictions = originals.predictions
         self._state.snapshot = replace(
             self.snapshot,
             reference=evaluation.pair.reference,
             ambiguous=evaluation.pair.ambiguous,
             predictions={**predictions, team: evaluation.pair.prediction},
             evaluations={**known, **self._unaffected(self.snapshot), team: evaluation},
+            settings=self.snapshot.settings.replaced(overlaps=evaluation.settings.overlaps),
         )
         selection = self._state.selection
         if selection is not None:
@@ -461,7 +478,8 @@ class Session:
         originals, team = self._editable()
         evaluations = self._unaffected(snapshot)
         if team in snapshot.predictions:
-            evaluation = self._copies.evaluate(originals, team, snapshot.settings)
+            settings = _flattened(snapshot.settings)
+            evaluation = self._copies.evaluate(originals, team, settings)
             if evaluation is not None:
                 evaluations[team] = evaluation
         pairs = {other: self._copies.pair(originals, other) for other in snapshot.predictions}
@@ -472,19 +490,29 @@ class Session:
             ambiguous=self._copies.ambiguous(originals),
             predictions={other: pair.prediction for other, pair in pairs.items()},
             evaluations=evaluations,
+            settings=_flattened(snapshot.settings),
         )
 
     def _unaffected(self, snapshot: RegionSnapshot) -> dict[str, Evaluation]:
-        """Give the evaluations that no edit concerns."""
+        """Give the evaluations that no edit concerns.
+
+        In a region with edits, those of objects that keep shared pixels are none of them.
+        """
         name = snapshot.region.name
-        known = snapshot.evaluations.items()
-        return {team: e for team, e in known if not self._copies.is_affected(name, team)}
+        has_edits = self._copies.has_edits(name)
+        return {
+            team: evaluation
+            for team, evaluation in snapshot.evaluations.items()
+            if not self._copies.is_affected(name, team)
+            and not (has_edits and evaluation.pair.has_planes)
+        }
 
     def _re_evaluate_copies(self) -> None:
         """Bring the current team up to date with edits made while another was looked at."""
         if self.snapshot is not None and self._state.loaded is not None:
+            again, settings = self._with_copies(self._state.loaded), self.snapshot.settings
             self._state.snapshot = replace(
-                self._with_copies(self._state.loaded), settings=self.snapshot.settings
+                again, settings=settings.replaced(overlaps=again.settings.overlaps)
             )
 
     def _refound(self, selection: Selection | None) -> Selection | None:
@@ -494,3 +522,8 @@ class Session:
             return None
         row = evaluation.outcomes.side(selection.side).row_of(selection.id)
         return None if row is None else replace(selection, row=row)
+
+
+def _flattened(settings: EvaluationSettings) -> EvaluationSettings:
+    """Give the settings by which objects under edit are judged: a stroke sets one id a pixel."""
+    return settings.replaced(overlaps=Overlaps.FLATTEN)

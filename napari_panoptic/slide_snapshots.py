@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from napari_panoptic.errors import Finding, FindingKind, PanopticError
-from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
+from napari_panoptic.evaluation.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.evaluation.tiled import (
     TiledEvaluation,
     evaluate_tiles,
@@ -195,6 +195,9 @@ def _with_team(cohort: Cohort, start: RegionSnapshot, team: str, watch: Watch) -
         return whole
     if start.settings.scoring is Scoring.CHALLENGE:
         not_here = not_in_windows(region, team, "the challenge's scoring")
+        return replace(whole, findings=_merged(whole.findings, (not_here,)))
+    if start.settings.overlaps is Overlaps.KEEP:
+        not_here = not_in_windows(region, team, "keeping the pixels that objects share")
         return replace(whole, findings=_merged(whole.findings, (not_here,)))
     try:
         found = _evaluated(start, slide, reference.masks, prediction.masks, team, watch)

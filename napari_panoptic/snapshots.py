@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, UnreadableFileError
+from napari_panoptic.errors import Finding, LabelError, UnreadableFileError
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import EvaluationSettings
@@ -27,6 +28,7 @@ from napari_panoptic.pipeline import (
     Way,
     load_prediction,
     load_reference,
+    shared_pixel_findings,
     unreadable,
     way_of,
 )
@@ -50,12 +52,22 @@ class KnownTeam:
         The restoration and radius by which the masks came to be.
     evaluation
         What came of them last, under whatever settings; None without a reference.
+    of_overlaps
+        Which objects share pixels, where they keep them, or why they cannot.
     """
 
     masks: LoadedMasks | None
     findings: tuple[Finding, ...]
     way: Way
     evaluation: Evaluation | None = None
+    of_overlaps: tuple[Finding, ...] = ()
+
+    @property
+    def shown(self) -> LabelImage | None:
+        """Its objects as they were evaluated, or else as they were read."""
+        if self.evaluation is not None:
+            return self.evaluation.pair.prediction
+        return None if self.masks is None else self.masks.labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +107,8 @@ class RegionSnapshot:
     image
         The pixels, or None where there are none to show.
     reference
-        The annotated objects, or None where there is no usable annotation.
+        The annotated objects, or None where there is no usable annotation. With the
+        pixels that they share where the settings keep overlaps, and so below.
     ambiguous
         bool image (y, x) of the excluded area, or None.
     predictions
@@ -136,6 +149,12 @@ class RegionSnapshot:
     known_teams: Mapping[str, KnownTeam] = field(default_factory=dict)
     slides: Mapping[str, TiledEvaluation] = field(default_factory=dict)
     slide: KnownSlide = field(default_factory=KnownSlide)
+
+    @property
+    def keeps_overlaps(self) -> bool:
+        """Whether there are objects that share pixels, and keep them."""
+        sides = (self.reference, *self.predictions.values())
+        return any(labels is not None and labels.planes for labels in sides)
 
     def result(self, team: str | None) -> Evaluation | TiledEvaluation | None:
         """Give what came of a team, in memory or in windows; None where it was not evaluated."""
@@ -308,12 +327,17 @@ def _without_teams(
     source: Source | None,
 ) -> RegionSnapshot:
     """Begin a snapshot with the annotation; pixels and teams are still to come."""
+    labels = None if reference.masks is None else reference.masks.labels
+    if labels is not None:
+        # Where that is too much, every team is told so: none can be evaluated.
+        with suppress(LabelError):
+            labels = labels.with_overlaps(settings.overlaps)
     return RegionSnapshot(
         region=region,
         shape=reference.shape,
         mpp=reference.mpp,
         image=None,
-        reference=None if reference.masks is None else reference.masks.labels,
+        reference=labels,
         ambiguous=None if reference.masks is None else reference.masks.ambiguous,
         predictions={},
         evaluations={},
@@ -329,11 +353,12 @@ def _with_teams(
 ) -> RegionSnapshot:
     """Put the teams that are done into a snapshot without any, in the cohort's order."""
     ready = {name: done[name] for name in names if name in done}
+    found = (f for known in ready.values() for f in (*known.findings, *known.of_overlaps))
     return replace(
         start,
-        predictions={n: k.masks.labels for n, k in ready.items() if k.masks is not None},
+        predictions={n: k.shown for n, k in ready.items() if k.shown is not None},
         evaluations={n: k.evaluation for n, k in ready.items() if k.evaluation is not None},
-        findings=(*start.findings, *(f for known in ready.values() for f in known.findings)),
+        findings=tuple(dict.fromkeys((*start.findings, *found))),
         pending=frozenset(names) - frozenset(done),
         known_teams={**start.known_teams, **ready},
     )
@@ -353,21 +378,27 @@ def _team(cohort: Cohort, start: RegionSnapshot, name: str) -> KnownTeam:
         masks = known.masks.restored(*way)
         others = tuple(f for f in known.findings if f not in known.masks.findings)
         known = KnownTeam(masks, (*masks.findings, *others), way)
+    known = replace(known, way=way)
     if known.masks is None or start.reference is None:
-        return replace(known, way=way, evaluation=None)
-    pair = LabelPair(start.reference, known.masks.labels, start.ambiguous, start.mpp)
-    if known.evaluation is not None and _are_same(known.evaluation.pair, pair):
-        evaluation = evaluate_again(known.evaluation, settings)
-    else:
+        return replace(known, evaluation=None, of_overlaps=())
+    try:
+        prediction = known.masks.labels.with_overlaps(settings.overlaps)
+        pair = LabelPair(start.reference, prediction, start.ambiguous, start.mpp)
+        if known.evaluation is not None and _are_same(known.evaluation.pair, pair):
+            return replace(known, evaluation=evaluate_again(known.evaluation, settings))
         evaluation = evaluate(pair, settings)
-    return replace(known, way=way, evaluation=evaluation)
+    except LabelError as error:
+        problem = unreadable(error, region=start.region.name, team=name)
+        return replace(known, evaluation=None, of_overlaps=(problem,))
+    shared = shared_pixel_findings(evaluation, start.region.name, name)
+    return replace(known, evaluation=evaluation, of_overlaps=shared)
 
 
 def _are_same(one: LabelPair, other: LabelPair) -> bool:
     """Tell whether two label pairs have the very same images."""
     return (
-        one.reference is other.reference
-        and one.prediction is other.prediction
+        one.reference.index is other.reference.index
+        and one.prediction.index is other.prediction.index
         and one.ambiguous is other.ambiguous
         and one.mpp == other.mpp
     )

@@ -3,7 +3,10 @@
 
 # Whether windows have somewhere to go.
 has_display() {
-    [ "$(uname -s)" = Darwin ] || [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]
+    case $(uname -s) in
+        Darwin | MINGW* | MSYS*) ;; # macOS and Windows always have one
+        *) [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ] ;;
+    esac
 }
 
 # Run a command on the display, or on a virtual one where there is none.

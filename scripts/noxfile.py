@@ -7,18 +7,17 @@ follows ``--`` goes to pytest. Windows need a display: without one, run it under
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import nox
 
+# Every session goes there first: nox starts it in the folder of this file.
 ROOT = Path(__file__).resolve().parent.parent
-os.chdir(ROOT)  # nox goes to the folder of this file
 nox.options.envdir = str(ROOT / ".nox")
 nox.options.default_venv_backend = "uv"
 nox.options.error_on_missing_interpreters = False
 PYTHONS = ("3.11", "3.12", "3.13")
-PROJECT = nox.project.load_toml("pyproject.toml")
+PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 TEST_TOOLS = nox.project.dependency_groups(PROJECT, "test")
 
 
@@ -26,6 +25,7 @@ TEST_TOOLS = nox.project.dependency_groups(PROJECT, "test")
 @nox.parametrize("qt", ["pyqt6", "pyside6"])
 def newest(session: nox.Session, qt: str) -> None:
     """Test with the newest dependencies."""
+    session.chdir(ROOT)
     session.install("--upgrade", f".[{qt},dask]", *TEST_TOOLS)
     _test(session, qt)
 
@@ -34,10 +34,12 @@ def newest(session: nox.Session, qt: str) -> None:
 @nox.parametrize("qt", ["pyqt6", "pyside6"])
 def oldest(session: nox.Session, qt: str) -> None:
     """Test with the oldest dependencies that pyproject.toml allows."""
+    session.chdir(ROOT)
     limits = Path(session.create_tmp(), f"oldest-{qt}.txt")
     extras = (f"--extra={qt}", "--extra=dask")
     lowest = ("uv", "pip", "compile", "pyproject.toml", "--resolution=lowest-direct", "--quiet")
-    session.run(*lowest, *extras, f"--output-file={limits}", external=True)
+    # --upgrade: or uv keeps to what the file of an earlier run says.
+    session.run(*lowest, "--upgrade", *extras, f"--output-file={limits}", external=True)
     session.install(f".[{qt},dask]", "--constraint", str(limits), *TEST_TOOLS)
     _test(session, qt)
 
@@ -45,6 +47,7 @@ def oldest(session: nox.Session, qt: str) -> None:
 @nox.session(python=PYTHONS[0])
 def package(session: nox.Session) -> None:
     """Build sdist and wheel, check what they say of themselves, and start the wheel by itself."""
+    session.chdir(ROOT)
     session.install("build", "twine")
     dist = Path(session.create_tmp(), "dist")
     for old in dist.glob("*"):
@@ -58,11 +61,16 @@ def package(session: nox.Session) -> None:
     sample = Path(session.create_tmp(), "sample")
     session.run("napari-panoptic", "sample", str(sample))
     session.run("napari-panoptic", "evaluate", str(sample), "--output", str(sample / "tables"))
+    session.install(f"{wheel}[pyqt6]")
+    session.run("npe2", "validate", "napari-panoptic")
+    picture = Path(session.create_tmp(), "view.png")
+    session.run("napari-panoptic", "view", str(sample), "--screenshot", str(picture))
 
 
 @nox.session(python=PYTHONS[0])
 def docs(session: nox.Session) -> None:
     """Build the documentation; warnings are errors."""
+    session.chdir(ROOT)
     session.install(".", *nox.project.dependency_groups(PROJECT, "docs"))
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "site")
 
@@ -70,6 +78,7 @@ def docs(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def audit(session: nox.Session) -> None:
     """Ask whether the newest dependencies have known weaknesses."""
+    session.chdir(ROOT)
     session.install(".[pyqt6,dask]", "pip-audit>=2.7")
     session.run("python", "scripts/audit.py")
 

@@ -9,11 +9,13 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
 
-from napari_panoptic._compiled import in_threads
+from napari_panoptic import _compiled
+from napari_panoptic._compiled import compiled, in_threads, take_next
 
 KERNELS = {
     "constants": "FACTOR = {factor}\n",
@@ -99,22 +101,51 @@ def test_processes_that_start_at_once_on_an_empty_cache(tmp_path: Path, count: i
     assert printed(started(folder, NUMBA_CACHE_DIR=kept)) == (22, 1)
 
 
+@compiled
+def numbers_taken(taken: np.ndarray, end: int) -> np.ndarray:
+    found, n = np.empty(end, np.int64), 0
+    number = take_next(taken)
+    while number < end:
+        found[n] = number
+        n += 1
+        number = take_next(taken)
+    return found[:n]
+
+
 class TestInThreads:
     def test_results_come_in_the_order_of_the_parts(self) -> None:
         assert in_threads(lambda n: n * n, [3, 1, 2, 5]) == [9, 1, 4, 25]
 
     @pytest.mark.parametrize("bad", range(3))
-    def test_an_error_of_any_part_is_raised_when_all_have_ended(self, bad: int) -> None:
-        ended = []
+    def test_an_error_of_any_part_is_raised_when_none_is_at_work_any_more(self, bad: int) -> None:
+        at_work = set()
 
         def work(part: int) -> int:
-            time.sleep(0.01 * part)
-            ended.append(part)
-            return 1 // (part != bad)
+            at_work.add(part)
+            try:
+                time.sleep(0.01 * part)
+                return 1 // (part != bad)
+            finally:
+                at_work.remove(part)
 
         with pytest.raises(ZeroDivisionError):
             in_threads(work, [0, 1, 2])
-        assert sorted(ended) == [0, 1, 2]
+        assert not at_work
+
+    def test_a_thread_that_comes_late_is_not_waited_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        late = _compiled._Helper.__new__(_compiled._Helper)  # never looks at its tasks
+        late.tasks = SimpleQueue()
+        monkeypatch.setattr(_compiled, "_IDLE", [late])
+        assert in_threads(abs, [-1, -2, 3]) == [1, 2, 3]
+        late.tasks.get().do()  # finds nothing to do
+        assert [late] == _compiled._IDLE
+
+    def test_numbers_are_taken_once(self) -> None:
+        taken = np.zeros(1, np.int64)
+        both = in_threads(lambda _: numbers_taken(taken, 100_000), [0, 1])
+        assert np.array_equal(np.sort(np.concatenate(both)), np.arange(100_000))
 
     def test_parts_may_be_shared_out_again(self) -> None:
         sums = in_threads(lambda n: sum(in_threads(abs, [n, -n])), [1, 2, 3])

@@ -104,10 +104,10 @@ def test_points_for_atypia(small):
         }
     )
     found = evaluate_detections(cohort, DetectionSettings())
-    a, b = found.atypia_of("a"), found.atypia_of("b")
+    a, b = found.atypia.of("a"), found.atypia.of("b")
     assert (a.points, a.n_frames, a.n_not_evaluated) == (-1 + 0 + 1 + 0, 4, 1)
     assert (b.points, b.n_frames) == (1, 1)
-    assert found.atypia_ranks == {"b": 1, "a": 2}
+    assert found.atypia.ranks == {"b": 1, "a": 2}
     assert any(f.kind is FindingKind.UNREADABLE and f.team == "b" for f in found.findings)
 
 

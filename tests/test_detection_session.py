@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.detected import evaluate_detections, load_frame
+from napari_panoptic.detected import evaluate_detections, load_frame, standings_of
 from napari_panoptic.detection_session import DetectionSession
 from napari_panoptic.evaluation.detections import DetectionSettings, judge_points
 from napari_panoptic.evaluation.vocabulary import Side
@@ -17,7 +17,14 @@ def session(detection_sample):
     for frame in session.cohort.frames:
         session.add_frame(load_frame(session.cohort, frame))
     session.show("A01_00a")
+    _find_out(session)
     return session
+
+
+def _find_out(session):
+    """Do what is done in another thread."""
+    distance_um = session.settings.distance_um
+    session.take_standings([standings_of(loaded, distance_um) for loaded in session.outdated])
 
 
 def _moved(points, row, by):
@@ -42,6 +49,7 @@ def _without(points, row):
 )
 def test_figures_are_those_of_a_fresh_evaluation(session, settings):
     session.set_settings(settings)
+    _find_out(session)
     fresh = evaluate_detections(session.cohort, settings)
     for team in session.cohort.team_names:
         session.set_team(team)
@@ -124,3 +132,56 @@ def test_a_selected_point_that_is_gone_is_selected_no_more(session):
     session.select((Side.PREDICTION, last))
     session.edit(Side.PREDICTION, _without(session.points(Side.PREDICTION), last))
     assert session.selection is None
+
+
+def test_at_another_distance_no_old_figure_is_shown(session):
+    near = DetectionSettings(3.0)
+    old = [standings_of(session._frames[name], 8.0) for name in ("A01_00b", "A02_00a")]
+    session.set_settings(near)
+    assert session.n_known == 1  # the frame shown
+    assert session.pooled("eager") == session.counts("A01_00a", "eager")
+    assert session.counts("A01_00b", "eager") is None
+    session.take_standings(old)  # for a distance that is no more
+    assert session.n_known == 1
+    fresh = evaluate_detections(session.cohort, near)
+    counts = {result.frame.name: result.counts for result in fresh.by_team["eager"]}
+    found = session.outdated
+    session.take_standings([standings_of(found[0], 3.0)])
+    name = found[0].frame.name
+    assert session.counts(name, "eager") == counts[name]
+    assert session.n_known == 2
+    _find_out(session)
+    assert session.outdated == []
+    assert session.pooled("eager") == fresh.counts("eager")
+
+
+def test_what_was_found_out_of_points_that_are_no_more_is_dropped(session):
+    session.set_settings(DetectionSettings(3.0))
+    old = [loaded for loaded in session.outdated if loaded.frame.name == "A01_00b"]
+    session.show("A01_00b")
+    session.edit(Side.PREDICTION, Points.none())
+    expected = session.judged.counts
+    session.take_standings([standings_of(old[0], 3.0)])
+    assert session.counts("A01_00b", "careful") == expected
+    assert expected.tp == expected.fp == 0
+
+
+def test_a_frame_is_judged_when_it_is_shown(session):
+    session.set_settings(DetectionSettings(3.0))
+    session.show("H01_00a")
+    assert session.counts("H01_00a", "careful") == session.judged.counts
+    session.set_settings(DetectionSettings(3.0, 0.6))
+    assert session.counts("H01_00a", "careful") == session.judged.counts
+
+
+def test_the_range_of_confidences_is_that_of_all_points_read(session):
+    own = [
+        loaded.predictions["careful"].confidence
+        for loaded in (load_frame(session.cohort, frame) for frame in session.cohort.frames)
+    ]
+    expected = (min(map(np.min, own)), max(map(np.max, own)))
+    assert session.confidence_range == expected
+    session.set_settings(DetectionSettings(3.0))
+    assert session.confidence_range == expected  # the slider does not jump meanwhile
+    session.set_team("offset")
+    assert session.confidence_range is None

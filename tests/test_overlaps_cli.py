@@ -11,38 +11,13 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.cli import main
-from tests.io.builders import annotation_xml, noise, square, write_svs
-
-COHORT = """
-[classes]
-Epithelial = [255, 0, 0]
-Lymphocyte = [255, 255, 0]
-[files]
-image = "{region}.svs"
-reference.imagescope = "{region}.xml"
-predictions.hovernet = "{team}/{region}.json"
-"""
-
-
-def nucleus(x: int, y: int, size: int, kind: int = 1) -> dict[str, Any]:
-    points = [[x, y], [x + size, y], [x + size, y + size], [x, y + size]]
-    return {"contour": points, "type": kind}
+from tests.overlapping_cohort import write_overlapping
 
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One nucleus that was found, and covered half by another prediction."""
-    folder = tmp_path_factory.mktemp("cohort")
-    (folder / "cohort.toml").write_text(COHORT)
-    for region in ("P_1", "P_2"):
-        write_svs(folder / f"{region}.svs", noise(40, 50))
-        xml = annotation_xml(("Epithelial", [square(2, 2, 9), square(30, 20, 9)]))
-        (folder / f"{region}.xml").write_text(xml)
-    nuclei = {"1": nucleus(2, 2, 9), "2": nucleus(2, 8, 9), "3": nucleus(30, 20, 9)}
-    (folder / "team").mkdir()
-    for region in ("P_1", "P_2"):
-        (folder / "team" / f"{region}.json").write_text(json.dumps({"mag": 40, "nuc": nuclei}))
-    return folder
+    return write_overlapping(tmp_path_factory.mktemp("cohort"))
 
 
 def evaluated(cohort: Path, output: Path, *options: str) -> tuple[dict[str, Any], pd.DataFrame]:

@@ -29,23 +29,12 @@ from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io import review_file
-from napari_panoptic.review import (
-    CSV_COLUMNS,
-    Fingerprint,
-    ReviewError,
-    ReviewRecord,
-    ReviewStore,
-    Share,
-    Subject,
-    Verdict,
-    matched,
-    paired,
-    place_of,
-    subjects_of,
-    suggested_path,
-)
+from napari_panoptic.io.review_file import ReviewError, suggested_path
+from napari_panoptic.object_identity import Fingerprint, Subject
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.verdicts import CSV_COLUMNS, ReviewRecord, Verdict, paired
+from tests.review_cases import CLASSES, subject, subjects_of, verdicts_on
 
-CLASSES = ("Epithelial", "Lymphocyte")
 posix_only = pytest.mark.skipif(os.name != "posix", reason="folders are closed otherwise here")
 
 
@@ -69,22 +58,6 @@ def closed_folder() -> Iterator[Path]:
         if was_root:
             os.seteuid(0)
         shutil.rmtree(folder)
-
-
-def subject(
-    number: int = 1,
-    *,
-    region: str = "R_1",
-    team: str = "T",
-    side: Side = Side.REFERENCE,
-    class_name: str = "Lymphocyte",
-    y: float | None = None,
-    x: float = 10.0,
-    area: int = 80,
-) -> Subject:
-    """Describe an object; each number stands for another place."""
-    place = Fingerprint(class_name, 20.0 * number if y is None else y, x, area)
-    return Subject(team=team, region=region, side=side, object_id=number, fingerprint=place)
 
 
 def journal_mode(path: Path) -> str:
@@ -143,21 +116,15 @@ def test_verdicts_by_region_and_team(path: Path) -> None:
         assert store.verdicts(team="nobody") == []
 
 
-def test_progress_counts_what_is_judged(path: Path) -> None:
+def test_an_object_without_a_verdict_is_told_from_those_with_one(path: Path) -> None:
     failures = [subject(n, region=f"R_{n % 2}") for n in range(1, 8)]
     with ReviewStore(path, reviewer="Ada") as store:
-        assert store.progress(failures).cohort == Share(0, 7)
         for number in (1, 2, 4):
             store.give(failures[number - 1], Verdict.CANNOT_TELL)
         store.give(subject(50, region="R_1"), Verdict.CANNOT_TELL)  # no failure any more
-        found = store.progress(failures)
-        assert found.cohort == Share(3, 7)
-        assert found.regions == {"R_1": Share(1, 4), "R_0": Share(2, 3)}
-        assert store.progress([]).cohort == Share(0, 0)
-        unreviewed = [
-            s for s, r in zip(failures, store.verdicts_on(failures), strict=True) if not r
-        ]
-        assert [s.object_id for s in unreviewed] == [3, 5, 6, 7]
+        found = verdicts_on(store, failures)
+        assert [None if r is None else r.object_id for r in found] == [1, 2, None, 4, *[None] * 3]
+        assert verdicts_on(store, []) == []
 
 
 def test_export(path: Path, tmp_path: Path) -> None:
@@ -190,7 +157,7 @@ def test_names_are_the_same_however_they_are_typed(path: Path) -> None:
         store.give(subject(1, region=decomposed), Verdict.CANNOT_TELL)
     with ReviewStore(path, reviewer=f" {decomposed} ") as store:
         assert len(store.verdicts(region=composed)) == 1
-        assert store.progress([subject(1, region=decomposed)]).cohort == Share(1, 1)
+        assert verdicts_on(store, [subject(1, region=decomposed)]) == store.verdicts()
 
 
 # Objects outlive settings and numbers
@@ -212,19 +179,6 @@ def subjects_in(labels: NDArray[np.int32], class_name: str = "Lymphocyte") -> li
     return subjects_of(found, Side.PREDICTION, region="R_1", team="T")
 
 
-def test_fingerprints_are_of_the_whole_object() -> None:
-    labels = np.zeros((8, 9), np.int32)
-    labels[2:4, 1:6] = 7
-    image = LabelImage.from_array(labels, {7: "Epithelial"}, CLASSES)
-    void = np.zeros(labels.shape, bool)
-    void[:, :3] = True
-    found = evaluate(LabelPair(image, LabelImage.empty((8, 9), CLASSES), void))
-    (only,) = subjects_of(found, Side.REFERENCE, region="R_1", team="T")
-    assert (only.object_id, only.side) == (7, Side.REFERENCE)
-    assert only.fingerprint == Fingerprint("Epithelial", 2.5, 3.0, 10)
-    assert subjects_of(found, Side.PREDICTION, region="R_1", team="T") == []
-
-
 def test_a_verdict_is_found_after_objects_were_numbered_anew(path: Path) -> None:
     labels = blobs()
     new_ids = np.array([0, 4, 1, 6, 2, 5, 3])
@@ -232,7 +186,7 @@ def test_a_verdict_is_found_after_objects_were_numbered_anew(path: Path) -> None
         for judged in subjects_in(labels)[:4]:
             store.give(judged, Verdict.CANNOT_TELL, tag=str(judged.object_id))
         renumbered = subjects_in(new_ids[labels].astype(np.int32))
-        found = store.verdicts_on(renumbered)
+        found = verdicts_on(store, renumbered)
     tags = {s.object_id: r.tag for s, r in zip(renumbered, found, strict=True) if r is not None}
     assert tags == {4: "1", 1: "2", 6: "3", 2: "4"}
 
@@ -251,7 +205,7 @@ def test_a_verdict_is_found_after_objects_have_grown_or_shrunk(path: Path, radiu
     with ReviewStore(path, reviewer="Ada") as store:
         for judged in subjects_in(labels):
             store.give(judged, Verdict.CANNOT_TELL)
-        found = store.verdicts_on(subjects_in(changed))
+        found = verdicts_on(store, subjects_in(changed))
         assert [r.object_id for r in found if r is not None] == [1, 2, 3, 4, 5, 6]
         # Judged again, the object has one verdict, not two.
         store.give(subjects_in(changed)[0], Verdict.BOTH_WRONG)
@@ -273,7 +227,7 @@ def test_a_verdict_is_found_after_objects_have_grown_or_shrunk(path: Path, radiu
 def test_another_object_has_no_verdict(path: Path, other: Subject) -> None:
     with ReviewStore(path, reviewer="Ada") as store:
         store.give(subject(1, y=20.0), Verdict.CANNOT_TELL)
-        assert store.verdicts_on([other]) == [None]
+        assert verdicts_on(store, [other]) == [None]
         store.give(other, Verdict.BOTH_WRONG)
         assert len(store.verdicts()) == 2
 
@@ -283,7 +237,7 @@ def test_single_pixels_beside_each_other_are_different_objects(path: Path) -> No
     with ReviewStore(path, reviewer="Ada") as store:
         store.give(row[1], Verdict.CANNOT_TELL)
         store.give(row[2], Verdict.BOTH_WRONG)
-        found = store.verdicts_on(row)
+        found = verdicts_on(store, row)
     assert [None if r is None else r.object_id for r in found] == [None, 2, 3, None, None]
 
 
@@ -291,7 +245,7 @@ def test_a_verdict_is_given_to_one_object_only(path: Path) -> None:
     near = [subject(1, y=20.0), subject(2, y=20.4)]
     with ReviewStore(path, reviewer="Ada") as store:
         store.give(subject(9, y=20.3), Verdict.CANNOT_TELL)
-        found = store.verdicts_on(near)
+        found = verdicts_on(store, near)
     assert [r is not None for r in found] == [False, True]
 
 
@@ -303,8 +257,8 @@ def test_reviewers_work_blind(path: Path) -> None:
         mine = ada.give(subject(1), Verdict.CANNOT_TELL)
         theirs = bo.give(subject(1), Verdict.BOTH_WRONG)
         assert ada.verdicts() == [mine]
-        assert ada.verdicts_on([subject(1)]) == [mine]
-        assert bo.progress([subject(1), subject(2)]).cohort == Share(1, 2)
+        assert verdicts_on(ada, [subject(1)]) == [mine]
+        assert verdicts_on(bo, [subject(1), subject(2)]) == [theirs, None]
         assert ada.verdicts(include_others=True) == [mine, theirs]
         assert ada.verdicts(reviewer="Bo") == [theirs]
         assert ada.reviewers() == ["Ada", "Bo"]
@@ -846,38 +800,6 @@ def received(reader: Connection) -> Iterator[int]:
                 yield reader.recv()
             except EOFError:
                 return
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_matching_many_is_matching_pair_by_pair(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-
-    def some(count: int) -> list[Subject]:
-        return [
-            subject(
-                number,
-                team=str(rng.choice(["A", "B"])),
-                y=float(rng.integers(0, 30)),
-                x=float(rng.integers(0, 30)),
-                area=int(rng.choice([0, 1, 30, 40, 300])),
-            )
-            for number in range(count)
-        ]
-
-    own, others = some(120), some(150)
-    pairs = sorted(
-        (likeness, i, j)
-        for i, one in enumerate(own)
-        for j, other in enumerate(others)
-        if one.team == other.team
-        and (likeness := one.fingerprint.likeness(other.fingerprint)) is not None
-    )
-    expected: list[int | None] = [None] * len(own)
-    for _, i, j in pairs:
-        if expected[i] is None and j not in expected:
-            expected[i] = j
-    assert 20 < sum(number is not None for number in expected) < len(own)
-    assert matched(map(place_of, own), map(place_of, others)) == expected
 
 
 def test_regions_of_a_team_are_named(path: Path) -> None:

@@ -116,15 +116,6 @@ def test_settings_are_announced_once_and_only_when_they_differ(session: Session)
     assert said == [other]
 
 
-def test_next_and_previous_go_round(session: Session) -> None:
-    for name in [*NAMES[1:], NAMES[0]]:
-        assert session.next_region() == name
-        session.request(region_name=name)
-    for name in [NAMES[-1], *NAMES[-2::-1]]:
-        assert session.previous_region() == name
-        session.request(region_name=name)
-
-
 def test_a_cohort_without_regions(cohort: Cohort) -> None:
     session = Session(replace(cohort, regions=()))
     with pytest.raises(PanopticError, match="no regions to show"):

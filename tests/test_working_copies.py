@@ -164,7 +164,7 @@ def test_edits_outlive_changed_settings_regions_and_restoration(session: Session
         show(session, settings=session.settings.replaced(**change))
         assert evaluation_of(session).settings == session.settings
         assert evaluation_of(session).objects.equals(from_scratch(session).objects)
-    show(session, region_name=session.next_region())
+    show(session, region_name=session.cohort.regions[1].name)
     assert not session.is_edited(Side.REFERENCE)
     show(session, region_name=region)
     assert session.is_edited(Side.PREDICTION)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,20 @@ SCORES = (1, 2, 3)
 """The scores that there are."""
 POINTS_BY_DIFFERENCE = (1, 0, -1)
 """For a score that is right, off by one, off by two (MITOS-ATYPIA-14)."""
+POINTS_RULE = (
+    "1 point for a score that is right, 0 for one off by one, \N{MINUS SIGN}1 for one off by two, "
+    "0 where the frame was not evaluated"
+)
+"""For people."""
+
+
+class AnswerState(StrEnum):
+    """What is there of an answer."""
+
+    SCORED = "scored"  # 1, 2 or 3
+    NOT_EVALUATED = "not evaluated"  # an empty file
+    MISSING = "missing"  # no file
+    UNREADABLE = "unreadable"  # a file that holds something else
 
 
 def atypia_points(reference: int, score: int | None) -> int:

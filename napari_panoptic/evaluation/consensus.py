@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic._compiled import compiled
@@ -18,24 +17,11 @@ from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.outcomes import SideOutcomes
 from napari_panoptic.evaluation.overlap import overlap_table
 from napari_panoptic.evaluation.settings import AmbiguousPolicy
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Status
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
 
 SAME_PLACE_IOU = 0.1
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
-
-REFERENCE_COLUMNS = (
-    "id",
-    "class",
-    "area_px",
-    "centroid_y_px",
-    "centroid_x_px",
-    "found",
-    "misnamed",
-    "missed",
-    "ignored",
-)
-PLACE_COLUMNS = ("place", "teams", "objects", "centroid_y_px", "centroid_x_px")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,51 +115,6 @@ class Consensus:
         """Give the places where so many teams or more invent something."""
         return tuple(place for place in self.invented if len(place.rows) >= at_least)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Give one row per reference object: ``REFERENCE_COLUMNS``, then each team's status.
-
-        A team that is named like one of the columns gets " (team)" behind it.
-        """
-        own = self.reference
-        names = np.array(self.class_names, dtype=object)
-        values = (
-            own.ids,
-            names[own.class_index - 1],
-            own.area_px,
-            own.centroid_yx_px[:, 0],
-            own.centroid_yx_px[:, 1],
-            self.found,
-            self.misnamed,
-            self.missed,
-            self.ignored,
-        )
-        words = np.array([str(status) for status in STATUSES], dtype=object)[self.status]
-        columns = _team_columns(self.teams, REFERENCE_COLUMNS)
-        by_team = {column: words[:, k] for k, column in enumerate(columns)}
-        return pd.DataFrame(dict(zip(REFERENCE_COLUMNS, values, strict=True)) | by_team)
-
-    def places_frame(self) -> pd.DataFrame:
-        """Give one row per invented place: ``PLACE_COLUMNS``, then each team's number of FPs.
-
-        ``place`` is the position in ``invented``, ``teams`` and ``objects``
-        count those concerned.
-        """
-        numbers = np.array(
-            [[len(place.rows.get(team, ())) for team in self.teams] for place in self.invented],
-            np.int64,
-        ).reshape(len(self.invented), len(self.teams))
-        centroids = np.array([place.centroid_yx_px for place in self.invented]).reshape(-1, 2)
-        values = (
-            np.arange(len(self.invented)),
-            (numbers > 0).sum(axis=1),
-            numbers.sum(axis=1),
-            centroids[:, 0],
-            centroids[:, 1],
-        )
-        columns = _team_columns(self.teams, PLACE_COLUMNS)
-        by_team = {column: numbers[:, k] for k, column in enumerate(columns)}
-        return pd.DataFrame(dict(zip(PLACE_COLUMNS, values, strict=True)) | by_team)
-
     def _count(self, status: Status) -> IntArray:
         counted: IntArray = (self.status == STATUS_CODE[status]).sum(axis=1, dtype=np.int64)
         return counted
@@ -236,16 +177,13 @@ def _same_reference(first: Evaluation, other: Evaluation) -> bool:
     same_objects = ours.reference is theirs.reference or (
         np.array_equal(ours.reference.ids, theirs.reference.ids)
         and np.array_equal(ours.reference.class_index, theirs.reference.class_index)
-        and np.array_equal(ours.reference.index, theirs.reference.index)
+        and len(ours.reference.sheets) == len(theirs.reference.sheets)
+        and all(map(np.array_equal, ours.reference.sheets, theirs.reference.sheets))
     )
     if ours.ambiguous is None or theirs.ambiguous is None:
         return same_objects and ours.ambiguous is theirs.ambiguous
     same_area = ours.ambiguous is theirs.ambiguous
     return same_objects and (same_area or np.array_equal(ours.ambiguous, theirs.ambiguous))
-
-
-def _team_columns(teams: tuple[str, ...], taken: tuple[str, ...]) -> list[str]:
-    return [f"{team} (team)" if team in taken else team for team in teams]
 
 
 # --- where several teams invent something -----------------------------------------------------
@@ -340,7 +278,8 @@ def _shared(
     box_px = ((box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1])).sum()
     wanted = np.full(len(other.outcomes.prediction) + 1, -1, np.int64)
     wanted[other_rows + 1] = np.arange(len(other_rows))
-    if box_px <= one.pair.prediction.index.size:
+    between = LabelPair(one.pair.prediction, other.pair.prediction, void)
+    if box_px <= one.pair.prediction.index.size and not between.has_planes:
         return _shared_in_boxes(
             one.pair.prediction.index,
             other.pair.prediction.index,
@@ -350,8 +289,9 @@ def _shared(
             box,
             wanted,
         )
-    # Scattered objects, each with a box as large as the image: one pass is less work.
-    table = overlap_table(LabelPair(one.pair.prediction, other.pair.prediction, void))
+    # Scattered objects, each with a box as large as the image: one pass is less work. Where
+    # objects share pixels, it is the pass over all of their planes that counts these.
+    table = overlap_table(between)
     own = np.full(len(one.outcomes.prediction), -1, np.int64)
     own[one_rows] = np.arange(len(one_rows))
     i, j = own[table.pair_reference], wanted[1:][table.pair_prediction]
@@ -377,6 +317,10 @@ def _shared_in_boxes(
 
     Parameters
     ----------
+    index, other
+        int32 (y, x): both images, 0 for background, else 1 + the row of an object.
+    void, has_void
+        uint8 (y, x): where nothing counts, if there is such a place.
     rows, box
         Rows and bounding boxes of the objects of the one image.
     wanted

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import SettingsError
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.points import Points
 
 DISTANCE_UM = 8.0
@@ -114,6 +114,13 @@ class DetectionCounts:
 def summed(counts: Iterable[DetectionCounts]) -> DetectionCounts:
     """Add counts up."""
     return sum(counts, DetectionCounts())
+
+
+def ranked(figures: Mapping[str, float]) -> dict[str, int]:
+    """Rank teams: 1 + the number of those with a higher figure."""
+    return {
+        team: 1 + sum(other > own for other in figures.values()) for team, own in figures.items()
+    }
 
 
 def _share(part: int, whole: int) -> float:
@@ -296,7 +303,9 @@ def _sparse(
     every = np.arange(n_rows)
     # A price of zero would count as no edge: all are one higher.
     prices = np.concatenate([distance, np.full(n_rows, dear)]) + 1.0
-    ends = np.concatenate([row_of, every]), np.concatenate([column_of, n_columns + every])
+    rows, columns = (row_of, every), (column_of, n_columns + every)
+    # Of 32 bits, which is all that scipy 1.14 takes.
+    ends = np.concatenate(rows).astype(np.int32), np.concatenate(columns).astype(np.int32)
     graph = csr_array((prices, ends), shape=(n_rows, n_columns + n_rows))
     own, other = min_weight_full_bipartite_matching(graph)
     is_pair = other < n_columns
@@ -454,20 +463,18 @@ class PrecisionRecall:
 
 
 def precision_recall(
-    frames: Iterable[tuple[NDArray[np.float64], NDArray[np.bool_]]], n_reference: int
+    confidence: NDArray[np.float64], adds: NDArray[np.bool_], n_reference: int
 ) -> PrecisionRecall:
     """Give precision and recall over frames at every threshold.
 
     Parameters
     ----------
-    frames
-        Per frame the confidences, float64 (m,), and what `adds_a_pair` says.
+    confidence, adds
+        float64 (m,) and bool (m,): of the detections of all frames, the latter
+        as `adds_a_pair` says frame by frame.
     n_reference
         Annotated points of all these frames.
     """
-    pairs = list(frames)
-    confidence = np.concatenate([np.zeros(0), *(own for own, _ in pairs)])
-    adds = np.concatenate([np.zeros(0, bool), *(own for _, own in pairs)])
     order = np.argsort(-confidence, kind="stable")
     falling = confidence[order]
     # The last of equal confidences: a threshold takes all of them or none.
@@ -504,6 +511,10 @@ class JudgedPoints:
     prediction_partner: NDArray[np.int64]
     reference_distance_um: NDArray[np.float64]
     prediction_distance_um: NDArray[np.float64]
+
+    def of(self, side: Side) -> Points:
+        """Give the points of a side."""
+        return self.reference if side is Side.REFERENCE else self.prediction
 
     @cached_property
     def counts(self) -> DetectionCounts:
@@ -604,9 +615,52 @@ def standing(
     return Standing(prediction.confidence, adds, len(reference))
 
 
+@dataclass(frozen=True, eq=False)
+class StackedStandings:
+    """The standings of a team in several frames, one behind the other: all are counted at once.
+
+    Parameters
+    ----------
+    confidence, adds
+        float64 (m,) and bool (m,): as in `Standing`, of all frames.
+    frame
+        int64 (m,): the place of the frame that each detection is in.
+    n_reference
+        int64 (k,): annotated points of each frame.
+    """
+
+    confidence: NDArray[np.float64]
+    adds: NDArray[np.bool_]
+    frame: NDArray[np.int64]
+    n_reference: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, standings: Sequence[Standing]) -> StackedStandings:
+        """Stack standings; there may be none."""
+        return cls(
+            np.concatenate([np.zeros(0), *(one.confidence for one in standings)]),
+            np.concatenate([np.zeros(0, bool), *(one.adds for one in standings)]),
+            np.repeat(np.arange(len(standings)), [len(one.adds) for one in standings]),
+            np.array([one.n_reference for one in standings], np.int64),
+        )
+
+    def counts(self, settings: DetectionSettings) -> list[DetectionCounts]:
+        """Give TP, FP and FN of each frame; as `Standing.counts`."""
+        counted = settings.counted(self.confidence)
+        k = len(self.n_reference)
+        n_counted = np.bincount(self.frame[counted], minlength=k)
+        tp = np.bincount(self.frame[counted & self.adds], minlength=k)
+        rows = np.stack([tp, n_counted - tp, self.n_reference - tp], axis=1)
+        return [DetectionCounts(*row) for row in rows.tolist()]
+
+    @property
+    def curve(self) -> PrecisionRecall | None:
+        """Precision and recall over all frames; None where a detection has no confidence."""
+        if np.isnan(self.confidence).any():
+            return None
+        return precision_recall(self.confidence, self.adds, int(self.n_reference.sum()))
+
+
 def curve_of(standings: Sequence[Standing]) -> PrecisionRecall | None:
     """Give precision and recall over frames; None where a detection has no confidence."""
-    if any(np.isnan(one.confidence).any() for one in standings):
-        return None
-    n_reference = sum(one.n_reference for one in standings)
-    return precision_recall([(one.confidence, one.adds) for one in standings], n_reference)
+    return StackedStandings.of(standings).curve

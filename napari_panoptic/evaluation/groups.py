@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.errors import LabelError
 from napari_panoptic.evaluation.aggregate import summed
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap, judge
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluated
@@ -132,6 +133,8 @@ def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
 
     Notes
     -----
+    Of objects that keep shared pixels there are no groups: a `LabelError` says so.
+
     Under strict IoU of at least 0.5 no group touches the outcome of another,
     and the losses of all are computed in one pass; under the other rules (and
     ``majority`` with an ambiguous area) in as few passes as keep those apart
@@ -267,6 +270,11 @@ class _Sets:
 
 
 def _links(evaluation: Evaluation) -> _Links:
+    if evaluation.pair.has_planes:
+        # Areas of objects that become one are added here: shared pixels would count twice.
+        raise LabelError(
+            "groups are told of objects that share no pixels: set overlaps to flatten for them"
+        )
     judged = judge(evaluation.table, evaluation.settings.ambiguous)
     outcomes = evaluation.outcomes
     ignored = STATUS_CODE[Status.IGNORED]

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from napari_panoptic._changes import blank_notes, list_changes
 from napari_panoptic._compiled import (
     THREADS_FROM_PX,
     bands_of,
@@ -17,7 +18,6 @@ from napari_panoptic._compiled import (
     read_only,
 )
 from napari_panoptic.errors import LabelError, english_list
-from napari_panoptic.evaluation.changes import blank_notes, list_changes
 from napari_panoptic.evaluation.counting import (
     KEY,
     TOTAL,
@@ -352,7 +352,7 @@ class LabelImage:
         *,
         class_masks: Mapping[str, NDArray[np.int32]],
         vanished: Sequence[Vanished] = (),
-        overlapping_px: int = 0,
+        overlapping_px: int,
     ) -> LabelImage:
         """Give the objects of classes that lie over each other already their ids.
 
@@ -378,7 +378,8 @@ class LabelImage:
             np.array(numbers, np.int16), [len(class_own) for class_own in own_ids.values()]
         )
         order = np.argsort(ids, kind="stable")
-        survives = _used(flat, len(ids))
+        # Where no pixel was taken from another class, nothing is covered.
+        survives = _used(flat, len(ids)) if overlapping_px else np.ones(len(ids) + 1, np.bool_)
         kept = order[survives[1:][order]]
         if np.array_equal(kept, np.arange(len(ids))):
             index = flat

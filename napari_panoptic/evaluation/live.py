@@ -347,12 +347,6 @@ class LiveEvaluation:
         for side, live in self._sides.items():
             self._repixelled[side].update(live.take_touched().tolist())
 
-    def id_at(self, side: Side, y: int, x: int) -> int:
-        """Tell the id at a pixel, 0 for background."""
-        own = self._sides[side]
-        slot = int(own.index[y, x])
-        return int(own.ids[slot - 1]) if slot else 0
-
     def set_class(self, side: Side, id_: int, class_name: str) -> None:
         """Give an object another class.
 

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic._compiled import bands_of, compiled, in_threads, read_only
-from napari_panoptic.evaluation.changes import blank_notes, list_changes
+from napari_panoptic._changes import blank_notes, list_changes
+from napari_panoptic._compiled import (
+    THREADS,
+    THREADS_FROM_PX,
+    compiled,
+    in_threads,
+    read_only,
+    take_next,
+)
 from napari_panoptic.evaluation.counting import (
     AREA,
     FIRST,
@@ -29,6 +36,9 @@ from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 
 # Each thread counts in rows of its own: not worth it where objects are smaller than this.
 _THREADS_FROM_PX_PER_OBJECT = 32
+# Into so many parts an image is cut for the threads, which count one after the other.
+_BANDS = 8
+_NO_OBJECT = "the images hold numbers that no object has"
 # Columns of a shared run that waits to be added to the pairs.
 _REFERENCE, _PREDICTION, _LENGTH, _VOID_LENGTH = 0, 1, 2, 3
 # So many wait at least.
@@ -122,23 +132,11 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
     """
     if pair.has_planes:
         return _table_of_planes(pair)
-    height, width = pair.reference.shape
-    n_objects = len(pair.reference) + len(pair.prediction)
-    alone = height * width < _THREADS_FROM_PX_PER_OBJECT * n_objects
-
-    def counted(band: slice) -> TileCounter:
-        counter = TileCounter(len(pair.reference), len(pair.prediction), (height, width))
-        counter.add(
-            (band.start, 0),
-            pair.reference.index[band],
-            pair.prediction.index[band],
-            None if pair.ambiguous is None else pair.ambiguous[band],
-        )
-        return counter
-
-    counter, *others = in_threads(counted, bands_of(pair.reference.shape, alone=alone))
-    for other in others:
-        counter.merge(other)
+    sides = pair.reference.index, pair.prediction.index
+    sizes = len(pair.reference), len(pair.prediction)
+    counter = _counted(sides, pair.ambiguous, sizes, grows=False)
+    if counter is None:
+        raise ValueError(_NO_OBJECT)
     return counter.table()
 
 
@@ -224,20 +222,54 @@ def _counted_ids(
     others = [arrays[1].shape, shape if ambiguous is None else ambiguous.shape]
     if len(shape) != 2 or any(other != shape for other in others):
         return None
-    images = [np.ascontiguousarray(array, dtype=np.int32) for array in arrays]
+    images = (
+        np.ascontiguousarray(arrays[0], dtype=np.int32),
+        np.ascontiguousarray(arrays[1], dtype=np.int32),
+    )
 
-    def counted(band: slice) -> TileCounter | None:
-        counter = TileCounter(_FIRST_IDS, _FIRST_IDS, (shape[0], shape[1]))
-        void = None if ambiguous is None else ambiguous[band]
-        reference, prediction = (image[band] for image in images)
-        return counter if counter.add_ids(band.start, reference, prediction, void) else None
+    return _counted(images, ambiguous, (_FIRST_IDS, _FIRST_IDS), grows=True)
 
-    counter, *rest = in_threads(counted, bands_of(shape))
-    for other in rest:
+
+def _counted(
+    sides: tuple[NDArray[np.int32], NDArray[np.int32]],
+    void: NDArray[np.bool_] | None,
+    sizes: tuple[int, int],
+    *,
+    grows: bool,
+) -> TileCounter | None:
+    """Count two whole images in threads; None where a number has no row and must not get one."""
+    height, width = sides[0].shape
+    n_threads, n_bands = 1, 1
+    if height * width >= max(THREADS_FROM_PX, _THREADS_FROM_PX_PER_OBJECT * sum(sizes)):
+        n_threads, n_bands = THREADS, _BANDS
+    bands = Bands(height, n_bands)
+
+    def turn(_: int) -> TileCounter | None:
+        counter = TileCounter(*sizes, (height, width))
+        return counter if counter.add_bands(bands, *sides, void, grows=grows) else None
+
+    counter, *others = in_threads(turn, range(n_threads))
+    for other in others:
         if counter is None or other is None:
             return None
         counter.merge(other)
     return counter
+
+
+class Bands:
+    """Lines of an image that threads take to count them, band by band.
+
+    Parameters
+    ----------
+    height
+        Number of lines.
+    n
+        Number of bands.
+    """
+
+    def __init__(self, height: int, n: int) -> None:
+        self.lines = max(1, -(-height // n))
+        self.taken = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,41 +338,75 @@ class TileCounter:
         ValueError
             For a number that no object has.
         """
-        if self._count(corner_yx, reference, prediction, void) < len(reference):
-            raise ValueError("the images hold numbers that no object has")
+        sides, area = _for_kernels(reference, prediction, void)
+        self._pairs, self._waiting, self._n_waiting, n_lines = _count_window(
+            sides,
+            area,
+            (int(corner_yx[0]), int(corner_yx[1])),
+            self._shape[1],
+            self._rows,
+            self._pairs,
+            self._waiting,
+            self._n_waiting,
+        )
+        if n_lines < len(reference):
+            raise ValueError(_NO_OBJECT)
 
-    def add_ids(
+    def add_bands(
         self,
-        top: int,
+        bands: Bands,
         reference: NDArray[np.int32],
         prediction: NDArray[np.int32],
         void: NDArray[np.bool_] | None = None,
+        *,
+        grows: bool,
     ) -> bool:
-        """Count whole lines of images whose highest number nobody knows yet.
+        """Count bands of the whole image until all are taken, by this counter or another one.
 
         Parameters
         ----------
-        top
-            The first of the lines in the whole image.
+        bands
+            What is left to count.
         reference, prediction, void
-            As in :meth:`add`.
+            As in :meth:`add`, of the whole image.
+        grows
+            Whether an object without a row gets one, unless its number is so high that a
+            list of all up to it would be too long.
 
         Returns
         -------
         bool
-            False, with nothing to be had from this counter, where a number is below 0
-            or so high that a list of all up to it would be too long.
+            False, with nothing to be had from this counter, where a number has no row
+            and gets none.
         """
-        done = 0
-        while done < len(reference):
-            area = None if void is None else void[done:]
-            done += self._count((top + done, 0), reference[done:], prediction[done:], area)
-            for side, image in enumerate((reference[done : done + 1], prediction[done : done + 1])):
-                highest = int(image.max(initial=0))
-                if highest > _LISTED_IDS or int(image.min(initial=0)) < 0:
-                    return False
-                if highest >= len(self._rows[side]):
-                    self._make_room(side, 2 * highest)
+        sides, area = _for_kernels(reference, prediction, void)
+        under_way = np.zeros(2, np.int64)
+        while True:
+            self._pairs, self._waiting, self._n_waiting = _count_bands(
+                sides,
+                area,
+                bands.lines,
+                bands.taken,
+                under_way,
+                self._rows,
+                self._pairs,
+                self._waiting,
+                self._n_waiting,
+            )
+            line, end = under_way
+            if line == end:
+                return True
+            if not (grows and self._make_rows(reference[line], prediction[line])):
+                return False
+
+    def _make_rows(self, *lines: NDArray[np.int32]) -> bool:
+        """Make rows for all objects of a line of both sides; tell whether that can be done."""
+        for side, line in enumerate(lines):
+            highest = int(line.max())
+            if highest > _LISTED_IDS or int(line.min()) < 0:
+                return False
+            if highest >= len(self._rows[side]):
+                self._make_room(side, 2 * highest)
         return True
 
     def numbered(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -364,30 +430,6 @@ class TileCounter:
             self._rows[1][np.append(0, ids[1])],
         )
         return ids[0], ids[1]
-
-    def _count(
-        self,
-        corner_yx: tuple[int, int],
-        reference: NDArray[np.int32],
-        prediction: NDArray[np.int32],
-        void: NDArray[np.bool_] | None,
-    ) -> int:
-        """Count a window up to the first line with a number without a row; give the lines."""
-        no_void = np.zeros((0, 0), np.uint8)
-        self._pairs, self._waiting, self._n_waiting, n_lines = _count_window(
-            (
-                read_only(np.ascontiguousarray(reference)),
-                read_only(np.ascontiguousarray(prediction)),
-            ),
-            read_only(no_void if void is None else np.ascontiguousarray(void).view(np.uint8)),
-            (int(corner_yx[0]), int(corner_yx[1])),
-            self._shape[1],
-            self._rows,
-            self._pairs,
-            self._waiting,
-            self._n_waiting,
-        )
-        return int(n_lines)
 
     def _make_room(self, side: int, n: int) -> None:
         """Make rows for n objects of a side."""
@@ -456,6 +498,18 @@ class TileCounter:
         return self._pairs
 
 
+def _for_kernels(
+    reference: NDArray[np.int32], prediction: NDArray[np.int32], void: NDArray[np.bool_] | None
+) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32]], NDArray[np.uint8]]:
+    """Give images as kernels take them: a window without ambiguous area has an empty one."""
+    area = np.zeros((0, 0), np.uint8) if void is None else np.ascontiguousarray(void).view(np.uint8)
+    sides = (
+        read_only(np.ascontiguousarray(reference)),
+        read_only(np.ascontiguousarray(prediction)),
+    )
+    return sides, read_only(area)
+
+
 def side_table(rows: NDArray[np.int64], shape: tuple[int, int]) -> SideTable:
     """Freeze the counts of rows; the first one is the background and left out."""
     return SideTable(*_columns(rows, max(shape)))
@@ -506,6 +560,32 @@ def _add_run(
 
 
 @compiled
+def _add_runs(
+    rows: NDArray[np.int64],
+    line: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    n: int,
+    own_ends: NDArray[np.int32],
+    y: int,
+    left: int,
+    width: int,
+) -> None:
+    """Add a line of one side, which changes at some of n places, to its objects' rows."""
+    n_own = 0
+    for k in range(n):
+        # Without a branch: which side changes next cannot be predicted.
+        own_ends[n_own] = ends[k]
+        n_own += line[ends[k]] != line[ends[k] - 1]
+    own_ends[n_own] = len(line)
+    start = 0
+    for k in range(n_own + 1):
+        end = own_ends[k]
+        if line[start]:
+            _add_run(rows, line[start], y, left + start, left + end, width)
+        start = end
+
+
+@compiled
 def _add_void_run(rows: NDArray[np.int64], label: np.int32, y: int, x0: int, x1: int) -> None:
     """Add pixels in the void, which are counted otherwise already, to one object's row."""
     row = rows[label]
@@ -542,6 +622,7 @@ def _count_window(
         return pairs, waiting, n_waiting, height
     notes = blank_notes(width)
     changed, _, ends = notes
+    own_ends = np.empty(width + 1, np.int32)
     for line in range(height):
         y = top + line
         of_reference, of_prediction = reference[line], prediction[line]
@@ -569,32 +650,66 @@ def _count_window(
             if max(len(pairs[0]), n_changes + 1) > len(waiting[0]):
                 waiting = _room_to_wait(max(2 * len(pairs[0]), n_changes + 1))
         entries = waiting[0]
-        start, reference_start, prediction_start = 0, 0, 0
+        start = 0
         for k in range(n_changes + 1):
             end = ends[k]
             i, j = of_reference[start], of_prediction[start]
             is_void = len(void) and void[line, start] != 0
-            if i and is_void:
-                _add_void_run(reference_rows, i, y, left + start, left + end)
-            if j and is_void:
-                _add_void_run(prediction_rows, j, y, left + start, left + end)
+            if is_void:
+                if i:
+                    _add_void_run(reference_rows, i, y, left + start, left + end)
+                if j:
+                    _add_void_run(prediction_rows, j, y, left + start, left + end)
             entry = entries[n_waiting]
             entry[_REFERENCE], entry[_PREDICTION] = i, j
             entry[_LENGTH] = end - start
             entry[_VOID_LENGTH] = (end - start) * is_void
-            n_waiting += i != 0 and j != 0
-            if end == width or of_reference[end] != i:
-                if i:
-                    _add_run(reference_rows, i, y, left + reference_start, left + end, image_width)
-                reference_start = end
-            if end == width or of_prediction[end] != j:
-                if j:
-                    _add_run(
-                        prediction_rows, j, y, left + prediction_start, left + end, image_width
-                    )
-                prediction_start = end
+            n_waiting += (i != 0) & (j != 0)
             start = end
+        _add_runs(reference_rows, of_reference, ends, n_changes, own_ends, y, left, image_width)
+        _add_runs(prediction_rows, of_prediction, ends, n_changes, own_ends, y, left, image_width)
     return pairs, waiting, n_waiting, height
+
+
+@compiled
+def _count_bands(
+    sides: tuple[NDArray[np.int32], NDArray[np.int32]],
+    void: NDArray[np.uint8],
+    lines: int,
+    taken: NDArray[np.int64],
+    under_way: NDArray[np.int64],
+    rows_of_sides: tuple[NDArray[np.int64], NDArray[np.int64]],
+    pairs: PairCounts,
+    waiting: _Waiting,
+    n_waiting: int,
+) -> tuple[PairCounts, _Waiting, int]:
+    """Count bands of so many lines, as long as there are any to be taken.
+
+    Begins with the lines that are under way, from one up to another. Some of them stay
+    where the first has a label that has no row.
+    """
+    reference, prediction = sides
+    height, width = reference.shape
+    while True:
+        if under_way[0] == under_way[1]:
+            top = take_next(taken) * lines
+            if top >= height:
+                return pairs, waiting, n_waiting
+            under_way[0], under_way[1] = top, min(top + lines, height)
+        first, end = under_way[0], under_way[1]
+        pairs, waiting, n_waiting, done = _count_window(
+            (reference[first:end], prediction[first:end]),
+            void[first:end],
+            (first, 0),
+            width,
+            rows_of_sides,
+            pairs,
+            waiting,
+            n_waiting,
+        )
+        under_way[0] = first + done
+        if under_way[0] < end:
+            return pairs, waiting, n_waiting
 
 
 @compiled

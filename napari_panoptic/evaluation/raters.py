@@ -9,7 +9,7 @@ binary at several levels, compared by Dice at each, and the Dice averaged
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -434,8 +434,7 @@ def _brier(reference: Reference, probabilities: NDArray[np.floating]) -> tuple[f
     share = reference.votes.ravel()[reference.marked] / n
     least = float((share * (1.0 - share)).sum()) / size
     excess = 0.0
-    # Slice by slice: a volume in double precision would need twice its memory again.
-    for votes, own in zip(_planes(reference.votes), _planes(probabilities), strict=True):
+    for votes, own in _touched(reference.votes, probabilities):
         excess += float(np.square(own.astype(np.float64) - votes / n).sum())
     return excess / size + least, least
 
@@ -444,15 +443,28 @@ def _reliability(reference: Reference, probabilities: NDArray[np.floating]) -> R
     n, bins = len(reference.raters), RELIABILITY_BINS
     found = Reliability.zero()
     edges = np.arange(1, bins) / bins
-    for votes, own in zip(_planes(reference.votes), _planes(probabilities), strict=True):
-        values = own.ravel()
+    for votes, values in _touched(reference.votes, probabilities):
         place = np.searchsorted(edges.astype(values.dtype), values, side="right")
         found += Reliability(
             np.bincount(place, minlength=bins).astype(np.int64),
             np.bincount(place, values, minlength=bins).astype(np.float64),
-            np.bincount(place, votes.ravel() / n, minlength=bins).astype(np.float64),
+            np.bincount(place, votes / n, minlength=bins).astype(np.float64),
         )
+    # All others have the probability 0, and no rater marked them.
+    found.voxels[0] += probabilities.size - found.voxels.sum()
     return found
+
+
+def _touched(
+    votes: NDArray[np.uint16], probabilities: NDArray[np.floating]
+) -> Iterator[tuple[NDArray[np.uint16], NDArray[np.floating]]]:
+    """Give, flat, votes and probabilities where either is not 0.
+
+    Slice by slice: a volume in double precision would need twice its memory again.
+    """
+    for counts, values in zip(_planes(votes), _planes(probabilities), strict=True):
+        there = (counts != 0) | (values != 0)
+        yield counts[there], values[there]
 
 
 def _planes(image: NDArray[Any]) -> Sequence[NDArray[Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -65,16 +64,6 @@ class TiledEvaluation(EvaluatedFigures):
     outcomes: Outcomes
     counts: Counts
     distances: KnownDistances
-
-    @cached_property
-    def vanished_reference(self) -> NDArray[np.int64]:
-        """Rows of the reference objects of the pair that have no pixel, (m,)."""
-        return np.flatnonzero(self.table.reference.area == 0)
-
-    @cached_property
-    def vanished_prediction(self) -> NDArray[np.int64]:
-        """Rows of the predicted objects of the pair that have no pixel, (m,)."""
-        return np.flatnonzero(self.table.prediction.area == 0)
 
 
 def evaluate_tiles(

@@ -8,73 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import LabelError, SettingsError, english_list
+from napari_panoptic.errors import LabelError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.metrics import Counts, Metrics, unit_metrics
+from napari_panoptic.evaluation.metrics import Counts
 from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-NewNuclei = Literal["one", "exclude"]
-
-
-@dataclass(frozen=True, eq=False)
-class WhatIf:
-    """The figures of a region before and after its annotation errors are removed.
-
-    Counts can be summed over regions, before and after alike.
-
-    Parameters
-    ----------
-    before, after
-        What was counted, and what would be.
-    dropped_references
-        Reference objects that go: the annotation drew what is no nucleus.
-    renamed_pairs
-        Misclassified pairs that become TPs: the annotation named the wrong class.
-    added_pairs
-        Unmatched predictions that become TPs: the annotation lacks the nucleus.
-    excluded_predictions
-        Unmatched predictions that are left out instead (``iou="exclude"``).
-    without_effect
-        Objects with the verdict whose outcome leaves nothing to correct (TP and
-        ignored ones).
-    """
-
-    before: Counts
-    after: Counts
-    dropped_references: int
-    renamed_pairs: int
-    added_pairs: int
-    excluded_predictions: int
-    without_effect: int
-
-    @property
-    def metrics_before(self) -> Metrics:
-        """The figures as they are."""
-        return unit_metrics(self.before)
-
-    @property
-    def metrics_after(self) -> Metrics:
-        """The figures as they would be."""
-        return unit_metrics(self.after)
-
-    @property
-    def sq_is_optimistic(self) -> bool:
-        """Whether predictions count as their own reference, with an IoU of 1.
-
-        SQ, PQ and the mean IoU are then upper bounds: nobody has drawn the
-        outline that the prediction should have been compared with.
-        """
-        return self.added_pairs > 0
 
 
 def without_annotation_errors(
@@ -82,9 +29,8 @@ def without_annotation_errors(
     *,
     reference_rows: Sequence[int] | IntArray = (),
     prediction_rows: Sequence[int] | IntArray = (),
-    iou: NewNuclei = "one",
-) -> WhatIf:
-    """Recompute the figures as if the verdicts "prediction right" were the truth.
+) -> Counts:
+    """Count as if the verdicts "prediction right" were the truth.
 
     ==============================  =========================================
     object with the verdict          what becomes of it
@@ -95,12 +41,14 @@ def without_annotation_errors(
                                      it has
     FP                               a nucleus that the annotation lacks: a TP
                                      whose reference is the prediction itself
-                                     (IoU 1), or neither TP nor FP
+                                     (IoU 1)
     TP, ignored                      nothing: there is no outcome to correct
     ==============================  =========================================
 
     A verdict is about one object: the fragments of a dropped reference object
     stay FPs unless they have the verdict too. Nothing else is matched anew.
+    SQ, PQ and the mean IoU are upper bounds where a nucleus is added: nobody has
+    drawn the outline that the prediction should have been compared with.
 
     Parameters
     ----------
@@ -109,45 +57,25 @@ def without_annotation_errors(
     reference_rows, prediction_rows
         Rows of the objects of each side that have the verdict; a row given
         twice counts once, and so does a pair whose two objects both have it.
-    iou
-        ``one``: a nucleus that the annotation lacks is a TP with an IoU of 1
-        (SQ is then optimistic). ``exclude``: it is left out of all counts.
 
     Returns
     -------
-    WhatIf
-        Its mean Hausdorff distance is that of the pairs measured before: a
+    Counts
+        Their mean Hausdorff distance is that of the pairs measured before: a
         prediction that is its own reference adds none.
 
     Raises
     ------
     LabelError
         For a row that no object has.
-    SettingsError
-        For an unknown ``iou``.
     """
-    if iou not in get_args(NewNuclei):
-        raise SettingsError(
-            f"iou must be one of {english_list(get_args(NewNuclei))}, found '{iou}'"
-        )
     reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
     wrong, right = _marked(reference, reference_rows), _marked(prediction, prediction_rows)
     dropped = wrong & (reference.status == STATUS_CODE[Status.FN])
     lacking = right & (prediction.status == STATUS_CODE[Status.FP])
     renamed = np.flatnonzero(reference.status == STATUS_CODE[Status.MISCLASSIFIED])
     renamed = renamed[wrong[renamed] | right[reference.partner[renamed]]]
-    adds = iou == "one"
-    return WhatIf(
-        before=evaluation.counts,
-        after=_corrected(evaluation, dropped, renamed, lacking, adds=adds),
-        dropped_references=int(dropped.sum()),
-        renamed_pairs=len(renamed),
-        added_pairs=int(lacking.sum()) if adds else 0,
-        excluded_predictions=0 if adds else int(lacking.sum()),
-        without_effect=int(
-            (wrong & _settled(reference)).sum() + (right & _settled(prediction)).sum()
-        ),
-    )
+    return _corrected(evaluation, dropped, renamed, lacking)
 
 
 def _marked(side: SideOutcomes, rows: Sequence[int] | IntArray) -> BoolArray:
@@ -163,17 +91,11 @@ def _marked(side: SideOutcomes, rows: Sequence[int] | IntArray) -> BoolArray:
     return marked
 
 
-def _settled(side: SideOutcomes) -> BoolArray:
-    return np.isin(side.status, [STATUS_CODE[Status.TP], STATUS_CODE[Status.IGNORED]])
-
-
 def _corrected(
     evaluation: Evaluation,
     dropped: BoolArray,
     renamed: IntArray,
     lacking: BoolArray,
-    *,
-    adds: bool,
 ) -> Counts:
     """Move each object with the verdict to the cell of the confusion matrix that it belongs to."""
     now = evaluation.counts
@@ -186,10 +108,9 @@ def _corrected(
     np.subtract.at(confusion[:, 0], reference.class_index[dropped], 1)
     new_class = prediction.class_index[lacking]
     np.subtract.at(confusion[0], new_class, 1)
-    if adds:
-        np.add.at(confusion, (new_class, new_class), 1)
-        np.add.at(iou_sum, new_class - 1, 1.0)
-        np.add.at(matched_iou_sum, new_class - 1, 1.0)
+    np.add.at(confusion, (new_class, new_class), 1)
+    np.add.at(iou_sum, new_class - 1, 1.0)
+    np.add.at(matched_iou_sum, new_class - 1, 1.0)
 
     old = reference.class_index[renamed]
     new = prediction.class_index[reference.partner[renamed]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import math
 import os
 import re
 import stat
@@ -41,6 +42,7 @@ DECODING_ERRORS: tuple[type[Exception], ...] = (
     AttributeError,
     MemoryError,
     SyntaxError,
+    tifffile.TiffFileError,  # a ValueError in later versions only
     struct.error,
     tokenize.TokenError,
     zlib.error,
@@ -64,6 +66,8 @@ Several parse XML from the file with a parser that expands entities, and OME,
 MMStack and NDTiff open whatever other files the metadata name. Their pixels
 are in ordinary pages.
 """
+_OrdinaryTiff = type("_OrdinaryTiff", (tifffile.TiffFile,), _SERIES_OF_OTHERS)
+"""Has no dialects. Passed to tifffile as arguments they fail with versions until early in 2026."""
 
 _IMAGE_CODECS = {
     **dict.fromkeys((6, 7, 99, 33007, 34892), "JPEG"),
@@ -491,6 +495,11 @@ def check_page_complete(path: Path, page: Any) -> None:
     """
     size = path.stat().st_size
     pieces = list(zip(page.dataoffsets, page.databytecounts, strict=True))
+    needed = math.prod(page.chunked)
+    # Some programs write one strip with all there is, and say that there are several.
+    is_whole = page.is_contiguous and sum(page.databytecounts) >= page.nbytes
+    if len(pieces) < needed and not is_whole:
+        raise ValueError(f"it has {len(pieces)} of {needed} strips or tiles of pixels")
     end = max((offset + length for offset, length in pieces), default=0)
     if end > size:
         raise ValueError(f"pixel data end at byte {end}, the file at byte {size}")
@@ -548,7 +557,7 @@ def open_tiff(path: Path) -> Any:
         Where its pages have no end.
     """
     check_page_chain(path)
-    return tifffile.TiffFile(path, **_SERIES_OF_OTHERS)
+    return _OrdinaryTiff(path)
 
 
 def check_segments(path: Path, page: Any) -> None:

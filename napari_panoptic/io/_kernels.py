@@ -7,13 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic._changes import Notes, blank_notes, list_changes
 from napari_panoptic._compiled import bands_of, compiled, in_threads
 
 UNKNOWN = 255
 """What `classify` gives a pixel whose colour is not in its table."""
 # Columns of a run: where it starts and ends (half open) in its line, and a number.
 _START, _END, _NUMBER = 0, 1, 2
-# Changes of a line are looked for so many pixels at a time: bytes of a word.
+# Bits are counted so many pixels at a time: bytes of a word.
 _WORD = 8
 # Sets of classes are kept in the bits of a byte.
 _CLASSES_AT_ONCE = 8
@@ -128,7 +129,7 @@ def _number(class_image: NDArray[np.uint8], numbers: NDArray[np.int32]) -> NDArr
     height, width = class_image.shape
     runs = np.empty((width + 4096, 3), np.int32)
     first = np.zeros(height + 1, np.int64)
-    changed = np.zeros((width // _WORD + 1) * _WORD, np.uint8)
+    notes = blank_notes(width)
     count_of = np.zeros(256, np.int32)
     used = 0
     for y in range(height):
@@ -138,7 +139,7 @@ def _number(class_image: NDArray[np.uint8], numbers: NDArray[np.int32]) -> NDArr
             runs = larger
         before = first[y - 1] if y else 0
         here = used
-        used = _append_runs(class_image[y], changed, runs, used)
+        used = _append_runs(class_image[y], notes, runs, used)
         first[y], first[y + 1] = here, used
         above = class_image[max(y - 1, 0)]
         _join_lines(class_image[y], above, runs, (before, here, used), count_of)
@@ -148,9 +149,7 @@ def _number(class_image: NDArray[np.uint8], numbers: NDArray[np.int32]) -> NDArr
 
 
 @compiled
-def _append_runs(
-    line: NDArray[np.uint8], changed: NDArray[np.uint8], runs: NDArray[np.int32], used: int
-) -> int:
+def _append_runs(line: NDArray[np.uint8], notes: Notes, runs: NDArray[np.int32], used: int) -> int:
     """Append the runs of a line that are no background, each its own component at first.
 
     Returns
@@ -158,19 +157,19 @@ def _append_runs(
     int
         How many runs there are then.
     """
-    _mark_changes(line[1:], line[:-1], changed[1:])
-    words = changed.view(np.uint64)
+    changed, _, changes = notes
+    if len(line) == 0:
+        return used
+    for x in range(1, len(line)):
+        changed[x] = line[x] != line[x - 1]
+    n_changes = list_changes(notes)
+    changes[n_changes] = len(line)
     start = 0
-    for word in range(len(words)):
-        if words[word] != 0:
-            for x in range(word * _WORD, (word + 1) * _WORD):
-                # Written in any case, and over it the next time if nothing ended here.
-                runs[used, _START], runs[used, _END], runs[used, _NUMBER] = start, x, used
-                used += int((changed[x] != 0) & (line[start] != 0))
-                start = x if changed[x] else start
-    if len(line) and line[start] != 0:
-        runs[used, _START], runs[used, _END], runs[used, _NUMBER] = start, len(line), used
-        used += 1
+    for k in range(n_changes + 1):
+        # Written in any case, and over it the next time where it is background.
+        runs[used, _START], runs[used, _END], runs[used, _NUMBER] = start, changes[k], used
+        used += int(line[start] != 0)
+        start = changes[k]
     return used
 
 
@@ -308,8 +307,15 @@ def _write_grown(
     """Write the grown objects in some lines, from one on; return how many pixels they cover."""
     height, width = labels.shape
     radius, band = len(widths) - 1, len(result)
-    spread = np.empty(width, np.int32)
+    spread = np.zeros(width, np.int32)
     covered = 0
+    if width == 0:
+        return covered
+    if radius == 1:
+        for k in range(band):
+            _lay_cross(labels, top + k, spread, result[k], False)
+            covered += _count_covered(result[k])
+        return covered
     # Line by line, so that each is in the cache from its first touch to its last.
     for at in range(-radius, band + radius):
         if at + radius < band:
@@ -321,9 +327,16 @@ def _write_grown(
             if radius > 1:
                 y = top + at - radius
                 _keep_own(here, labels[y], class_image[y], last)
-            for x in range(width):
-                covered += here[x] != 0
+            covered += _count_covered(here)
     return covered
+
+
+@compiled
+def _count_covered(line: NDArray[np.int32]) -> int:
+    count = np.int32(0)
+    for x in range(len(line)):
+        count += np.int32(line[x] != 0)
+    return int(count)
 
 
 @compiled
@@ -352,10 +365,15 @@ def _count_reached(
     radius = len(widths) - 1
     first = max(top - radius, 0)
     bits = _class_bits(class_image[first : bottom + radius], before)
-    reached = bits[top - first : bottom - first].copy()
-    spread = np.empty(bits.shape[1], np.uint8)
-    for k in range(len(bits)):
-        _dilate_line(bits[k], first + k - top, widths, reached, spread, True)
+    spread = np.zeros(bits.shape[1], np.uint8)
+    if radius == 1:
+        reached = np.empty((bottom - top, bits.shape[1]), np.uint8)
+        for k in range(len(reached)):
+            _lay_cross(bits, top - first + k, spread, reached[k], True)
+    else:
+        reached = bits[top - first : bottom - first].copy()
+        for k in range(len(bits)):
+            _dilate_line(bits[k], first + k - top, widths, reached, spread, True)
     # Beyond the image lie only the rests of words.
     reached[:, class_image.shape[1] :] = 0
     return _count_bits(reached)
@@ -416,6 +434,37 @@ def _dilate_line(
             _lay_over(result[at - distance], spread, of_sets)
         if distance > 0 and 0 <= at + distance < height:
             _lay_over(result[at + distance], spread, of_sets)
+
+
+@compiled
+def _lay_cross(
+    image: NDArray[np.integer],
+    y: int,
+    nothing: NDArray[np.integer],
+    result: NDArray[np.integer],
+    of_sets: bool,
+) -> None:
+    """Give what a line's pixels have of themselves and their four neighbours, as `_lay_over` does.
+
+    What :func:`_dilate_line` does with a disk of radius 1, at a quarter of its cost:
+    everything is read once. ``nothing`` is a line of 0, which lies beyond the image.
+    """
+    own, last = image[y], image.shape[1] - 1
+    above = image[y - 1] if y > 0 else nothing
+    below = image[y + 1] if y + 1 < len(image) else nothing
+    if of_sets:
+        for x in range(1, last):
+            result[x] = own[x - 1] | own[x] | own[x + 1] | above[x] | below[x]
+        for x in (0, last):
+            sides = own[max(x - 1, 0)] | own[x] | own[min(x + 1, last)]
+            result[x] = sides | above[x] | below[x]
+    else:
+        for x in range(1, last):
+            sides = max(max(own[x - 1], own[x + 1]), own[x])
+            result[x] = max(sides, max(above[x], below[x]))
+        for x in (0, last):
+            sides = max(max(own[max(x - 1, 0)], own[min(x + 1, last)]), own[x])
+            result[x] = max(sides, max(above[x], below[x]))
 
 
 @compiled

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +11,9 @@ from typing import Any, TypeVar
 
 from napari_panoptic.errors import CohortError, SettingsError, english_list
 from napari_panoptic.io._patterns import Listing, Pattern
+from napari_panoptic.io.coco_panoptic import panoptic_scheme
 from napari_panoptic.io.forms import BUILT_IN, known_forms
+from napari_panoptic.io.patients import PatientExpression, patient_in
 from napari_panoptic.io.registry import Form, PerClass
 from napari_panoptic.io.slides import IMAGE_ENDINGS
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Rgb, Source
@@ -84,7 +84,7 @@ class Layout:
     reference: MaskPatterns
     predictions: MaskPatterns
     annotation: MaskPatterns = MaskPatterns()
-    patient: re.Pattern[str] | None = None
+    patient: PatientExpression | None = None
     name: str | None = None
 
     @property
@@ -96,13 +96,6 @@ class Layout:
     def patient_of(self, region: str) -> str:
         """Tell the patient from a region's name."""
         return patient_in(region, self.patient)
-
-
-def patient_in(region: str, expression: re.Pattern[str] | None) -> str:
-    """Tell the patient from a region's name: by an expression, else what is before the last _."""
-    if expression is not None and (found := expression.search(region)):
-        return found["patient"]
-    return region.rpartition("_")[0] or region
 
 
 def patterns_of(*texts: str) -> Patterns:
@@ -204,6 +197,34 @@ CONIC_LAYOUT = Layout(
     ),
 )
 """The arrays of the CoNIC challenge as they are distributed; classes have the numbers 1 to 6."""
+
+
+COCO_NAMES = ("panoptic*.json", "annotations/panoptic*.json")
+"""Where the annotation of a COCO panoptic data set lies."""
+
+
+def coco_layout(path: Path) -> Layout:
+    """Give the layout of a COCO panoptic data set, whose annotation tells its classes.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none.
+    """
+    names = [f"{{region}}.{ending}" for ending in IMAGE_ENDINGS]
+    photographs = ("*/{region}.jpg", "*/{region}.jpeg")  # masks are PNG
+    return Layout(
+        scheme=panoptic_scheme(path),
+        image=patterns_of(*(f"images/{name}" for name in names), *names, *photographs),
+        reference=MaskPatterns({Source.COCO_PANOPTIC: patterns_of(*COCO_NAMES)}),
+        predictions=MaskPatterns(
+            {
+                Source.COCO_PANOPTIC: patterns_of(
+                    f"{TEAMS}/{{team}}.json", f"{TEAMS}/{{team}}/panoptic*.json"
+                )
+            }
+        ),
+    )
 
 
 def cohort_listing(folder: str | Path, *, allow_outside: bool) -> Listing:
@@ -376,22 +397,9 @@ def pattern_list_of(
     return patterns
 
 
-def patient_expression(value: Any) -> re.Pattern[str] | None:
+def patient_expression(value: Any) -> PatientExpression | None:
     """Read how a patient is told from a region's name; None where nothing is said."""
-    if value is None:
-        return None
-    text = text_at(value, "files.patient")
-    try:
-        with warnings.catch_warnings(action="error", category=FutureWarning):
-            expression = re.compile(text)
-    except (re.error, FutureWarning, OverflowError, RecursionError) as error:
-        raise CohortError(f"files.patient is no valid regular expression: {error}") from error
-    if "patient" not in expression.groupindex:
-        raise CohortError(
-            f"files.patient must have a group named patient, such as (?P<patient>.+)_[0-9]+, "
-            f"found '{value}'"
-        )
-    return expression
+    return None if value is None else PatientExpression(text_at(value, "files.patient"))
 
 
 def table_at(

@@ -17,6 +17,7 @@ from napari_panoptic.errors import (
     OutsideLinksError,
     english_list,
 )
+from napari_panoptic.io.links import is_link, leads_out
 
 FIELDS = ("patient", "region", "team", "class")
 """What can stand between braces in a pattern."""
@@ -175,6 +176,11 @@ class Listing:
     outside: list[Path] = field(default_factory=list)
     _known: dict[Path, tuple[Entry, ...]] = field(default_factory=dict)
 
+    @property
+    def within(self) -> Path | None:
+        """The folder that links may not lead out of; None where they may lead anywhere."""
+        return None if self.allow_outside else self.root
+
     def entries(self, folder: Path) -> tuple[Entry, ...]:
         """Give what is in a folder, in natural order, hidden things left out."""
         if folder not in self._known:
@@ -216,8 +222,7 @@ class Listing:
     def _is_wanted(self, folder: Path, entry: os.DirEntry[str]) -> bool:
         """Tell what belongs to the cohort from links out of it, pipes and devices."""
         path = folder / entry.name
-        if not self.allow_outside and _is_link(entry) and not self._is_inside(path):
-            self.outside.append(path)
+        if is_link(entry) and not self.admits(path):
             return False
         # A broken link stays: whoever reads it says what is missing.
         is_special = not entry.is_dir() and not entry.is_file() and path.exists()
@@ -226,17 +231,13 @@ class Listing:
             self.findings.append(Finding(FindingKind.EXTRA, message, path=path))
         return not is_special
 
-    def _is_inside(self, path: Path) -> bool:
-        try:
-            return path.resolve().is_relative_to(self.root.resolve())
-        except (OSError, RuntimeError):  # links that lead round in circles
-            return False
-
-
-def _is_link(entry: os.DirEntry[str]) -> bool:
-    # Windows has a second kind, of which Python knows since 3.12.
-    is_junction = getattr(entry, "is_junction", lambda: False)
-    return entry.is_symlink() or is_junction()
+    def admits(self, path: Path) -> bool:
+        """Tell whether a file may be read; one to which a link leads is noted where it may not."""
+        if self.within is None or not leads_out(path, self.within):
+            return True
+        if path not in self.outside:
+            self.outside.append(path)
+        return False
 
 
 @contextmanager

@@ -7,9 +7,17 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind, PanopticError, english_list
+from napari_panoptic.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    PanopticError,
+    UnreadableFileError,
+    english_list,
+)
 from napari_panoptic.io._layout import (
     ANNOTATIONS,
+    COCO_NAMES,
     COLOUR_CODED,
     CONIC_LAYOUT,
     DESCRIPTION,
@@ -20,9 +28,11 @@ from napari_panoptic.io._layout import (
     Layout,
     MaskPatterns,
     Patterns,
+    coco_layout,
     cohort_listing,
     description_in,
     monusac_layout,
+    patterns_of,
     read_description,
 )
 from napari_panoptic.io._patterns import (
@@ -53,8 +63,8 @@ ANNOTATION_TEAM = "colour-coded GT"
 _EXPECTED = (
     f"expected either the MoNuSAC folders, '{ANNOTATIONS}/PATIENT/REGION.svs' and '.xml' with "
     f"'{TEAMS}/TEAM/PATIENT/REGION_mask.png.tif' or '{SUBMISSIONS}/TEAM/PATIENT/REGION/CLASS/"
-    f"*.mat', or the arrays of PanNuke (masks.npy) or CoNIC (labels.npy), or a file {DESCRIPTION} "
-    f"that describes the folder (see docs/cohorts.md)"
+    f"*.mat', or the arrays of PanNuke (masks.npy) or CoNIC (labels.npy), or a COCO panoptic data "
+    f"set (panoptic.json), or a file {DESCRIPTION} that describes the folder (see docs/cohorts.md)"
 )
 
 
@@ -101,6 +111,9 @@ def _layout_of(listing: Listing) -> Layout:
     for layout in (PANNUKE_LAYOUT, CONIC_LAYOUT):
         if any(any(pattern.files(listing)) for pattern in layout.reference.all):
             return layout
+    for pattern in patterns_of(*COCO_NAMES):
+        for match in pattern.files(listing):
+            return _coco(match.path)
     hint = ""
     known = {name.casefold() for name in (ANNOTATIONS, TEAMS, SUBMISSIONS, COLOUR_CODED)}
     if listing.root.resolve().name.casefold() in known:
@@ -109,6 +122,13 @@ def _layout_of(listing: Listing) -> Layout:
         if entry.is_folder and any(Listing(entry.path).below((ANNOTATIONS,))):
             hint = f"did you mean the folder '{entry.path.name}' in it? "
     raise CohortError(f"this folder is no cohort; {hint}{_EXPECTED}", path=listing.root)
+
+
+def _coco(path: Path) -> Layout:
+    try:
+        return coco_layout(path)
+    except UnreadableFileError as error:
+        raise CohortError(f"{error.message}; or add a {DESCRIPTION}", path=path) from error
 
 
 @dataclass
@@ -120,10 +140,11 @@ class _Found:
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     item: str | None = None
 
-    def files(self, source: Source, scheme: ClassScheme) -> MaskFiles:
+    def files(self, source: Source, scheme: ClassScheme, within: Path | None) -> MaskFiles:
         order = ["", *scheme.names, scheme.ambiguous]
         names = sorted((name for name in self.paths if self.paths[name]), key=order.index)
-        return MaskFiles(source, {name: tuple(self.paths[name]) for name in names}, self.item)
+        paths = {name: tuple(self.paths[name]) for name in names}
+        return MaskFiles(source, paths, self.item, within)
 
 
 class _Shelf:
@@ -274,7 +295,7 @@ class _Discovery:
         for paths in found.paths.values():
             table = type_info_of(paths[0]) if paths else None
             if table is not None:
-                self._used.add(table)
+                self._note_beside(table)
                 paths.append(table)
 
     def _add_tables_beside(self, found: _Found) -> None:
@@ -282,11 +303,19 @@ class _Discovery:
         for name, paths in found.paths.items():
             for path in list(paths):
                 beside = list(sidecars_beside(path))
-                self._used.update(beside)
                 has_table = any(p.suffix.lower() in SIDECAR_SUFFIXES for p in paths)
                 if not name and path == paths[0]:
                     paths += () if has_table else beside[:1]
-                    paths += () if (area := area_beside(path)) is None else (area,)
+                    if (area := area_beside(path)) is not None:
+                        beside.append(area)
+                        paths.append(area)
+                self._note_beside(*beside)
+
+    def _note_beside(self, *paths: Path) -> None:
+        """Note files that others need; whoever reads one refuses links out of the folder."""
+        self._used.update(paths)
+        for path in paths:
+            self._listing.admits(path)
 
     def _places(self, match: Match, items: ListItems | None) -> Iterator[Item]:
         """List the regions of a file; that of a file that holds one has no key."""
@@ -296,6 +325,8 @@ class _Discovery:
             return
         try:
             for item in items(match.path):
+                if not all(map(self._listing.admits, item.paths)):
+                    continue
                 name = item.name if region is None else f"{region}_{item.name}"
                 yield replace(item, name=name, patient=patient or item.patient)
         except PanopticError as error:
@@ -379,7 +410,7 @@ class _Discovery:
         self, forms: Mapping[Source, _Form], team: str, key: _Key
     ) -> dict[Source, MaskFiles]:
         return {
-            source: found.files(source, self._scheme)
+            source: found.files(source, self._scheme, self._listing.within)
             for source, form in forms.items()
             if (found := form.get(team, key))
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from napari_panoptic.io._layout import (
     description_in,
     name_in,
     patient_expression,
-    patient_in,
     pattern_list,
     patterns_of,
     table_at,
@@ -38,6 +36,7 @@ from napari_panoptic.io._patterns import (
     natural_key,
     outside_findings,
 )
+from napari_panoptic.io.patients import PatientExpression, patient_in
 from napari_panoptic.points import DetectionCohort, Frame, ScoredFrame
 from napari_panoptic.regions import Team
 
@@ -81,7 +80,7 @@ class DetectionLayout:
     ignore: Patterns = ()
     atypia_reference: Patterns = ()
     atypia_predictions: Patterns = ()
-    patient: re.Pattern[str] | None = None
+    patient: PatientExpression | None = None
     mpp: tuple[tuple[str, MppXy], ...] = ()
     name: str | None = None
 

@@ -497,7 +497,7 @@ class _Splitter:
                 raise self._error(f"it is damaged ({error.msg})") from error
         try:
             return json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._error(f"it is damaged ({error})") from error
 
     def _error(self, found: str) -> UnreadableFileError:

@@ -170,6 +170,6 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
     path = files.all_paths[0]
     check_file(path, WHAT)
     match mat_variables(path).get(INSTANCES):
-        case (height, width):
+        case (height, width) if height and width:
             return height, width
     return None

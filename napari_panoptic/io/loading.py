@@ -8,6 +8,7 @@ from pathlib import Path
 from napari_panoptic.errors import PanopticError, UnreadableFileError
 from napari_panoptic.evaluation.settings import Restoration
 from napari_panoptic.io.forms import form_of
+from napari_panoptic.io.links import check_links
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest
 from napari_panoptic.io.slides import probe_image
 from napari_panoptic.regions import ClassScheme, MaskFiles
@@ -56,6 +57,7 @@ def load_masks(
     request = LoadRequest(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
+    check_links(files)
     return form.load(files, scheme, request)
 
 
@@ -90,6 +92,7 @@ def _mask_shape(files: MaskFiles) -> tuple[int, int] | None:
     if (form := form_of(files.source)) is None:
         return None
     try:
+        check_links(files)
         return form.shape(files)
     except PanopticError:
         return None

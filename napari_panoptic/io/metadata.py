@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.io.links import leads_out
 
 METADATA_FILE = "metadata.csv"
 _MAX_BYTES = 16 * 2**20
@@ -91,7 +92,7 @@ def metadata_beside(root: Path, patients: Iterable[str]) -> Metadata | None:
         As :func:`read_metadata`.
     """
     path = root / METADATA_FILE
-    if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+    if path.is_symlink() and leads_out(path, root):
         raise UnreadableFileError(
             "this is a link that leads out of the cohort's folder, and was not followed; give the "
             "table itself (on the command line by --metadata), or put it there",

@@ -173,15 +173,18 @@ def _matched(
     for source, patterns in forms.items():
         for pattern in patterns:
             for match in pattern.files(listing):
-                yield match.fields, _one_file(match.path, source)
+                yield match.fields, _one_file(match.path, source, listing)
 
 
-def _one_file(path: Path, source: Source | None) -> RaterFile:
+def _one_file(path: Path, source: Source | None, listing: Listing) -> RaterFile:
     """Name a file; a table of classes beside a label image belongs to it."""
     if source is None:
         return RaterFile(path)
     beside = tuple(sidecars_beside(path))[:1] if source == Source.LABELS else ()
-    return RaterFile(path, MaskFiles(source, {_ALL_CLASSES: (path, *beside)}))
+    for table in beside:
+        listing.admits(table)
+    paths = {_ALL_CLASSES: (path, *beside)}
+    return RaterFile(path, MaskFiles(source, paths, within=listing.within))
 
 
 # --- by the names of QUBIQ -----------------------------------------------------------------------
@@ -200,7 +203,7 @@ def _from_qubiq(listing: Listing) -> _Found:
         if key in found.masks:
             found.findings.append(_twice(file.path, found.masks[key].path))
             continue
-        found.masks[key] = _one_file(file.path, None)
+        found.masks[key] = _one_file(file.path, None, listing)
     folders = {files.path.parent for files, _, _ in files.masks}
     for file, modality in files.images:
         if file.path.parent in folders:
@@ -214,7 +217,7 @@ def _from_qubiq(listing: Listing) -> _Found:
         elif place in found.maps:
             found.findings.append(_twice(file.path, found.maps[place].path))
         else:
-            found.maps[place] = _one_file(file.path, None)
+            found.maps[place] = _one_file(file.path, None, listing)
     if loose:
         names = english_list([path.relative_to(listing.root).as_posix() for path in loose], limit=5)
         found.findings.append(

@@ -25,8 +25,6 @@ from napari_panoptic.io._sample_teams import TEAM_NAMES, answer_of
 from napari_panoptic.io.imagescope import Polygon, write_annotation
 from napari_panoptic.regions import MONUSAC_CLASSES
 
-SAMPLE_NAME = "Nuclei, four teams (sample cohort)"
-"""What people see."""
 SAMPLE_MPP = 0.2525
 """Micrometres per pixel of its images, as in scans at 40x."""
 SAMPLE_SEED = 2020

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.io import _matlab73
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
@@ -28,7 +29,6 @@ from napari_panoptic.io.limits import (
     DEFLATE_RATIO,
     check_inflated,
     check_pixels,
-    check_segment,
     largest_px,
 )
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
@@ -41,14 +41,17 @@ NUMERIC_CLASSES = {
     *("double", "single", "logical", "sparse"),
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 }
-HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-# MATLAB puts 512 bytes of its own before the HDF5 data.
-HDF5_STARTS = (0, 512)
 
 # Of MATLAB 5 files: header, its last two bytes, and the type of elements in zlib streams.
 _HEADER_BYTES = 128
 _BYTE_ORDERS = {b"IM": "<", b"MI": ">"}
 _COMPRESSED = 15
+# Of MATLAB 4 files: the header of each variable, and its first number, whose digits say of what
+# type the variable's numbers are, and whether it is sparse.
+_HEADER_4_BYTES = 20
+_LAST_KIND_4 = 5000
+_ITEMSIZES_4 = {0: 8, 1: 4, 2: 4, 3: 2, 4: 2, 5: 1}
+_SPARSE_4 = 2
 
 Shape = tuple[int, ...]
 
@@ -128,7 +131,7 @@ def _read_class(
     what = f"the {class_name} mask (variable '{name}')"
     told = _squeezed_shape(variables[name])
     # What is no mask is not read: of other shapes the library can crash.
-    if len(told) != 2:
+    if len(told) != 2 or 0 in told:
         raise UnreadableFileError(
             f"{what} must be 2-D (rows, columns), found an array of shape {told}",
             path=path,
@@ -180,7 +183,11 @@ def _chosen(
 
 
 def _candidates(variables: Mapping[str, Shape]) -> list[str]:
-    plane = [name for name, shape in variables.items() if len(_squeezed_shape(shape)) == 2]
+    plane = [
+        name
+        for name, shape in variables.items()
+        if len(_squeezed_shape(shape)) == 2 and 0 not in shape
+    ]
     # MATLAB stores a count or a threshold as 1 x 1: no mask, unless all are.
     masks = [name for name in plane if variables[name] != (1, 1)] or plane
     # Without a plane, let the one that is left be refused with its own shape.
@@ -238,15 +245,17 @@ def mat_variables(path: Path) -> dict[str, Shape]:
     Raises
     ------
     UnreadableFileError
-        Where it is no MATLAB file.
+        Where it is no MATLAB file, or one of version 7.3 without the package for it.
     """
     import scipy.io
     from scipy.io.matlab import MatReadError
 
-    if _is_hdf5(path):
-        return _hdf5_variables(path)
+    if _matlab73.is_hdf5(path):
+        with _decoded(path):
+            return _matlab73.variables(path)
     _check_elements(path)
     try:
+        _check_version_4(path)
         with without_warnings():
             listed = scipy.io.whosmat(path, appendmat=False)
         if any(size < 0 for _, shape, _ in listed for size in shape):
@@ -274,8 +283,9 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
     import scipy.io
     from scipy.io.matlab import MatReadError, matfile_version
 
-    if _is_hdf5(path):
-        return _hdf5_value(path, name)
+    if _matlab73.is_hdf5(path):
+        with _decoded(path):
+            return _matlab73.value(path, name, WHAT)
     try:
         with without_warnings():
             if matfile_version(path, appendmat=False)[0] == 1:
@@ -286,6 +296,14 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
     check_pixels(value.shape, value.dtype.itemsize, path=path, what=WHAT)
     dense: NDArray[Any] = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
     return dense
+
+
+@contextmanager
+def _decoded(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except DECODING_ERRORS as error:
+        raise undecodable(path, WHAT, error) from error
 
 
 def _check_elements(path: Path) -> None:
@@ -309,55 +327,34 @@ def _check_elements(path: Path) -> None:
                 file.seek(size, os.SEEK_CUR)
 
 
-def _is_hdf5(path: Path) -> bool:
+def _check_version_4(path: Path) -> None:
+    """Make sure that each variable of a file of version 4 leads on to the next one.
+
+    The library goes back where sizes are negative, and round for ever. A file of another
+    version has no byte of 0 among the first four, and passes.
+
+    Raises
+    ------
+    ValueError
+        Where one does not.
+    """
+    file_bytes = path.stat().st_size
     with path.open("rb") as file:
-        start = file.read(max(HDF5_STARTS) + len(HDF5_MAGIC))
-    return any(start[at:].startswith(HDF5_MAGIC) for at in HDF5_STARTS)
-
-
-def _hdf5(path: Path) -> Any:
-    try:
-        return importlib.import_module("h5py")
-    except ImportError:
-        raise UnreadableFileError(
-            "this is a MATLAB v7.3 file, which needs the Python package h5py; save it again with "
-            "save(..., '-v7'), or install h5py",
-            path=path,
-        ) from None
-
-
-def _hdf5_variables(path: Path) -> dict[str, Shape]:
-    h5py = _hdf5(path)
-    try:
-        with h5py.File(path, "r") as file:
-            return {
-                name: tuple(item.shape[::-1])
-                for name in file
-                # Other links lead to other files, which whoever made this one may choose.
-                if isinstance(file.get(name, getlink=True), h5py.HardLink)
-                if isinstance(item := file[name], h5py.Dataset) and item.dtype.kind in "biuf"
-                if not _is_elsewhere(item)
-            }
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
-
-
-def _is_elsewhere(dataset: Any) -> bool:
-    """Tell whether the numbers of a dataset lie in other files."""
-    return bool(dataset.external) or bool(dataset.is_virtual)
-
-
-def _hdf5_value(path: Path, name: str) -> NDArray[Any]:
-    try:
-        with _hdf5(path).File(path, "r") as file:
-            dataset = file[name]
-            check_pixels(dataset.shape, dataset.dtype.itemsize, path=path, what=WHAT)
-            if dataset.chunks is not None:
-                check_segment(dataset.chunks, dataset.dtype.itemsize, path=path)
-            # MATLAB counts columns first, HDF5 rows first.
-            return np.asarray(dataset).T
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
+        start = file.read(4)
+        if len(start) < 4 or 0 not in start:
+            return
+        # Which numbers a variable has is told by four digits: in the wrong order it is none.
+        order = "<" if 0 <= struct.unpack("<i", start)[0] <= _LAST_KIND_4 else ">"
+        file.seek(0)
+        while len(header := file.read(_HEADER_4_BYTES)) == _HEADER_4_BYTES:
+            kind, rows, columns, imaginary, name_bytes = struct.unpack(f"{order}5i", header)
+            if min(rows, columns, name_bytes) < 0:
+                raise ValueError("a variable has a negative size")
+            parts = 2 if imaginary == 1 and kind % 10 != _SPARSE_4 else 1
+            size = rows * columns * parts * _ITEMSIZES_4.get(kind // 10 % 10, 1)
+            if file.tell() + name_bytes + size > file_bytes:
+                raise ValueError("a variable is longer than the file")
+            file.seek(name_bytes + size, os.SEEK_CUR)
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
@@ -375,6 +372,6 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
             variables = mat_variables(path)
             chosen, _ = _chosen(variables, name, None, path, None)
             match _squeezed_shape(variables[chosen]):
-                case (height, width):
+                case (height, width) if height and width:
                     return height, width
     return None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from napari_panoptic.errors import UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import size_text
 from napari_panoptic.io.forms import form_of, known_forms
+from napari_panoptic.io.links import check_links
 from napari_panoptic.io.tiled_masks import TiledMasks
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
@@ -51,4 +52,5 @@ def open_masks(
             path=files.all_paths[0] if files.all_paths else None,
             region=region,
         )
+    check_links(files)
     return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)

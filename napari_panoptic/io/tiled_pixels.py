@@ -13,7 +13,7 @@ import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import UnreadableFileError, english_list
+from napari_panoptic.errors import UnreadableFileError
 from napari_panoptic.evaluation.tiles import Box
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
@@ -29,12 +29,6 @@ from napari_panoptic.io._files import (
 )
 from napari_panoptic.io.limits import SEGMENT_BYTES, check_segment
 
-_ZARR_CODECS = frozenset(
-    (
-        *("bytes", "endian", "transpose", "crc32", "crc32c", "adler32", "fletcher32"),
-        *("blosc", "gzip", "zlib", "zstd", "lz4", "shuffle", "delta", "sharding_indexed"),
-    )
-)
 ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 """Files of which a Zarr folder has at least one."""
 
@@ -165,8 +159,9 @@ def _held(path: Path, what: str) -> TiledPixels:
 
 
 def _open_zarr(path: Path, what: str) -> TiledPixels:
-    array, _ = zarr_label(path, what)
-    _check_zarr(array, path, what)
+    from napari_panoptic.io._zarr_chunks import bounded
+
+    array = bounded(zarr_label(path, what)[0], path, what)
     shape = _plane(array.shape, path, what)
     before = (0,) * (array.ndim - 2)
     # Shards are files, chunks what is decoded at a time.
@@ -195,10 +190,9 @@ def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
     UnreadableFileError
         Where there is no such array.
     """
-    import zarr  # takes half a second, and few cohorts need it
-
     try:
-        return _label_in(zarr.open(str(path), mode="r"), path, what)
+        with without_warnings():
+            return _label_in(_opened_zarr(path), path, what)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
 
@@ -208,68 +202,44 @@ def zarr_areas(path: Path, names: Container[str]) -> tuple[Path, ...]:
 
     Names are compared without regard to case.
     """
-    import zarr
-
     try:
-        node = zarr.open(str(path), mode="r")
-        if hasattr(node, "chunks") or "labels" not in node:
-            return ()
-        listed = _attributes(node["labels"]).get("labels") or []
+        with without_warnings():
+            node = _opened_zarr(path)
+            if hasattr(node, "chunks") or "labels" not in node:
+                return ()
+            listed = _attributes(node["labels"]).get("labels") or []
         return tuple(path / "labels" / name for name in listed[1:] if name.casefold() in names)
     except DECODING_ERRORS as error:
         raise undecodable(path, "an OME-Zarr image with labels", error) from error
 
 
+def _opened_zarr(path: Path) -> Any:
+    import zarr  # takes half a second, and few cohorts need it
+
+    from napari_panoptic.io._zarr_chunks import BoundedStore
+
+    return zarr.open(BoundedStore(path), mode="r")
+
+
 def _label_in(node: Any, path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
-    if hasattr(node, "chunks"):
-        return node, {}
-    attributes = _attributes(node)
-    if "labels" in node and "image-label" not in attributes:
-        return _label_in(node["labels"], path, what)
-    if scales := attributes.get("multiscales"):
-        return node[str(scales[0]["datasets"][0]["path"])], attributes
-    if names := attributes.get("labels"):
-        return _label_in(node[str(names[0])], path, what)
+    # An image, its labels, and the first of these. A label without a name would be its own group.
+    for _ in range(3):
+        if hasattr(node, "chunks"):
+            return node, {}
+        attributes = _attributes(node)
+        if "labels" in node and "image-label" not in attributes:
+            node = node["labels"]
+        elif scales := attributes.get("multiscales"):
+            return node[str(scales[0]["datasets"][0]["path"])], attributes
+        elif names := attributes.get("labels"):
+            node = node[str(names[0])]
+        else:
+            break
     raise UnreadableFileError(
         f"expected {what} as a Zarr array or an OME-Zarr image (a group with 'multiscales'), found "
         f"a group with neither",
         path=path,
     )
-
-
-def _check_zarr(array: Any, path: Path, what: str) -> None:
-    """Make sure that chunks hold plain numbers, and that one can be held.
-
-    Raises
-    ------
-    UnreadableFileError
-        For other types, for codecs that are not known to be harmless (one,
-        pickle, runs whatever program the file holds), and for huge chunks.
-    """
-    if array.dtype.kind not in "biuf":
-        raise UnreadableFileError(
-            f"expected {what} of numbers, found a Zarr array of type {array.dtype}", path=path
-        )
-    if unknown := sorted(_codecs(array.metadata.to_dict()) - _ZARR_CODECS):
-        raise UnreadableFileError(
-            f"expected {what} in Zarr with the codecs {english_list(sorted(_ZARR_CODECS))}, found "
-            f"{english_list(unknown)}; save it with one of the former",
-            path=path,
-        )
-    check_segment(array.chunks, array.dtype.itemsize, path=path)
-
-
-def _codecs(metadata: Any) -> set[str]:
-    """Give the names of all codecs that the metadata of an array name, at any depth."""
-    found: set[str] = set()
-    for key in ("compressor", "filters", "codecs", "index_codecs"):
-        value = _mapping(metadata).get(key) or ()
-        for codec in [value] if isinstance(value, Mapping) else value:
-            # Version 2 calls them by id, version 3 by name.
-            name = codec.get("id") or codec["name"]
-            found.add(str(name).removeprefix("numcodecs."))
-            found |= _codecs(codec.get("configuration"))
-    return found
 
 
 def _attributes(node: Any) -> Mapping[str, Any]:

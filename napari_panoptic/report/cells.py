@@ -34,6 +34,11 @@ def team_html(report: CohortReport, name: str) -> Html:
     return team_label(name, all_teams(report))
 
 
+def team_headings(report: CohortReport, names: Iterable[str]) -> list[Html]:
+    """Write teams' names beside their colours, for the columns of a table."""
+    return [team_html(report, name) for name in names]
+
+
 def team_label(name: str, teams: Sequence[str]) -> Html:
     """Write a team's name beside its colour, which its place among all teams decides."""
     colour = team_styles(teams)[name].colour

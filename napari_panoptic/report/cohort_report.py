@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from napari_panoptic.errors import Finding, PanopticError, english_list
+from napari_panoptic.errors import Finding, FindingKind, PanopticError, english_list
 from napari_panoptic.evaluation.aggregation import (
     AggregationTable,
     RegionCounts,
@@ -30,7 +30,7 @@ from napari_panoptic.evaluation.robustness import (
     robustness,
     star,
 )
-from napari_panoptic.evaluation.settings import EvaluationSettings, Scoring
+from napari_panoptic.evaluation.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.experiment import (
     SHIFTS,
@@ -57,6 +57,7 @@ THRESHOLDS = tuple(k / 100 for k in range(5, 100, 5))
 OWN_GROUP = "organ"
 """The column of the metadata that patients are grouped by, where there is one of the name."""
 
+_BOTH_WAYS = (Overlaps.FLATTEN, Overlaps.KEEP)
 _PASSES = ("objects", "sums")
 """Of the two passes, the folders of what is done."""
 
@@ -160,6 +161,9 @@ class CohortReport:
         Scores and ranks under every version of the challenge's scoring.
     scored
         Team -> its regions, scored class by class: what tells why versions differ.
+    overlaps
+        Where objects keep the pixels that they share, and beside it where they do not;
+        of the regions in which both is possible.
     """
 
     request: ReportRequest
@@ -172,6 +176,7 @@ class CohortReport:
     shifts: Varied
     protocols: ProtocolTable
     scored: Mapping[str, Sequence[ScoredRegion]]
+    overlaps: CohortEvaluation
 
     @property
     def cohort(self) -> Cohort:
@@ -363,6 +368,7 @@ def _families(request: ReportRequest) -> tuple[tuple[Condition, ...], ...]:
         radius_conditions(RADII, base, source=source),
         threshold_conditions(THRESHOLDS, base, source=source),
         shift_conditions(SHIFTS, base, source=source),
+        tuple(Condition(str(o), base.replaced(overlaps=o), source) for o in _BOTH_WAYS),
     )
 
 
@@ -445,6 +451,8 @@ class _Second:
         self._sums = [PatientSums(request.team_names, family, names) for family in families]
         self._by_lesson: list[RegionResults] = []
         self._challenge: list[RegionResult] = []
+        self._overlaps = families[-1]
+        self._both_ways: list[tuple[RegionResult, RegionResult]] = []
 
     def add(self, region: RegionResults) -> None:
         """Take what is needed of a region's results."""
@@ -453,10 +461,16 @@ class _Second:
         (_, challenge), lessons, *_ = (region[place] for place in self._places)
         self._challenge += [replace(result, findings=()) for result in challenge]
         self._by_lesson.append([[replace(r, findings=()) for r in found] for found in lessons])
+        flat, kept = region[self._places[-1]]
+        self._both_ways += [
+            (one, _with_shared_pixels_alone(other))
+            for one, other in zip(flat, kept, strict=True)
+            if one.counts is not None and other.counts is not None
+        ]
 
     def gathered(self, evaluation: CohortEvaluation, detailed: CohortEvaluation) -> CohortReport:
         """Give the report, once all regions are there."""
-        protocols, two_by_two, radii, thresholds, shifts = self._sums
+        protocols, two_by_two, radii, thresholds, shifts, _ = self._sums
         scored = scored_regions(self._challenge)
         disentangled = protocols.varied().found
         means = {
@@ -479,7 +493,20 @@ class _Second:
             shifts=shifts.varied(star(len(SHIFTS))),
             protocols=protocol_table(scored, means),
             scored=scored,
+            overlaps=CohortEvaluation(
+                self._request.cohort,
+                self._overlaps[1].settings,
+                self._overlaps[1].name,
+                [kept for _, kept in self._both_ways],
+                [replace(flat, findings=()) for flat, _ in self._both_ways],
+            ),
         )
+
+
+def _with_shared_pixels_alone(result: RegionResult) -> RegionResult:
+    """Leave out all findings but those on objects that share pixels."""
+    findings = (f for f in result.findings if f.kind is FindingKind.OVERLAPPING and f.object_ids)
+    return replace(result, findings=tuple(findings))
 
 
 def _with_words_on_slides(

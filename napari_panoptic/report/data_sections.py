@@ -11,7 +11,7 @@ import pandas as pd
 
 from napari_panoptic.errors import Finding, FindingKind, english_list
 from napari_panoptic.evaluation.aggregate import summed
-from napari_panoptic.evaluation.metrics import METRIC_NAMES, class_metrics
+from napari_panoptic.evaluation.metrics import CLASS_COLUMNS, METRIC_NAMES, class_metrics
 from napari_panoptic.evaluation.settings import PROTOCOLS, Scoring
 from napari_panoptic.report import plots
 from napari_panoptic.report.cells import (
@@ -37,7 +37,6 @@ from napari_panoptic.report.markup import (
     plot_figure,
     table,
 )
-from napari_panoptic.report.plots import FIGURE_NAMES
 from napari_panoptic.report.skeleton import settings_beside_versions
 from napari_panoptic.report.tables import (
     confusion_table,
@@ -47,6 +46,7 @@ from napari_panoptic.report.tables import (
     teams_table,
 )
 from napari_panoptic.report.text import (
+    FIGURE_NAMES,
     UNDEFINED,
     count,
     ratio,
@@ -71,20 +71,7 @@ _FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.AMBIGUOUS_VARIABLE: "Files with several variables to choose from",
 }
 _SHOWN_FINDINGS = 10
-_CLASS_FIGURES = (
-    "tp",
-    "fp",
-    "fn",
-    "pq",
-    "sq",
-    "dq",
-    "precision",
-    "recall",
-    "f1",
-    "mean_iou",
-    "mean_hausdorff_px",
-    "mean_hausdorff95_px",
-)
+_CLASS_FIGURES = tuple(name for name in CLASS_COLUMNS if name not in ("class", "iou_sum"))
 
 
 def settings_section(report: CohortReport) -> list[Child]:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from napari_panoptic.detected import DetectionEvaluation, FrameResult
-from napari_panoptic.evaluation.atypia import SCORES
+from napari_panoptic.evaluation.atypia import POINTS_RULE, SCORES, AnswerState
 from napari_panoptic.evaluation.bootstrap import LEVEL
 from napari_panoptic.evaluation.detections import DetectionCounts
 from napari_panoptic.evaluation.statistics import SIGNIFICANCE
@@ -57,8 +57,7 @@ from napari_panoptic.report.markup import (
 )
 from napari_panoptic.report.skeleton import (
     DATA_SLUG,
-    attention,
-    opening,
+    lead,
     report_document,
     settings_beside_versions,
 )
@@ -91,19 +90,15 @@ def write_detection_report(evaluation: DetectionEvaluation, path: Path, *, date:
 def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") -> str:
     """Make the page of a report; as `write_detection_report`."""
     cohort = evaluation.cohort
-    lead = [
-        opening(
-            f"{count(len(cohort.frames))} frames of {count(len(cohort.patients))} patients, "
-            f"{count(len(evaluation.team_names))} team(s); a detection within "
-            f"{evaluation.settings.distance_um:g} µm of an annotated point is right",
-            date=date,
-        ),
-        attention(
-            evaluation.findings,
-            "finding(s) of missing or unreadable files: teams' figures are over the frames that "
-            "each has, and teams with other frames cannot be compared by them alone. See",
-        ),
-    ]
+    said = lead(
+        f"{count(len(cohort.frames))} frames of {count(len(cohort.patients))} patients, "
+        f"{count(len(evaluation.team_names))} team(s); a detection within "
+        f"{evaluation.settings.distance_um:g} µm of an annotated point is right",
+        date=date,
+        findings=evaluation.findings,
+        consequence="finding(s) of missing or unreadable files: teams' figures are over the "
+        "frames that each has, and teams with other frames cannot be compared by them alone. See",
+    )
     sections = [
         Section("summary", "Summary", _summary(evaluation)),
         Section("settings", "Settings and provenance", _settings(evaluation)),
@@ -115,7 +110,7 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
         Section("atypia", "Nuclear atypia", _atypia(evaluation)),
         Section("methods", "Methods, for a paper", _methods(evaluation)),
     ]
-    return report_document(f"Detection report: {cohort.name}", lead, sections)
+    return report_document(f"Detection report: {cohort.name}", said, sections)
 
 
 def _team(evaluation: DetectionEvaluation, name: str) -> Cell:
@@ -329,35 +324,35 @@ def _picture(picture: PointPicture) -> Html:
 
 
 def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
-    if not evaluation.atypia:
+    if not evaluation.atypia.results:
         return [paragraph("No frame has both a true score of atypia and one of a team.")]
-    ranks = evaluation.atypia_ranks
+    ranks = evaluation.atypia.ranks
     rows, records = [], []
-    for team in sorted(evaluation.atypia_teams, key=lambda name: ranks[name]):
-        found = evaluation.atypia_of(team)
+    for team in sorted(evaluation.atypia.teams, key=lambda name: ranks[name]):
+        found = evaluation.atypia.of(team)
         values = {
             "rank": ranks[team],
             "points": found.points,
             "frames": found.n_frames,
             "right": found.n_right,
-            "not evaluated": found.n_not_evaluated,
+            str(AnswerState.NOT_EVALUATED): found.n_not_evaluated,
+            str(AnswerState.MISSING): evaluation.atypia.n_missing(team),
         }
         rows.append([_team(evaluation, team), *(number(v, _whole) for v in values.values())])
         records.append({"team": team, **values})
-    caption = (
-        "1 point for a score that is right, 0 for one off by one, −1 for one off by two, 0 where "
-        "the frame was not evaluated; teams are ranked by the sum."
-    )
-    header = ["team", "rank", "points", "frames", "right", "not evaluated"]
+    caption = f"{POINTS_RULE}; teams are ranked by the sum."
+    header = list(records[0])
     parts: list[Child] = [table(Table("atypia", caption, header, rows, pd.DataFrame(records)))]
-    parts += [_confusion(evaluation, team) for team in evaluation.atypia_teams]
+    parts += [_confusion(evaluation, team) for team in evaluation.atypia.teams]
     frame = atypia_table(evaluation)
     each = [
         [
             Cell(named(str(row["region"]))),
             _team(evaluation, row["team"]),
             number(row["reference"], count),
-            number(math.nan if pd.isna(row["score"]) else float(row["score"]), count),
+            Cell(AnswerState.NOT_EVALUATED)
+            if pd.isna(row["score"])
+            else number(float(row["score"]), count),
             number(row["points"], _whole),
         ]
         for row in frame.to_dict("records")
@@ -372,8 +367,8 @@ def _whole(value: float) -> str:
 
 
 def _confusion(evaluation: DetectionEvaluation, team: str) -> Html:
-    confusion = evaluation.atypia_of(team).confusion
-    titles = [*(str(score) for score in SCORES), "not evaluated"]
+    confusion = evaluation.atypia.of(team).confusion
+    titles = [*(str(score) for score in SCORES), str(AnswerState.NOT_EVALUATED)]
     records: list[dict[str, Any]] = [
         {"true score": score, **dict(zip(titles, own, strict=True))}
         for score, own in zip(SCORES, confusion.tolist(), strict=True)

@@ -147,11 +147,11 @@ def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
     if curve is not None and best is not None:
         row["best_threshold"] = curve.thresholds[best]
         row["best_f_measure"] = curve.f_measure[best]
-    has_scores = team in evaluation.atypia_teams
-    atypia = evaluation.atypia_of(team)
+    has_scores = team in evaluation.atypia.teams
+    atypia = evaluation.atypia.of(team)
     row["atypia_frames"] = atypia.n_frames
     row["atypia_points"] = atypia.points if has_scores else None
-    row["atypia_rank"] = evaluation.atypia_ranks.get(team)
+    row["atypia_rank"] = evaluation.atypia.ranks.get(team)
     return row
 
 
@@ -186,7 +186,7 @@ def atypia_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
             "confidence": result.answer.confidence,
             "points": result.points,
         }
-        for result in evaluation.atypia
+        for result in evaluation.atypia.results
     ]
     columns = ["team", "patient", "region", "reference", "score", "confidence", "points"]
     return pd.DataFrame(rows, columns=columns).astype({"score": "Int64"})
@@ -206,10 +206,10 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
         "evaluated_frames": {team: len(evaluation.by_team[team]) for team in teams},
         "atypia": {
             team: {
-                "points": evaluation.atypia_of(team).points,
-                "confusion": evaluation.atypia_of(team).confusion.tolist(),
+                "points": evaluation.atypia.of(team).points,
+                "confusion": evaluation.atypia.of(team).confusion.tolist(),
             }
-            for team in evaluation.atypia_teams
+            for team in evaluation.atypia.teams
         },
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
         "warnings": warnings,

@@ -16,6 +16,7 @@ from napari_panoptic.report.cells import (
     one_place,
     status_legend,
     team_cell,
+    team_headings,
     team_html,
 )
 from napari_panoptic.report.cohort_report import CohortReport
@@ -32,9 +33,9 @@ from napari_panoptic.report.markup import (
     plot_figure,
     table,
 )
-from napari_panoptic.report.plots import area_text
 from napari_panoptic.report.text import (
     UNDEFINED,
+    area_text,
     count,
     ratio,
 )
@@ -103,7 +104,7 @@ def causes_section(report: CohortReport) -> list[Child]:
                 ),
             ]
         )
-    header: list[Child] = ["side", "cause", *(team_html(report, team) for team in teams)]
+    header: list[Child] = ["side", "cause", *team_headings(report, teams)]
     caption = "Unmatched objects by cause: number (share of the team's on that side)."
     return [
         plot_figure(

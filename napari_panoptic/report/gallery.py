@@ -229,8 +229,8 @@ def _source_of(
     if masks is None or reference.masks is None:
         return None
     pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
-    outcomes = evaluate(pair, settings).outcomes
-    return CropSource(image, pair.reference, pair.prediction, outcomes)
+    found = evaluate(pair, settings)
+    return CropSource(image, found.pair.reference, found.pair.prediction, found.outcomes)
 
 
 def _drawn(source: CropSource, failures: Sequence[Failure], mpp: float | None) -> Iterator[Picture]:

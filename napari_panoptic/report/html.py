@@ -42,13 +42,14 @@ from napari_panoptic.report.markup import (
     write_page,
 )
 from napari_panoptic.report.methods import methods_section
+from napari_panoptic.report.overlap_section import overlaps_section
 from napari_panoptic.report.rank_sections import (
     aggregation_section,
     protocols_section,
     robustness_section,
     statistics_section,
 )
-from napari_panoptic.report.skeleton import DATA_SLUG, attention, opening, report_document
+from napari_panoptic.report.skeleton import DATA_SLUG, lead, report_document
 from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.report.text import (
     count,
@@ -111,19 +112,15 @@ def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str 
         Of the report; without one the same files give the same page.
     """
     cohort = report.cohort
-    lead = [
-        opening(
-            f"{count(len(cohort.regions))} regions of {count(len(cohort.patients))} patients, "
-            f"{count(len(report.evaluation.team_names))} team(s), protocol ",
-            element("b", report.request.protocol),
-            date=date,
-        ),
-        attention(
-            report.findings,
-            "file(s) or predictions were missing or unreadable, and figures are over what was "
-            "left: see",
-        ),
-    ]
+    said = lead(
+        f"{count(len(cohort.regions))} regions of {count(len(cohort.patients))} patients, "
+        f"{count(len(report.evaluation.team_names))} team(s), protocol ",
+        element("b", report.request.protocol),
+        date=date,
+        findings=report.findings,
+        consequence="file(s) or predictions were missing or unreadable, and figures are over "
+        "what was left: see",
+    )
     sections = [
         Section("summary", "Summary", _summary(report)),
         Section("settings", "Settings and provenance", settings_section(report)),
@@ -136,12 +133,13 @@ def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str 
         Section("aggregation", "Ways to average", aggregation_section(report)),
         Section("statistics", "Statistics", statistics_section(report)),
         Section("robustness", "Robustness", robustness_section(report)),
+        Section("overlaps", "Objects that share pixels", overlaps_section(report)),
         Section("size", "By size of nucleus", sizes_section(report)),
         Section("cause", "By cause of failure", causes_section(report)),
         Section("gallery", "Worst failures", gallery_section(report, pictures)),
         Section("methods", "Methods, for a paper", _methods(report)),
     ]
-    return report_document(f"Segmentation report: {cohort.name}", lead, sections)
+    return report_document(f"Segmentation report: {cohort.name}", said, sections)
 
 
 def _summary(report: CohortReport) -> list[Child]:

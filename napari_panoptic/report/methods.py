@@ -12,6 +12,7 @@ from napari_panoptic.evaluation.settings import (
     EvaluationSettings,
     Matching,
     Outlines,
+    Overlaps,
     Restoration,
     Scoring,
 )
@@ -130,9 +131,13 @@ def _objects(settings: EvaluationSettings, citations: Citations) -> str:
         if settings.scoring is Scoring.CHALLENGE
         else "; matching did not look at classes"
     )
+    drawn = "in the order of the file, later ones over earlier ones"
+    if settings.overlaps is Overlaps.KEEP:
+        drawn = "each with all of its pixels, as were predictions, also where others share them"
+        rule += ", one to one such that the summed IoU is largest where objects share pixels"
     return (
         f"Predictions were evaluated with napari-panoptic {__version__}. Annotated polygons were "
-        f"rasterised in the order of the file, later ones over earlier ones. Where predictions "
+        f"rasterised {drawn}. Where predictions "
         f"were colour-coded images, {restored} and connected components were taken as objects "
         f"{lessons}. {_AMBIGUOUS[settings.ambiguous]} {rule}{classes}."
     )

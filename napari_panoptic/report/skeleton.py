@@ -27,21 +27,27 @@ def report_document(title: str, lead: Sequence[Child], sections: Sequence[Sectio
     return page(title, lead, sections, f"Made with napari-panoptic {__version__}.")
 
 
-def opening(*said: Child, date: str) -> Html:
-    """Say in a sentence what is reported, and when, where there is a date."""
-    return paragraph(*said, f"; {date}" if date else "", ".")
-
-
-def attention(findings: Sequence[Finding], consequence: str) -> Html | None:
-    """Tell at once what stood in the way; None where nothing did.
+def lead(
+    *said: Child, date: str, findings: Sequence[Finding], consequence: str
+) -> list[Html | None]:
+    """Say in a sentence what is reported, and at once what stood in the way, if anything did.
 
     Parameters
     ----------
+    said
+        What is reported.
+    date
+        When; empty for none.
     findings
         All of them; missing and unreadable ones count.
     consequence
         What follows their number, up to "see".
     """
+    first = paragraph(*said, f"; {date}" if date else "", ".")
+    return [first, _attention(findings, consequence)]
+
+
+def _attention(findings: Sequence[Finding], consequence: str) -> Html | None:
     in_the_way = (FindingKind.MISSING, FindingKind.UNREADABLE)
     lost = sum(finding.kind in in_the_way for finding in findings)
     if not lost:

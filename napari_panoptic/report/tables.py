@@ -28,7 +28,7 @@ from napari_panoptic.evaluation.metrics import (
 from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
 from napari_panoptic.evaluation.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.io.fingerprints import file_fingerprints, file_stamps
-from napari_panoptic.pipeline import PLACE_COLUMNS, RegionResult, placed, write_rows
+from napari_panoptic.pipeline import PLACE_COLUMNS, RegionResult, write_rows
 from napari_panoptic.regions import Cohort
 from napari_panoptic.report.team_statistics import (
     TeamStatistics,
@@ -91,6 +91,19 @@ class CohortEvaluation:
             and result.team == finding.team == team
             and finding.object_ids
         )
+
+    def overlapping_references(self, team: str) -> int:
+        """Count the annotated objects that share pixels and keep them, where a team was scored."""
+        found = {
+            finding
+            for result in self.results
+            if result.team == team
+            for finding in result.findings
+            if finding.kind is FindingKind.OVERLAPPING
+            and finding.team is None
+            and finding.object_ids
+        }
+        return sum(finding.count for finding in found)
 
     @cached_property
     def team_names(self) -> list[str]:
@@ -221,17 +234,6 @@ def remove_unfinished(folder: Path, names: Iterable[str] = TABLE_NAMES) -> None:
     for name in names:
         for path in folder.glob(f".{escape(name[:40])}.*.part"):
             path.unlink(missing_ok=True)
-
-
-def objects_table(evaluation: CohortEvaluation) -> pd.DataFrame:
-    """Give one row per object of every team and region."""
-    frames = [
-        placed(result.objects, result)
-        for result in evaluation.evaluated
-        if result.objects is not None and not result.objects.empty
-    ]
-    columns = [*PLACE_COLUMNS, *OBJECT_COLUMNS]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
 def regions_table(evaluation: CohortEvaluation) -> pd.DataFrame:

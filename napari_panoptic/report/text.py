@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+FIGURE_NAMES: Mapping[str, str] = {
+    "pq": "PQ",
+    "sq": "SQ",
+    "dq": "DQ",
+    "detection_precision": "detection precision",
+    "detection_recall": "detection recall",
+    "detection_f1": "detection F1",
+    "detection_accuracy": "detection accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "mean_iou": "mean IoU",
+    "mean_hausdorff_px": "mean Hausdorff distance (px)",
+    "mean_hausdorff95_px": "mean Hausdorff distance, 95th percentile (px)",
+}
+"""What axes and columns are called."""
 
 UNDEFINED = "\N{EN DASH}"
 _THIN_SPACE = "\N{THIN SPACE}"
@@ -40,3 +56,10 @@ def interval(low: float, high: float, places: int = 3) -> str:
     if math.isnan(low) or math.isnan(high):
         return UNDEFINED
     return f"{ratio(low, places)} to {ratio(high, places)}"
+
+
+def area_text(low: float, high: float) -> str:
+    """Write a class of size by its bounds."""
+    if low <= 0:
+        return f"below {high:g}" if math.isfinite(high) else "all"
+    return f"{low:g} to {high:g}" if math.isfinite(high) else f"from {low:g}"

@@ -17,10 +17,10 @@ from napari_panoptic.io.imagescope import Annotation, Polygon
 from napari_panoptic.io.outlines import imagescope_polygons
 from napari_panoptic.io.rasterize import rasterize
 from napari_panoptic.regions import ClassScheme
+from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.desk_part import Surroundings
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.live_edits import LiveEdits
-from napari_panoptic.viewer.scene import ROLE
 
 NAME = "ambiguous areas (shapes)"
 SHAPES = "ambiguous shapes"

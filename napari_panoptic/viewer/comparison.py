@@ -9,12 +9,12 @@ from enum import StrEnum
 from napari_panoptic.evaluation.consensus import Consensus, consensus
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer.cell_pictures import CellPictures, cell_pictures
 from napari_panoptic.viewer.consensus_view import (
     ConsensusPicture,
     consensus_picture,
 )
 from napari_panoptic.viewer.part_work import Material
-from napari_panoptic.viewer.team_grid import CellPictures, cell_pictures
 
 
 class ViewMode(StrEnum):

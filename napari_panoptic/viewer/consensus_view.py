@@ -20,9 +20,11 @@ from napari_panoptic.regions import Rgb
 from napari_panoptic.session import Selection, Session
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import marks, styles
+from napari_panoptic.viewer.desk_layers import AMBIGUOUS, IMAGE, SELECTED
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.recolour import label_colours, set_colours
-from napari_panoptic.viewer.scene import AMBIGUOUS, IMAGE, SELECTED, Pointed, Scene
+from napari_panoptic.viewer.scene import Scene
+from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import Display, Look
 
 CONSENSUS_LAYER = "consensus of the teams"

@@ -1,8 +1,9 @@
-"""Frames of detections, read behind the window."""
+"""Frames of detections, read and judged behind the window."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,10 +11,14 @@ from typing import Any
 from napari.qt.threading import create_worker
 from psygnal import Signal
 
-from napari_panoptic.detected import LoadedFrame, load_frame
+from napari_panoptic.detected import FrameStandings, LoadedFrame, load_frame, standings_of
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.slides import SlideImage, read_image
 from napari_panoptic.points import DetectionCohort, Frame
+from napari_panoptic.scored import AtypiaEvaluation, evaluate_atypia
+
+TOLD_EVERY_S = 0.05
+"""How often it is told what frames amount to: each time lists are filled anew."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +44,7 @@ class ReadFrame:
 
 
 class FrameReader:
-    """Reads the frame that is wanted with its image, and the points of all others behind it.
+    """Reads the frame that is wanted with its image, behind it points of others and scores.
 
     Parameters
     ----------
@@ -49,17 +54,24 @@ class FrameReader:
 
     shown_read = Signal(ReadFrame)
     other_read = Signal(ReadFrame)
+    scores_read = Signal(AtypiaEvaluation)
 
     def __init__(self, cohort: DetectionCohort) -> None:
         self._cohort = cohort
         self._wanted: Any | None = None
-        self._all: Any | None = None
+        self._others: Any | None = None
+        self._scores: Any | None = None
         self._is_closed = False
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being read."""
-        return self._wanted is not None or self._all is not None
+        return any(each is not None for each in (self._wanted, self._others, self._scores))
+
+    @property
+    def is_reading_others(self) -> bool:
+        """Whether points are being read behind what is shown."""
+        return self._others is not None
 
     def want(self, frame: Frame) -> None:
         """Read a frame with its image; the answer to an older wish is dropped."""
@@ -68,20 +80,33 @@ class FrameReader:
         worker.returned.connect(partial(self._on_one, worker))
         worker.start()
 
-    def read_all(self) -> None:
-        """Read the points of all frames."""
-        worker: Any = create_worker(_read_all, self._cohort, _start_thread=False)
-        self._all = worker
+    def read_others(self, frames: Sequence[Frame]) -> None:
+        """Read the points of frames."""
+        self.stop()
+        worker: Any = create_worker(_read_each, self._cohort, frames, _start_thread=False)
+        self._others = worker
         worker.yielded.connect(partial(self._on_other, worker))
         worker.finished.connect(partial(self._on_finished, worker))
         worker.start()
 
+    def read_scores(self) -> None:
+        """Read the scores of atypia."""
+        worker: Any = create_worker(evaluate_atypia, self._cohort, _start_thread=False)
+        self._scores = worker
+        worker.returned.connect(partial(self._on_scores, worker))
+        worker.start()
+
+    def stop(self) -> None:
+        """Read no more frames than those that are wanted."""
+        if self._others is not None:
+            self._others.quit()
+            self._others = None
+
     def close(self) -> None:
         """Stop, and tell nothing any more."""
         self._is_closed = True
-        if self._all is not None:
-            self._all.quit()
-        self._wanted = self._all = None
+        self.stop()
+        self._wanted = self._scores = None
 
     def _on_one(self, worker: Any, read: ReadFrame) -> None:
         if self._is_closed or worker is not self._wanted:
@@ -92,12 +117,17 @@ class FrameReader:
         self.shown_read.emit(read)
 
     def _on_other(self, worker: Any, read: ReadFrame) -> None:
-        if not self._is_closed and worker is self._all:
+        if not self._is_closed and worker is self._others:
             self.other_read.emit(read)
 
     def _on_finished(self, worker: Any) -> None:
-        if worker is self._all:
-            self._all = None
+        if worker is self._others:
+            self._others = None
+
+    def _on_scores(self, worker: Any, scores: AtypiaEvaluation) -> None:
+        if worker is self._scores:
+            self._scores = None
+            self.scores_read.emit(scores)
 
 
 def _read_one(cohort: DetectionCohort, frame: Frame) -> ReadFrame:
@@ -109,9 +139,63 @@ def _read_one(cohort: DetectionCohort, frame: Frame) -> ReadFrame:
     return ReadFrame(frame.name, loaded, image)
 
 
-def _read_all(cohort: DetectionCohort) -> Iterator[ReadFrame]:
-    for frame in cohort.frames:
+def _read_each(cohort: DetectionCohort, frames: Sequence[Frame]) -> Iterator[ReadFrame]:
+    for frame in frames:
         try:
             yield ReadFrame(frame.name, load_frame(cohort, frame))
         except PanopticError as error:
             yield ReadFrame(frame.name, error=str(error))
+
+
+class StandingsFinder:
+    """Finds out behind the window what frames amount to; one lot of frames at a time."""
+
+    found = Signal(object)  # list[FrameStandings]
+    ended = Signal()
+
+    def __init__(self) -> None:
+        self._worker: Any | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being found out."""
+        return self._worker is not None
+
+    def start(self, frames: Sequence[LoadedFrame], distance_um: float) -> None:
+        """Judge frames; what was under way comes to nothing."""
+        self.stop()
+        worker: Any = create_worker(_stand_each, frames, distance_um, _start_thread=False)
+        self._worker = worker
+        worker.yielded.connect(partial(self._on_found, worker))
+        worker.finished.connect(partial(self._on_finished, worker))
+        worker.start()
+
+    def stop(self) -> None:
+        """Let what is under way come to nothing."""
+        if self._worker is not None:
+            self._worker.quit()
+            self._worker = None
+
+    def _on_found(self, worker: Any, found: list[FrameStandings]) -> None:
+        if worker is self._worker:
+            self.found.emit(found)
+
+    def _on_finished(self, worker: Any) -> None:
+        if worker is self._worker:
+            self._worker = None
+            self.ended.emit()
+
+
+def _stand_each(
+    frames: Sequence[LoadedFrame], distance_um: float
+) -> Iterator[list[FrameStandings]]:
+    """Judge one frame after the other, and tell of several at once."""
+    found: list[FrameStandings] = []
+    told = time.monotonic()
+    for loaded in frames:
+        found.append(standings_of(loaded, distance_um))
+        if time.monotonic() - told > TOLD_EVERY_S:
+            yield found
+            found, told = [], time.monotonic()
+    if found:
+        yield found

@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from napari_panoptic.evaluation.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.evaluation.groups import GroupKind
-from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching, Outlines, Restoration
+from napari_panoptic.evaluation.settings import (
+    AmbiguousPolicy,
+    Matching,
+    Outlines,
+    Overlaps,
+    Restoration,
+)
 from napari_panoptic.evaluation.vocabulary import Cause, Status
-from napari_panoptic.review import Verdict
+from napari_panoptic.verdicts import Verdict
 
 STATUS_MEANINGS: Mapping[Status, str] = {
     Status.TP: "Found: reference and prediction match and have the same class.",
@@ -86,6 +93,18 @@ DETECTION_MEANINGS: Mapping[str, str] = {
     "prediction": "The team's detections, as crosses.",
 }
 
+ATYPIA_MEANINGS: Mapping[str, str] = {
+    "true score": "The true score of nuclear atypia: 1, 2 or 3.",
+    "score": "The team's score: 1, 2 or 3.",
+    "points": f"{POINTS_RULE}; teams are ranked by the sum.",
+    "rank": "1 + the number of teams with more points.",
+    "frames": "Frames with a true score and a file of the team.",
+    "right": "Frames with the right score.",
+    str(AnswerState.SCORED): "",
+    str(AnswerState.NOT_EVALUATED): "Not evaluated: the team's file is empty; 0 points.",
+    str(AnswerState.MISSING): "No usable file of the team: no points, and none of its frames.",
+}
+
 COUNT_MEANINGS: Mapping[str, str] = {
     "matched": "Nuclei that a prediction matches, whatever its class.",
     "invented": "Predictions that match no nucleus (FP).",
@@ -123,6 +142,11 @@ VERDICT_MEANINGS: Mapping[Verdict, str] = {
 KAPPA_MEANING = (
     "Cohen's kappa: agreement beyond what chance alone would give; 1 is perfect, 0 is chance."
 )
+
+OVERLAPS_MEANINGS: Mapping[Overlaps, str] = {
+    Overlaps.FLATTEN: "A pixel that several objects claim goes to the one drawn last.",
+    Overlaps.KEEP: "Every object keeps all of its pixels; the image shows the uppermost.",
+}
 
 SETTING_MEANINGS: Mapping[StrEnum, str] = {
     Matching.STRICT_IOU: "A pair matches where its IoU is above the threshold.",

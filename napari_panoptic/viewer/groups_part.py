@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from napari_panoptic.evaluation.groups import (
     FailureGroup,
 )
+from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.session import Selection
-from napari_panoptic.viewer import marks, slide_words
+from napari_panoptic.viewer import camera, marks, slide_words
 from napari_panoptic.viewer.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.viewer.desk_part import Connections, Surroundings
 from napari_panoptic.viewer.grouped import Grouped, grouped
@@ -21,7 +20,11 @@ from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.groups_panel import EMPTY, GroupsPanel
 
 GROUP_LAYER = "failure group"
-_RING_ON_SCREEN_PX, _MAX_RING_PX = 3.0, 8
+SHARED_PIXELS = (
+    "Here objects keep the pixels that they share, and groups are told of objects that share none. "
+    "Set Overlaps to flatten in the settings to see the groups."
+)
+_RING_ON_SCREEN_PX = 3.0
 
 
 class GroupsPart(TeamPart[Grouped]):
@@ -81,6 +84,10 @@ class GroupsPart(TeamPart[Grouped]):
             self._forget_losses()
         super().compute_now()
 
+    def wants(self, known: Material) -> bool:
+        """Tell whether there can be groups: not of objects that share pixels."""
+        return not known.snapshot.keeps_overlaps
+
     def choices(self) -> tuple[object, ...]:
         """Give nothing: there is nothing to choose."""
         return ()
@@ -93,7 +100,9 @@ class GroupsPart(TeamPart[Grouped]):
         """List the groups."""
         self._outlined = None
         snapshot = None if self.around is None else self.around.session.snapshot
-        self._panel.show_groups(value, empty=on_slide(snapshot, slide_words.GROUPS, EMPTY))
+        keeps = snapshot is not None and snapshot.keeps_overlaps
+        empty = SHARED_PIXELS if keeps else on_slide(snapshot, slide_words.GROUPS, EMPTY)
+        self._panel.show_groups(value, empty=empty)
         if self.around is not None:
             self._on_selection(self.around.session.selection)
 
@@ -132,14 +141,13 @@ class GroupsPart(TeamPart[Grouped]):
             self.marks.remove()
             return
         pair = value.evaluation.pair
-        zoom = around.link.scene.zoom
         picture = marks.ring_around(
             [
                 (pair.reference, group.reference_rows + 1),
                 (pair.prediction, group.prediction_rows + 1),
             ],
             group.bbox,
-            ring_px=int(np.clip(round(_RING_ON_SCREEN_PX / zoom), 1, _MAX_RING_PX)),
+            ring_px=camera.ring_px(around.link.scene.zoom, _RING_ON_SCREEN_PX),
         )
         self.marks.show(picture.image, value.snapshot.mpp, origin_yx_px=picture.origin_yx_px)
 
@@ -150,7 +158,8 @@ class GroupsPart(TeamPart[Grouped]):
         if around is None or around.session.team is None:
             return
         session, team = around.session, around.session.team
-        cohort, settings, source = session.cohort, session.settings, session.source
+        cohort, source = session.cohort, session.source
+        settings = session.settings.replaced(overlaps=Overlaps.FLATTEN)
         self._losses_of = team
         self._losses = LossesSoFar(0, len(cohort.regions))
         self._panel.show_losses(self._losses)
@@ -158,7 +167,10 @@ class GroupsPart(TeamPart[Grouped]):
 
     def _on_losses(self, so_far: LossesSoFar) -> None:
         self._losses = so_far
-        self._panel.show_losses(so_far, note=f" of {self._losses_of}")
+        session = None if self.around is None else self.around.session
+        is_kept = session is not None and session.settings.overlaps is Overlaps.KEEP
+        flat = ", overlaps flattened" if is_kept else ""
+        self._panel.show_losses(so_far, note=f" of {self._losses_of}{flat}")
 
     def _on_losses_end(self) -> None:
         if self._losses is not None and self._losses.done < self._losses.total:

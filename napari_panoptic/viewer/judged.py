@@ -14,15 +14,8 @@ from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.metrics import Counts
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.evaluation.what_if import without_annotation_errors
-from napari_panoptic.review import (
-    Fingerprint,
-    Place,
-    ReviewRecord,
-    Subject,
-    Verdict,
-    matched,
-    place_of,
-)
+from napari_panoptic.object_identity import Fingerprint, Place, Subject, matched, place_of
+from napari_panoptic.verdicts import ReviewRecord, Verdict
 
 VERDICTS: tuple[Verdict, ...] = tuple(Verdict)
 NO_VERDICT = 0
@@ -147,15 +140,6 @@ class Subjects:
         return slots
 
 
-def failure_rows(evaluation: Evaluation) -> list[Object]:
-    """List the objects that somebody has to judge; a misclassified pair by its reference."""
-    return [
-        (side, row)
-        for side in (Side.REFERENCE, Side.PREDICTION)
-        for row in np.flatnonzero(_failures(evaluation, side)).tolist()
-    ]
-
-
 def _failures(evaluation: Evaluation, side: Side) -> NDArray[np.bool_]:
     return np.isin(evaluation.outcomes.side(side).status, _FAILED[side])
 
@@ -241,7 +225,7 @@ class Judged:
             self.evaluation,
             reference_rows=rows[Side.REFERENCE],
             prediction_rows=rows[Side.PREDICTION],
-        ).after
+        )
 
     def _take(self, given: Mapping[Side, NDArray[np.int16]]) -> None:
         """Take the verdicts on single objects, and spread them over pairs."""

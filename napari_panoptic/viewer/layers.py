@@ -236,11 +236,12 @@ def emphasis(
 
 
 def _cut(labels: LabelImage, row: int, window: tuple[int, int, int, int]) -> NDArray[np.bool_]:
-    """Cut the mask of an object out; what lies beyond the image is background."""
+    """Cut the whole mask of an object out; what lies beyond the image is background."""
     y0, x0, y1, x1 = window
     height, width = labels.shape
     mask = np.zeros((y1 - y0, x1 - x0), bool)
-    inside = labels.index[max(y0, 0) : min(y1, height), max(x0, 0) : min(x1, width)] == row + 1
+    part = np.s_[max(y0, 0) : min(y1, height), max(x0, 0) : min(x1, width)]
+    inside = np.any([sheet[part] == row + 1 for sheet in labels.sheets], axis=0)
     top, left = max(-y0, 0), max(-x0, 0)
     mask[top : top + inside.shape[0], left : left + inside.shape[1]] = inside
     return mask

@@ -12,10 +12,10 @@ from qtpy.QtCore import QTimer
 from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip
 
-from napari_panoptic.errors import PanopticError
+from napari_panoptic.errors import FindingKind, PanopticError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.settings import EvaluationSettings, Matching
+from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Overlaps
 from napari_panoptic.evaluation.tiled import TiledEvaluation
 from napari_panoptic.evaluation.tiles import TiledLabels
 from napari_panoptic.evaluation.vocabulary import Side, Status
@@ -32,9 +32,10 @@ from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.scene import Pointed, Scene
+from napari_panoptic.viewer.scene import Scene
 from napari_panoptic.viewer.shown import show_error, show_warning
 from napari_panoptic.viewer.slide_view import SCALE_MEANING, SlideView
+from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import ColourBy, Look, count_text
 from napari_panoptic.viewer.warm import WARM_UP
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
@@ -373,7 +374,8 @@ class Link:
             self._say_when_empty(slide_words.waiting("opening", 0.0))
         elif team is None or team in snapshot.slide.predictions:
             bar.show_done()
-            self._say_when_empty(None)
+            is_kept = snapshot.settings.overlaps is Overlaps.KEEP
+            self._say_when_empty(slide_words.OVERLAPS if is_kept else None)
         else:
             bar.show_stopped()
             self._say_when_empty(slide_words.STOPPED)
@@ -482,9 +484,24 @@ class Link:
         if self._edited():
             team += " (edited)"
         parts = [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
+        if self._session.is_flattened:
+            parts.append("overlaps flattened while edited")
+        elif settings.overlaps is Overlaps.KEEP and self._session.evaluation is not None:
+            parts.append(self._overlaps_text(snapshot))
         if self.scene.listed is not None:
             parts.append(f"image: {self.scene.listed.others}")
         return parts
+
+    def _overlaps_text(self, snapshot: RegionSnapshot) -> str:
+        """Say how many objects share pixels; which they are is among the notes."""
+        count = sum(
+            finding.count
+            for finding in snapshot.findings
+            if finding.kind is FindingKind.OVERLAPPING
+            and finding.object_ids
+            and finding.team in (None, self._session.team)
+        )
+        return f"overlaps kept: {count_text(count)} object{'' if count == 1 else 's'}"
 
     def _show_selection(self, selection: Selection | None) -> None:
         self.scene.emphasise(selection)

@@ -16,6 +16,7 @@ from qtpy.QtCore import QTimer
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import IdWindow
+from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import Objects
 from napari_panoptic.session import EditedEvaluation
@@ -28,6 +29,13 @@ from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 SMALL_PX = 4_000_000
 """Layers up to this size are compared whenever they are drawn anew; larger ones only
 while editing is switched on, since that takes a tenth of a second."""
+
+FLATTENED = (
+    "Overlaps cannot be kept while a region is edited: a stroke gives a pixel to one object. So "
+    "every pixel of this region goes to the uppermost object, and its figures are those of "
+    "“overlaps: flatten”, until the edits are discarded or undone."
+)
+"""Said once for each region with objects that keep shared pixels."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,7 @@ class LiveEdits:
         self._is_redrawing = False
         self._unsaved: dict[Copied, int] = {}
         self._revision = 0
+        self._told_flattened: set[str] = set()
         self._gone = QTimer()
         self._gone.setSingleShot(True)
         self._gone.setInterval(0)
@@ -259,6 +268,7 @@ class LiveEdits:
         snapshot, labels = session.snapshot, self._labels(side)
         if snapshot is None or labels is None:
             raise PanopticError("there is nothing to save: no region with objects is shown")
+        labels = labels.with_overlaps(Overlaps.FLATTEN)  # files have one object a pixel
         is_reference = side is Side.REFERENCE
         return Objects(
             labels=replace(
@@ -314,6 +324,9 @@ class LiveEdits:
             self._unsaved[copied] = self._revision
         else:
             self._unsaved.pop(copied, None)  # every edit was undone
+        if self._around.session.is_flattened and name not in self._told_flattened:
+            self._told_flattened.add(name)
+            show_warning(FLATTENED)
         if not self._is_taking and result.edit is not None:
             for watch in self._watches.values():
                 watch.follow_copy()

@@ -113,8 +113,9 @@ def dashed(
     """
     picture = np.zeros(shape, np.uint8)
     for labels, values, boxes in objects:
-        index = np.ascontiguousarray(labels.index, np.int32)
-        _dash(picture, index, values.astype(np.int64), boxes.astype(np.int64), width_px + 1)
+        for sheet in labels.sheets:
+            index = np.ascontiguousarray(sheet, np.int32)
+            _dash(picture, index, values.astype(np.int64), boxes.astype(np.int64), width_px + 1)
     return picture
 
 
@@ -165,9 +166,11 @@ def ring_around(
     for labels, values in objects:
         height, width = labels.shape
         top, left = max(y0, 0), max(x0, 0)
-        window = labels.index[top : min(y1, height), left : min(x1, width)]
-        part = union[top - y0 : top - y0 + window.shape[0], left - x0 : left - x0 + window.shape[1]]
-        part |= np.isin(window, values)
+        for sheet in labels.sheets:
+            window = sheet[top : min(y1, height), left : min(x1, width)]
+            down, along = top - y0, left - x0
+            part = union[down : down + window.shape[0], along : along + window.shape[1]]
+            part |= np.isin(window, values)
     union = ndimage.binary_fill_holes(ndimage.binary_closing(union, iterations=ring_px))
     distance = ndimage.distance_transform_edt(~union)
     half = max(ring_px / 2, 1.0)

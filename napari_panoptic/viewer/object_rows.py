@@ -151,6 +151,17 @@ class ObjectFilter:
     title: str = field(default="", compare=False)
 
     @property
+    def words(self) -> Mapping[str, frozenset[str] | None]:
+        """Column -> the words that are let through."""
+        return {
+            "side": self.sides,
+            "status": self.statuses,
+            "class": self.classes,
+            "cause": self.causes,
+            "verdict": self.verdicts,
+        }
+
+    @property
     def is_open(self) -> bool:
         """Whether everything is let through."""
         return self == ObjectFilter()
@@ -299,13 +310,7 @@ class ObjectRows:
         passes = np.ones(len(self), bool)
         if not len(self):
             return passes
-        for name, words in (
-            ("side", wanted.sides),
-            ("status", wanted.statuses),
-            ("class", wanted.classes),
-            ("cause", wanted.causes),
-            ("verdict", wanted.verdicts),
-        ):
+        for name, words in wanted.words.items():
             if words is not None:
                 allowed = np.array([word in words for word in self.words[name]])
                 passes &= allowed[self.values[name].astype(np.intp)]

@@ -88,7 +88,7 @@ class DeskKind:
 
 def _nuclei() -> DeskKind:
     from napari_panoptic.io.cohort import open_cohort
-    from napari_panoptic.viewer.scene import hide_layers
+    from napari_panoptic.viewer.desk_layers import hide_layers
     from napari_panoptic.viewer.widgets.desk import Desk, desk_in, desk_of
 
     def show(viewer: Any, cohort: Any, region: str | None) -> Desk:
@@ -104,7 +104,7 @@ def _nuclei() -> DeskKind:
 
 def _detections() -> DeskKind:
     from napari_panoptic.io.detections import open_detection_cohort
-    from napari_panoptic.viewer.scene import hide_layers
+    from napari_panoptic.viewer.desk_layers import hide_layers
     from napari_panoptic.viewer.widgets.detection_desk import (
         DetectionDesk,
         detection_desk_in,

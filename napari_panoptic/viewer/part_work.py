@@ -394,6 +394,10 @@ class TeamPart(SeenPart, Generic[T]):
     def computation(self, known: Material, team: str) -> Callable[[], T]:
         """Give what a worker is to compute."""
 
+    def wants(self, known: Material) -> bool:  # noqa: ARG002 - most show whatever there is
+        """Tell whether there is anything to compute of a region."""
+        return True
+
     @abstractmethod
     def choices(self) -> tuple[object, ...]:
         """Give what somebody chose that the value depends on, beside region and team."""
@@ -437,7 +441,7 @@ class TeamPart(SeenPart, Generic[T]):
             self._asked = None
             return
         known = None if team is None else material(session, teams=(team,))
-        if known is None or team is None:
+        if known is None or team is None or not self.wants(known):
             self._latest.drop()
             self.value = self._asked = None
             self.show(None)

@@ -185,7 +185,7 @@ class RankingPart(SeenPart):
         elif view is View.AVERAGES:
             panel.show_averages(found.aggregation)
         elif view is View.STATISTICS:
-            from napari_panoptic.report.plots import FIGURE_NAMES
+            from napari_panoptic.report.text import FIGURE_NAMES
 
             panel.show_statistics(FIGURE_NAMES, found.statistics)
         else:

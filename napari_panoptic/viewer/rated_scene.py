@@ -7,9 +7,6 @@ never removed: that can upset the display between two drawings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import napari
@@ -18,35 +15,24 @@ from napari.layers import Image, Layer, Vectors
 from napari.utils import Colormap
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.raters import levels_reached, levels_reached_by_votes
-from napari_panoptic.level_outlines import (
-    PREDICTION_COLOURS,
-    REFERENCE_COLOURS,
-    level_colours,
-    outline_segments,
-    rater_colour,
-)
+from napari_panoptic.level_outlines import DIVIDED_COLOUR
 from napari_panoptic.rated import RatersSettings
-from napari_panoptic.regions import Rgb
+from napari_panoptic.viewer.in_one_go import moved_once
 from napari_panoptic.viewer.left_behind import take_unit
+from napari_panoptic.viewer.rated_outlines import (
+    AheadOfHand,
+    CasePicture,
+    Look,
+    Outlines,
+    Shown,
+    SliceOutlines,
+)
+from napari_panoptic.viewer.recolour import refresh_held
 
 OWNER = "napari-panoptic-rated"
 """Key in the metadata of the layers that belong to this view."""
-SAMPLED = 200_000
-"""Contrast is set by so many values of an image."""
-FAINT = 0.45
-"""How opaque levels are that are not the chosen one."""
 DISAGREEMENT = "disagreement of the raters"
 PROBABILITY = "predicted probability"
-
-
-class Shown(StrEnum):
-    """What can be shown over the image."""
-
-    RATERS = "raters"
-    REFERENCE = "their mean"
-    PREDICTION = "prediction"
-    DISAGREEMENT = "disagreement"
 
 
 _OUTLINES = {
@@ -57,38 +43,6 @@ _OUTLINES = {
 LINE_PX = {Shown.REFERENCE: 2.8, Shown.PREDICTION: 2.8, Shown.RATERS: 1.5}
 """Width of outlines on the screen: raters are many, and step back."""
 
-Line = tuple[NDArray[np.float32], Rgb, float]
-"""Segments of an outline, their colour, and how opaque they are."""
-
-
-@dataclass(frozen=True, eq=False)
-class CasePicture:
-    """What is shown of a structure of a case.
-
-    Parameters
-    ----------
-    pictures
-        Modality -> (z, y, x), or (z, y, x, colour).
-    masks
-        bool (n, z, y, x).
-    raters
-        The place of each rater in the cohort, for the colour.
-    votes
-        uint16 (z, y, x).
-    probabilities
-        Floating-point (z, y, x).
-    spacing
-        Distances of voxels along z, y and x, in mm where `is_mm`.
-    """
-
-    pictures: Mapping[str, NDArray[Any]]
-    masks: NDArray[np.bool_]
-    raters: tuple[int, ...]
-    votes: NDArray[np.uint16]
-    probabilities: NDArray[np.floating]
-    spacing: tuple[float, float, float]
-    is_mm: bool
-
 
 def disagreement_colormap(n_raters: int) -> Colormap:
     """Colour votes by how far raters disagree, 1 - |2 v/n - 1|: clear where all are of one mind.
@@ -98,16 +52,33 @@ def disagreement_colormap(n_raters: int) -> Colormap:
     share = np.arange(n_raters + 1) / max(n_raters, 1)
     heat = 1 - np.abs(2 * share - 1)
     colours = np.zeros((n_raters + 1, 4))
-    anchors = np.array([[0.4, 0.0, 0.55], [0.85, 0.1, 0.85], [1.0, 0.65, 1.0]])
+    anchors = np.array([[0.4, 0.0, 0.55], np.array(DIVIDED_COLOUR) / 255, [1.0, 0.65, 1.0]])
     for channel in range(3):
         colours[:, channel] = np.interp(heat, [0, 0.5, 1], anchors[:, channel])
     colours[:, 3] = np.where(heat > 0, 0.2 + 0.35 * heat, 0)
     return Colormap(colours, name=f"disagreement of {n_raters}", interpolation="linear")
 
 
-def as_volume(image: NDArray[Any], ndim: int) -> NDArray[Any]:
-    """Make a volume of one slice of an image of two spatial dimensions."""
-    return image[np.newaxis] if ndim == 2 else image
+def picture_layer_data(picture: CasePicture) -> tuple[Any, dict[str, Any], str]:
+    """Give data, options and type of the layer that shows the first image of a case."""
+    name, (_, values) = next(iter(_named_images(picture).items()))
+    options = {
+        "name": name,
+        "rgb": values.ndim == 4,
+        "scale": picture.spacing,
+        "units": ("millimeter" if picture.is_mm else "pixel",) * 3,
+        "metadata": {OWNER: "image"},
+    }
+    return values, options, "image"
+
+
+def _named_images(picture: CasePicture) -> dict[str, tuple[str, NDArray[Any]]]:
+    """Give modality and values of each image by the name of its layer; a black one without any."""
+    images = {
+        f"image {modality}".strip(): (modality, values)
+        for modality, values in picture.pictures.items()
+    }
+    return images or {"no image": ("", np.broadcast_to(np.uint8(0), picture.votes.shape))}
 
 
 class RatedScene:
@@ -127,7 +98,9 @@ class RatedScene:
         self.level = len(settings.levels) // 2
         self.only_level = True
         self.shown = {Shown.RATERS, Shown.REFERENCE, Shown.PREDICTION, Shown.DISAGREEMENT}
-        self._by_votes: NDArray[np.uint8] = np.zeros(1, np.uint8)
+        self.rater: int | None = None
+        self._outlines: SliceOutlines | None = None
+        self._ahead = AheadOfHand()
         self._is_filling = False
         self._units: dict[str, str] = {}
         viewer.dims.events.current_step.connect(self._on_step)
@@ -140,19 +113,36 @@ class RatedScene:
         n = 1 if self._picture is None else self._picture.votes.shape[0]
         return min(int(steps[0]), n - 1) if len(steps) > 2 else 0
 
+    def prepare(self) -> None:
+        """Add the layers, hidden and empty: what that takes is spent while a case is read."""
+        if self._own():
+            return
+        self._is_filling = True
+        try:
+            for name in (DISAGREEMENT, PROBABILITY):
+                _open_eye(self._image(name, np.zeros((1, 1, 1), np.uint8), (0, 1)), is_open=False)
+            for shown in _OUTLINES:
+                self._add_vectors(shown)
+        finally:
+            self._is_filling = False
+
     def show(self, picture: CasePicture, *, is_new_case: bool) -> None:
         """Show a case instead of the one before; another case is looked at as a whole."""
         self._picture = picture
-        self._by_votes = levels_reached_by_votes(len(picture.raters), self._settings)
+        self._outlines, self.rater = SliceOutlines(picture, self._settings), None
         # Layers that are added move slider and camera, which would draw outlines in between.
         self._is_filling = True
         try:
-            self._fill_images(picture)
-            self._fill_overlays(picture)
-            take_unit(self._viewer, self._unit)
+            with moved_once(self._viewer):
+                take_unit(self._viewer, self._unit)  # before the image has another
+                self._fill_images(picture)
+                self._fill_overlays(picture)
+                take_unit(self._viewer, self._unit)
+            if is_new_case:
+                self.go_to_slice(picture.start)
+            self.set_shown(self.shown)
         finally:
             self._is_filling = False
-        self.set_shown(self.shown)
         self._viewer.layers.selection.active = self._vectors(Shown.RATERS)
         self._viewer.dims.axis_labels = ("slice", "y", "x")
         self._viewer.canvas.overlays.scale_bar.visible = picture.is_mm
@@ -165,13 +155,18 @@ class RatedScene:
         self.level, self.only_level = level, only
         self._draw_outlines()
 
+    def set_rater(self, rater: int | None) -> None:
+        """Outline one rater only, by the place in the case; all where None."""
+        self.rater = rater
+        self._draw_outlines()
+
     def set_shown(self, shown: set[Shown]) -> None:
         """Choose what is shown over the image."""
         self.shown = shown
         self._draw_outlines()
         for layer in self._own():
             if layer.name == DISAGREEMENT:
-                layer.visible = Shown.DISAGREEMENT in shown
+                _open_eye(layer, is_open=Shown.DISAGREEMENT in shown)
 
     def go_to_slice(self, number: int) -> None:
         """Look at another slice."""
@@ -181,34 +176,30 @@ class RatedScene:
         """Let go of the viewer; layers stay as they are."""
         self._viewer.dims.events.current_step.disconnect(self._on_step)
         self._viewer.scene.camera.events.zoom.disconnect(self._on_zoom)
+        self._ahead.close()
 
     # --- filling ---------------------------------------------------------------------------------
 
     def _fill_images(self, picture: CasePicture) -> None:
-        wanted = {f"image {name}".strip(): values for name, values in picture.pictures.items()}
-        if not wanted:
-            black = np.broadcast_to(np.uint8(0), picture.votes.shape)
-            wanted = {"no image": black}
+        wanted = _named_images(picture)
         for layer in self._own():
             if layer.metadata[OWNER] == "image" and layer.name not in wanted:
-                layer.visible = False
-        for number, (name, values) in enumerate(wanted.items()):
-            layer = self._image(name, values, picture.spacing, role="image")
+                _open_eye(layer, is_open=False)
+        for number, (name, (modality, values)) in enumerate(wanted.items()):
+            layer = self._image(name, values, (0.0, 1.0), role="image")
             if not layer.rgb:
-                low, high, lowest, highest = _contrast(values)
+                low, high, lowest, highest = picture.contrasts.get(modality, (0.0, 1.0, 0.0, 1.0))
                 layer.contrast_limits_range = (lowest, highest)
                 layer.contrast_limits = (low, high)
-            layer.visible = number == 0
+            _open_eye(layer, is_open=number == 0)
 
     def _fill_overlays(self, picture: CasePicture) -> None:
         n = len(picture.raters)
-        votes = picture.votes.astype(np.uint8) if n < 256 else picture.votes
-        layer = self._image(DISAGREEMENT, votes, picture.spacing)
+        layer = self._image(DISAGREEMENT, picture.votes, (0, n))
         layer.colormap = disagreement_colormap(n)
         layer.contrast_limits = (0, n)
         layer.blending = "translucent"
-        probability = self._image(PROBABILITY, picture.probabilities, picture.spacing)
-        probability.contrast_limits = (0, 1)
+        probability = self._image(PROBABILITY, picture.probabilities, (0, 1))
         probability.colormap = "inferno"
         probability.blending = "additive"
         for shown in _OUTLINES:
@@ -219,10 +210,11 @@ class RatedScene:
         self,
         name: str,
         values: NDArray[Any],
-        spacing: tuple[float, ...],
+        limits: tuple[float, float],
         *,
         role: str = "overlay",
     ) -> Image:
+        """Give a layer other values, or add it; without limits napari would look for them."""
         is_rgb = values.ndim == 4
         # Colours cannot be changed for grey ones in a layer that is there.
         for layer in self._own():
@@ -230,18 +222,19 @@ class RatedScene:
                 layer.data = values
                 self._give_place(layer)
                 return layer
-        added: Image = self._viewer.add_image(
+        picture = self._picture
+        added = Image(
             values,
             name=name,
             rgb=is_rgb,
-            scale=spacing,
+            contrast_limits=None if is_rgb else limits,
+            scale=None if picture is None else picture.spacing,
             units=(self._unit,) * 3,
             metadata={OWNER: role},
             visible=name != PROBABILITY,
         )
-        place = len(self._viewer.layers) - 1
-        if role == "image" and place > 0:
-            self._viewer.layers.move(place, 0)  # below what lies over it
+        # Images lie below what is drawn over them.
+        self._viewer.layers.insert(0 if role == "image" else len(self._viewer.layers), added)
         return added
 
     @property
@@ -272,6 +265,7 @@ class RatedScene:
             name=_OUTLINES[shown],
             vector_style="line",
             metadata={OWNER: str(shown)},
+            visible=False,
         )
 
     def _own(self) -> list[Layer]:
@@ -281,46 +275,30 @@ class RatedScene:
 
     def _draw_outlines(self) -> None:
         """Draw what is wanted of the slice that is looked at; all else stays hidden."""
+        picture, outlines = self._picture, self._outlines
+        looks = set()
         for shown in _OUTLINES:
             layer = self._vectors(shown)
-            if layer is not None and shown in self.shown:
-                self._fill(layer, self._lines(shown))
+            if layer is not None and shown in self.shown and outlines is not None:
+                look = Look(shown, self.level, self.only_level, self.rater)
+                self._fill(layer, outlines.of(self.slice_number, look))
+                looks.add(look)
             elif layer is not None:
-                layer.visible = False
+                _open_eye(layer, is_open=False)
+        if picture is not None and outlines is not None:
+            self._ahead.look_at(outlines, self.slice_number, len(picture.votes), looks)
 
-    def _lines(self, shown: Shown) -> list[Line]:
-        picture = self._picture
-        if picture is None:
-            return []
-        z = self.slice_number
-        if shown is Shown.RATERS:
-            return [
-                (outline_segments(mask[z]), rater_colour(number), 0.9)
-                for mask, number in zip(picture.masks, picture.raters, strict=True)
-            ]
-        if shown is Shown.REFERENCE:
-            return self._level_lines(self._by_votes[picture.votes[z]], REFERENCE_COLOURS)
-        reached = levels_reached(picture.probabilities[z], self._settings)
-        return self._level_lines(reached, PREDICTION_COLOURS)
-
-    def _level_lines(self, reached: NDArray[Any], ends: tuple[Rgb, Rgb]) -> list[Line]:
-        return [
-            (outline_segments(reached > place), colour, 1.0 if place == self.level else FAINT)
-            for place, colour in enumerate(level_colours(ends, len(self._settings.levels)))
-            if place == self.level or not self.only_level
-        ]
-
-    def _fill(self, layer: Vectors, lines: Sequence[Line]) -> None:
-        nothing = np.zeros((0, 2, 2), np.float32)
-        segments = np.concatenate([nothing, *(own for own, _, _ in lines)])
-        # Shown first: napari finds out only then which segments there are to be coloured.
-        layer.visible = True
-        self._give_place(layer)
-        layer.data = np.stack([segments[:, 0], segments[:, 1] - segments[:, 0]], axis=1)
-        if len(segments):
-            counts = [len(own) for own, _, _ in lines]
-            colours = [[*(c / 255 for c in colour), alpha] for _, colour, alpha in lines]
-            layer.edge_color = np.repeat(np.array(colours), counts, axis=0)
+    def _fill(self, layer: Vectors, outlines: Outlines) -> None:
+        """Show outlines, in one go: napari measures, colours and draws after each change else."""
+        with refresh_held(layer), layer.events.edge_color.blocker():
+            layer.data = outlines.vectors
+            if len(outlines.vectors):
+                layer.edge_color = outlines.colours
+            self._give_place(layer)
+            if not layer.visible:
+                layer.visible = True
+        # A thumbnail is drawn segment by segment, which takes longer than all else.
+        layer.refresh(thumbnail=False, extent=self._is_filling)
 
     def _on_step(self) -> None:
         if not self._is_filling:
@@ -335,19 +313,15 @@ class RatedScene:
             layer = self._vectors(shown)
             width = line_px / (float(self._viewer.scene.camera.zoom) * picture.spacing[-1])
             if layer is not None and abs(layer.edge_width - width) > 0.05 * width:
-                layer.edge_width = width
+                with refresh_held(layer):
+                    layer.edge_width = width
+                layer.refresh(thumbnail=False, extent=False)
 
 
-def _contrast(values: NDArray[Any]) -> tuple[float, float, float, float]:
-    """Give the 1st and 99th percentile, the least and the greatest value."""
-    some = values.ravel()[:: max(1, values.size // SAMPLED)].astype(np.float64)
-    some = some[np.isfinite(some)]
-    if not some.size:
-        return 0.0, 1.0, 0.0, 1.0
-    low, high = (float(value) for value in np.percentile(some, [1, 99]))
-    lowest, highest = float(some.min()), float(some.max())
-    top = max(high, low + 1e-6)
-    return low, top, lowest, max(highest, top)
+def _open_eye(layer: Layer, *, is_open: bool) -> None:
+    """Show or hide a layer; napari arranges all of them anew even where nothing changes."""
+    if layer.visible != is_open:
+        layer.visible = is_open
 
 
 def hide_layers(viewer: Any) -> None:

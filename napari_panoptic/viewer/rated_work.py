@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,21 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import Finding, PanopticError
 from napari_panoptic.evaluation.rater_objects import ObjectAgreement, object_agreement
 from napari_panoptic.evaluation.raters import Agreement, Comparison, agreement, compare
-from napari_panoptic.rated import RatedCohort
+from napari_panoptic.rated import RatedCase, RatedCohort
 from napari_panoptic.rated_pipeline import (
+    CaseImages,
     LoadedMap,
     LoadedReference,
     RatedResult,
     evaluate_structure,
+    load_images,
     load_map,
-    load_pictures,
     load_reference,
 )
-from napari_panoptic.viewer.rated_scene import CasePicture, as_volume
+from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
+
+PICTURE_FIRST_VOXELS = 1 << 21
+"""Of larger cases the picture is shown before there are figures, which take as long again."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,12 @@ class CaseView:
     prediction
         The team's map; None without a team.
     comparison
-        Its figures.
+        Its figures; None without a team, and as long as they are being computed.
     raters, objects
-        How far the raters agree.
+        How far the raters agree; None as long as that is being computed, and
+        without objects.
+    images
+        What is looked at.
     picture
         What layers show.
     findings
@@ -61,72 +68,112 @@ class CaseView:
     loaded: LoadedReference
     prediction: LoadedMap | None
     comparison: Comparison | None
-    raters: Agreement
+    raters: Agreement | None
     objects: ObjectAgreement | None
-    pictures: dict[str, NDArray[Any]]
+    images: CaseImages
     picture: CasePicture
     findings: tuple[Finding, ...]
 
 
-def load_view(cohort: RatedCohort, wanted: Wanted, known: CaseView | None) -> CaseView:
+def load_view(
+    cohort: RatedCohort, wanted: Wanted, known: CaseView | None
+) -> Generator[CaseView, None, CaseView]:
     """Load and evaluate what is wanted; of the same case only another team's map is read.
+
+    Yields
+    ------
+    CaseView
+        The picture of a large case, without figures.
+
+    Returns
+    -------
+    CaseView
+        With figures.
 
     Raises
     ------
     PanopticError
         Where the raters' masks cannot be read.
     """
-    findings: tuple[Finding, ...] = ()
     if known is not None and (known.wanted.case, known.wanted.structure) == (
         wanted.case,
         wanted.structure,
     ):
         loaded, raters, objects = known.loaded, known.raters, known.objects
-        pictures = known.pictures
+        images = known.images
     else:
         loaded = load_reference(cohort, cohort.region(wanted.case), wanted.structure)
-        raters = agreement(loaded.reference, cohort.settings)
-        objects = None if loaded.objects is None else object_agreement(loaded.objects)
-        pictures, findings = load_pictures(loaded)
-    prediction = comparison = None
-    shape = loaded.reference.shape
-    values: NDArray[np.floating] = np.broadcast_to(np.float32(0), shape)
+        raters = objects = None
+        images = load_images(loaded)
+    prediction = None
+    values: NDArray[np.floating] = np.broadcast_to(np.float32(0), loaded.reference.shape)
     if wanted.team is not None:
         prediction = load_map(cohort, wanted.team, loaded)
         values = prediction.values
-        comparison = compare(loaded.reference, values, cohort.settings)
-    found = (*loaded.findings, *findings, *(prediction.findings if prediction else ()))
-    return CaseView(
+    found = (*loaded.findings, *images.findings, *(prediction.findings if prediction else ()))
+    view = CaseView(
         wanted,
         loaded,
         prediction,
-        comparison,
-        raters,
-        objects,
-        pictures,
-        _picture(cohort, loaded, pictures, values),
+        None,
+        None,
+        None,
+        images,
+        _picture(cohort, loaded, images, values),
         tuple(dict.fromkeys(found)),
     )
+    if values.size > PICTURE_FIRST_VOXELS:
+        yield view
+    if raters is None:
+        raters = agreement(loaded.reference, cohort.settings)
+        objects = None if loaded.objects is None else object_agreement(loaded.objects)
+    has_team = wanted.team is not None
+    comparison = compare(loaded.reference, values, cohort.settings) if has_team else None
+    return replace(view, comparison=comparison, raters=raters, objects=objects)
+
+
+def load_picture(cohort: RatedCohort, case: RatedCase, structure: str) -> CasePicture:
+    """Load what layers show of a case without a team."""
+    loaded = load_reference(cohort, case, structure)
+    nothing: NDArray[np.floating] = np.broadcast_to(np.float32(0), loaded.reference.shape)
+    return _picture(cohort, loaded, load_images(loaded), nothing)
 
 
 def _picture(
     cohort: RatedCohort,
     loaded: LoadedReference,
-    pictures: dict[str, NDArray[Any]],
+    images: CaseImages,
     values: NDArray[np.floating],
 ) -> CasePicture:
     reference = loaded.reference
     ndim = len(reference.shape)
-    spacing = loaded.spacing_mm or (1.0,) * ndim
+    known_mm = loaded.spacing_mm or images.spacing_mm
+    spacing = known_mm or (1.0,) * ndim
+    is_few = len(reference.raters) < 256  # bytes are sent to the display sooner
+    votes = reference.votes.astype(np.uint8) if is_few else reference.votes
+    volumes = {name: as_volume(image, ndim) for name, image in images.images.items()}
     return CasePicture(
-        pictures={name: as_volume(image, ndim) for name, image in pictures.items()},
+        pictures=volumes,
+        contrasts={name: contrast(image) for name, image in volumes.items() if image.ndim == 3},
         masks=reference.masks if ndim == 3 else reference.masks[:, np.newaxis],
         raters=tuple(cohort.raters.index(rater) for rater in reference.raters),
-        votes=as_volume(reference.votes, ndim),
+        votes=as_volume(votes, ndim),
         probabilities=as_volume(values, ndim),
         spacing=(spacing[0] if ndim == 3 else 1.0, spacing[-2], spacing[-1]),
-        is_mm=loaded.spacing_mm is not None,
+        is_mm=known_mm is not None,
+        start=middle_slice(as_volume(votes, ndim)),
     )
+
+
+def middle_slice(votes: NDArray[np.unsignedinteger]) -> int:
+    """Give the middle one of the slices that a rater marked; of all where nobody did."""
+    marked = np.flatnonzero([plane.any() for plane in votes])
+    return int(marked[len(marked) // 2]) if marked.size else len(votes) // 2
+
+
+def as_volume(image: NDArray[Any], ndim: int) -> NDArray[Any]:
+    """Make a volume of one slice of an image of two spatial dimensions."""
+    return image[np.newaxis] if ndim == 2 else image
 
 
 class CaseLoader:
@@ -164,13 +211,18 @@ class CaseLoader:
             self._waiting = wanted
             return
         self._is_busy = True
-        worker = create_worker(_answer, self._cohort, wanted, self._known, _start_thread=False)
+        worker = create_worker(_answers, self._cohort, wanted, self._known, _start_thread=False)
+        worker.yielded.connect(self._take_picture)
         worker.returned.connect(self._take)
         worker.start()
 
     def close(self) -> None:
         """Let what is under way come to nothing."""
         self._is_closed, self._waiting, self._known = True, None, None
+
+    def _take_picture(self, view: CaseView) -> None:
+        if not self._is_closed and self._waiting in (None, view.wanted):
+            self._on_view(view)
 
     def _take(self, answer: tuple[Wanted, CaseView | str]) -> None:
         self._is_busy = False
@@ -188,12 +240,12 @@ class CaseLoader:
             self._on_error(wanted, found)
 
 
-def _answer(
+def _answers(
     cohort: RatedCohort, wanted: Wanted, known: CaseView | None
-) -> tuple[Wanted, CaseView | str]:
+) -> Generator[CaseView, None, tuple[Wanted, CaseView | str]]:
     """Load, or say why not: an error given back would count as a crash."""
     try:
-        return wanted, load_view(cohort, wanted, known)
+        return wanted, (yield from load_view(cohort, wanted, known))
     except (PanopticError, OSError, MemoryError) as error:
         return wanted, str(error) or "there is not enough memory for this case"
 

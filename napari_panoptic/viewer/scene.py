@@ -7,8 +7,7 @@ hand is made again when the next region is shown.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from napari.components import ViewerModel
@@ -23,73 +22,32 @@ from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import Selection
 from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer import camera
 from napari_panoptic.viewer import layers as contents
+from napari_panoptic.viewer.desk_layers import (
+    AMBIGUOUS,
+    IMAGE,
+    REFERENCE,
+    ROLE,
+    SELECTED,
+    image_layer_data,
+    set_unless_so,
+)
 from napari_panoptic.viewer.edits import LayerValues, shows
 from napari_panoptic.viewer.fast_outlines import draw_outlines_fast
-from napari_panoptic.viewer.in_one_go import drawn_once, moved_once, put_data
+from napari_panoptic.viewer.in_one_go import drawn_once, put_data
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.listed import Listed, Others
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.shown import shown
+from napari_panoptic.viewer.stand_in import Pointed, StandIn
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 
-ROLE = "napari-panoptic role"
-"""Key in a layer's metadata that marks it as one of the desk's."""
-IMAGE = "image"
-AMBIGUOUS = "ambiguous areas"
-REFERENCE = "reference"
-SELECTED = "selected object"
 _TEAM = "team: "
 
 EDITED = " (edited)"
 """Added to the name of a layer that shows a working copy."""
-
-MARGIN = 0.02
-"""Empty border around a region that fills the canvas, as a share of the canvas."""
-SMALL_SHARE, COMFORTABLE_SHARE = 0.05, 0.1
-"""Centring zooms in on an object below the first share of the canvas, to the second."""
-RING_ON_SCREEN_PX = 3.5
-"""Width of each ring around the selected object, on the screen."""
-MAX_RING_PX = 8
-"""The same in the image, where it is seen from far away."""
-
-
-@dataclass(frozen=True)
-class Pointed:
-    """An object that lies under a point.
-
-    Parameters
-    ----------
-    team
-        The team whose layer it is on; None on the reference layer.
-    side
-        Reference or prediction.
-    row
-        Its 0-based row.
-    """
-
-    team: str | None
-    side: Side
-    row: int
-
-
-class StandIn(Protocol):
-    """Another view of the same objects, while the scene's own layers step aside."""
-
-    keeps: frozenset[str]
-    """Roles of the scene's layers that stay."""
-
-    def objects_at(
-        self, position: Sequence[float], viewbox: tuple[int, int] | None
-    ) -> list[Pointed]:
-        """List the objects under a world position in a cell of the canvas."""
-
-    def apply_look(self, look: Look) -> None:
-        """Draw objects in another way, or as heavy as the zoom asks for."""
-
-    def emphasise(self, selection: Selection | None) -> None:
-        """Mark the selected object."""
 
 
 class Scene:
@@ -176,7 +134,7 @@ class Scene:
     def _show_as_before(self) -> None:
         for role, (layer, visible) in self._seen_before.items():
             if self._mine(role) is layer and role != SELECTED:
-                _set(layer, "visible", visible)
+                set_unless_so(layer, "visible", visible)
 
     def _hide_own(self) -> None:
         """Hide what is not kept; new layers are seen again later as any new layer is."""
@@ -187,7 +145,7 @@ class Scene:
                 continue
             if role in (IMAGE, AMBIGUOUS) and layer.visible:
                 self._seen_before[role] = (layer, True)
-            _set(layer, "visible", False)
+            set_unless_so(layer, "visible", False)
 
     @property
     def look(self) -> Look:
@@ -403,7 +361,7 @@ class Scene:
         picture = None if selection is None else self._picture(selection)
         if picture is None:
             if layer is not None:
-                _set(layer, "visible", False)
+                set_unless_so(layer, "visible", False)
             return
         if layer is None:
             active = self._viewer.layers.selection.active
@@ -414,7 +372,7 @@ class Scene:
         with drawn_once(layer):
             put_data(layer, picture.image, self._pixels)
             layer.translate = self._pixels.to_world((y, x))
-        _set(layer, "visible", True)
+        set_unless_so(layer, "visible", True)
 
     def centre(self, selection: Selection, *, only_if_hidden: bool = False) -> None:
         """Bring an object to the middle of the canvas.
@@ -433,18 +391,7 @@ class Scene:
 
     def centre_box(self, box: Sequence[float], *, only_if_hidden: bool = False) -> None:
         """Bring a box (y0, x0, y1, x1 in px) to the middle of the canvas, as `centre` does."""
-        y0, x0, y1, x1 = (float(value) for value in box)
-        middle = np.array(self._pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
-        extent = np.array(self._pixels.to_world((y1 - y0, x1 - x0)))
-        camera = self._viewer.scene.camera
-        canvas = self._canvas_size() / camera.zoom
-        beyond = np.abs(middle - camera.center[-2:]) + extent / 2 > canvas / 2
-        if only_if_hidden and not beyond.any():
-            return
-        camera.center = (0.0, float(middle[0]), float(middle[1]))
-        share = float((extent / canvas).max())
-        if not only_if_hidden and share < SMALL_SHARE:
-            camera.zoom = camera.zoom * COMFORTABLE_SHARE / share
+        camera.centre(self._viewer, box, self._pixels, only_if_hidden=only_if_hidden)
 
     def follow_zoom(self) -> None:
         """Draw outlines and rings as heavy as they are well seen at the present zoom."""
@@ -458,25 +405,13 @@ class Scene:
 
     def fit(self) -> None:
         """Show the whole region."""
-        if self._snapshot is None:
-            return
-        height, width = self._snapshot.shape
-        middle = self._pixels.to_world(((height - 1) / 2, (width - 1) / 2))
-        camera = self._viewer.scene.camera
-        extent = np.array(self._pixels.to_world((height, width)))
-        zoom = (1 - MARGIN) * float(np.min(self._canvas_size() / extent))
-        with moved_once(self._viewer):
-            camera.center = (0.0, *middle)
-            camera.zoom = zoom
+        if self._snapshot is not None:
+            camera.fit(self._viewer, self._snapshot.shape, self._pixels)
 
     @property
     def zoom(self) -> float:
         """How large an image pixel is on the screen."""
-        return self._zoom()
-
-    def _canvas_size(self) -> NDArray[np.float64]:
-        """Give height and width of the canvas, or of its cell where there are several."""
-        return np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
+        return camera.zoom(self._viewer, self._pixels)
 
     def release(self) -> None:
         """Let go of the layers; they stay in the viewer as plain layers."""
@@ -589,14 +524,14 @@ class Scene:
         self._seen_before.pop(role, None)
         self._set_visible.pop(role, None)  # it was not a hand that closed its eye
         if layer is not None:
-            _set(layer, "visible", False)
+            set_unless_so(layer, "visible", False)
 
     def _bring_out(self, role: str, shown: object) -> None:
         """Note what a layer shows; one that was put away is seen again."""
         layer = self._mine(role)
         if layer is not None and role not in self._contents:
             self._seen_before.pop(role, None)
-            _set(layer, "visible", True)
+            set_unless_so(layer, "visible", True)
         self._contents[role] = shown
 
     def _put_hatching(self, layer: Labels, picture: NDArray[np.uint8]) -> None:
@@ -764,8 +699,8 @@ class Scene:
         """Outline objects, where they are drawn."""
         if role in self._drawn_roles():
             side = Side.REFERENCE if role == REFERENCE else Side.PREDICTION
-            _set(layer, "contour", self._look.contour(side, self._zoom()))
-            _set(layer, "opacity", self._look.opacity)
+            set_unless_so(layer, "contour", self._look.contour(side, self.zoom))
+            set_unless_so(layer, "opacity", self._look.opacity)
 
     def _apply_colours(self) -> None:
         """Colour the objects that are drawn."""
@@ -807,7 +742,7 @@ class Scene:
         """Show or hide a layer; one that somebody hid by hand stays hidden."""
         hidden = self._look.display is Display.HIDDEN or role in self._closed_eyes
         self._set_visible[role] = visible and not hidden
-        _set(layer, "visible", visible and not hidden)
+        set_unless_so(layer, "visible", visible and not hidden)
 
     def _note_eyes(self) -> None:
         """Notice which eyes were opened or closed by hand since they were set."""
@@ -860,7 +795,7 @@ class Scene:
             return None
         partner = int(outcomes.side(selection.side).partner[selection.row])
         if partner == NO_PARTNER:
-            return contents.emphasis(own, index - 1, box=box, ring_px=self._ring_px())
+            return contents.emphasis(own, index - 1, box=box, ring_px=camera.ring_px(self.zoom))
         across = Side.PREDICTION if selection.side is Side.REFERENCE else Side.REFERENCE
         partner_index = self._snapshot.index_of(across, selection.team, partner) or 0
         return contents.emphasis(
@@ -870,44 +805,5 @@ class Scene:
             other=self._labels(selection.team, across),
             partner_row=partner_index - 1,
             partner_box=outcomes.side(across).bbox[partner],
-            ring_px=self._ring_px(),
+            ring_px=camera.ring_px(self.zoom),
         )
-
-    def _ring_px(self) -> int:
-        """Give the ring width that is well seen at the present zoom."""
-        return int(np.clip(round(RING_ON_SCREEN_PX / self._zoom()), 1, MAX_RING_PX))
-
-    def _zoom(self) -> float:
-        """Tell how large an image pixel is on the screen."""
-        return float(self._viewer.scene.camera.zoom) * self._pixels.scale[0]
-
-
-def _set(layer: Layer, name: str, value: object) -> None:
-    """Set an attribute that is not so yet: napari slices anew whenever one is set."""
-    if getattr(layer, name) != value:
-        setattr(layer, name, value)
-
-
-def hide_layers(viewer: ViewerModel) -> None:
-    """Hide what a desk has left behind; the next one takes it over.
-
-    To remove a layer takes napari longer, and between two drawings it can upset the display.
-    """
-    for layer in viewer.layers:
-        if ROLE in layer.metadata:
-            _set(layer, "visible", False)
-
-
-def image_layer_data(image: SlideImage) -> tuple[Any, dict[str, Any], str]:
-    """Give data, options and type of the layer that shows a region's pixels."""
-    several = len(image.levels) > 1
-    pixels = PixelSize.from_mpp(image.mpp)
-    options = {
-        "name": IMAGE,
-        "rgb": True,
-        "multiscale": several,
-        "scale": pixels.scale,
-        "units": pixels.units,
-        "metadata": {ROLE: IMAGE},
-    }
-    return (list(image.levels) if several else image.levels[0]), options, "image"

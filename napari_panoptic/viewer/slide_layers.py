@@ -2,19 +2,15 @@
 
 Near, objects are drawn from their pixels, read window by window; until these are
 there, and from afar, each is an ellipse in its bounding box, for which no pixel
-is read. From further away single objects cannot be seen, and squares tell how
-many of them failed.
+is read. What is seen from further away is in `failure_cells`.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -24,24 +20,21 @@ from napari_panoptic._compiled import compiled
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.evaluation.outcomes import SideOutcomes
 from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Status
 from napari_panoptic.io.slides import read_indexed
 from napari_panoptic.palette import rgba_table, status_colour_table
-from napari_panoptic.regions import ClassScheme, Rgb
+from napari_panoptic.regions import ClassScheme
 from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.decoded_windows import DecodedWindows
+from napari_panoptic.viewer.failure_cells import SMALLEST_CELL_PX as SMALLEST_CELL_PX
+from napari_panoptic.viewer.failure_cells import FailureCells as FailureCells
 from napari_panoptic.viewer.layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
 from napari_panoptic.viewer.listed import DIMMED_ALPHA, Listed, Others
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
 
-DECODED_BYTES = 64 << 20
-"""Memory for windows of one side that were read already."""
-READ_AT_A_TIME = 2
-"""Windows that are read side by side."""
-WINDOW_PX = 512
-"""Least edge of the windows that are read and kept, in px at full resolution."""
 CHUNK_PX = 512
 """Edge of the parts in which a viewer is to ask for a level."""
 LEVELS_FROM_PIXELS = 2
@@ -60,231 +53,6 @@ FADED = 128
 """Added to the code of an object that is not listed."""
 MOST_CODES = FADED - 1
 """Statuses or classes that can have a colour each."""
-
-SMALLEST_CELL_PX = 64
-"""Edge of the smallest square in which failures are counted."""
-CELL_ON_SCREEN_PX = 14
-"""The same on the screen, about."""
-FEW_OBJECTS = 5
-"""Squares with fewer objects are drawn fainter."""
-FEW_ALPHA = 0.45
-"""How much fainter."""
-SHARES = (0.1, 0.2, 0.4, 0.6)
-"""Where the colour of a square changes: shares of objects that failed."""
-SHARE_COLOURS: tuple[Rgb, ...] = (
-    (185, 255, 40),
-    (105, 150, 55),
-    (35, 113, 90),
-    (70, 10, 210),
-    (55, 38, 0),
-)
-"""From few failures to many: ever darker, so that the order can be seen by every
-eye, and without the pinks and purples of the tissue."""
-SHARE_ALPHAS = (0.76, 0.65, 0.81, 0.76, 0.84)
-
-
-Place = tuple[int, int, int]
-"""A window that is kept: its step, and its number down and to the right."""
-
-
-class DecodedWindows:
-    """Pixels of one side, of which the windows read last are kept.
-
-    Windows are read by the caller who needs them at once, or in threads of
-    their own by :meth:`fetch`, of which only the latest wish counts.
-
-    Parameters
-    ----------
-    labels
-        The side.
-    most_bytes
-        Memory for what is kept; what was asked for last may need more.
-    on_failure
-        Gets the first error that reading raised; what cannot be read is
-        background.
-    on_arrival
-        Called, from another thread, when all that was to be fetched is there.
-    """
-
-    def __init__(
-        self,
-        labels: TiledLabels,
-        *,
-        most_bytes: int = DECODED_BYTES,
-        on_failure: Callable[[PanopticError | OSError], None] = lambda _error: None,
-        on_arrival: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._labels = labels
-        self._most_bytes = most_bytes
-        self._on_failure = on_failure
-        self._on_arrival = on_arrival
-        self._failed = False
-        tile = labels.tile_px or WINDOW_PX
-        edge = tile * math.ceil(WINDOW_PX / tile)
-        self._edge = edge if edge % 2 == 0 else 2 * edge
-        self._kept: OrderedDict[Place, NDArray[np.int32]] = OrderedDict()
-        self._kept_bytes = 0
-        self._in_view: frozenset[Place] = frozenset()
-        self._wanted: list[Place] = []
-        self._being_read: set[Place] = set()
-        self._readers = 0
-        self._is_left = False
-        self._lock = Lock()
-
-    @property
-    def kept_bytes(self) -> int:
-        """Memory in use."""
-        return self._kept_bytes
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether windows are being fetched."""
-        return self._readers > 0
-
-    def window(self, box: Box, step: int = 1) -> NDArray[np.int32]:
-        """Give a window, or each ``step``-th of its rows and columns.
-
-        Parameters
-        ----------
-        box
-            A window in px at full resolution, which begins at a multiple of
-            ``step``.
-        step
-            1 or 2.
-        """
-        places = self._places(box, step)
-        known = self._known(places)
-        missing = [place for place in places if place not in known]
-        if len(missing) > 1:
-            with ThreadPoolExecutor(max_workers=READ_AT_A_TIME) as pool:
-                known.update(zip(missing, pool.map(self._read, missing), strict=True))
-        elif missing:
-            known[missing[0]] = self._read(missing[0])
-        return self._assembled(box, step, known)
-
-    def window_so_far(self, box: Box, step: int = 1) -> tuple[NDArray[np.int32], list[Box]]:
-        """Give what is there of a window, and the parts of it that are not, to be fetched.
-
-        Returns
-        -------
-        int32 (y, x), list of Box
-            The pixels, 0 in parts that are missing; these parts, in px at full
-            resolution. After :meth:`leave` none is missing.
-        """
-        if self._is_left:
-            return self.window(box, step), []
-        places = self._places(box, step)
-        known = self._known(places)
-        missing = [place for place in places if place not in known]
-        self._in_view = frozenset(places)
-        self.fetch(missing)
-        y0, x0, y1, x1 = box
-        parts = [
-            (max(top, y0), max(left, x0), min(bottom, y1), min(right, x1))
-            for top, left, bottom, right in map(self._box, missing)
-        ]
-        return self._assembled(box, step, known), parts
-
-    def fetch(self, places: Sequence[Place]) -> None:
-        """Read windows in the background, instead of those that were to be fetched before."""
-        with self._lock:
-            if self._is_left:
-                return
-            self._wanted = [at for at in reversed(places) if at not in self._being_read]
-            begun = min(READ_AT_A_TIME - self._readers, len(self._wanted))
-            self._readers += max(begun, 0)
-        for _ in range(begun):
-            # The interpreter waits for it: a decoder that outlives it brings the process down.
-            Thread(target=self._read_wanted, daemon=False).start()
-
-    def leave(self) -> None:
-        """Fetch nothing more, and tell nobody: who was told is about to go.
-
-        What is asked for later is read by the caller.
-        """
-        with self._lock:
-            self._is_left = True
-            self._wanted = []
-
-    def _read_wanted(self) -> None:
-        """Read until nothing is wanted any more; the last one to do so tells."""
-        while True:
-            with self._lock:
-                if not self._wanted:
-                    self._readers -= 1
-                    is_last = self._readers == 0
-                    break
-                place = self._wanted.pop()
-                self._being_read.add(place)
-            self._read(place)
-        if is_last and not self._is_left:
-            self._on_arrival()
-
-    def _places(self, box: Box, step: int) -> list[Place]:
-        y0, x0, y1, x1 = box
-        if y0 >= y1 or x0 >= x1:
-            return []
-        return [
-            (step, ty, tx)
-            for ty in range(y0 // self._edge, (y1 - 1) // self._edge + 1)
-            for tx in range(x0 // self._edge, (x1 - 1) // self._edge + 1)
-        ]
-
-    def _known(self, places: Sequence[Place]) -> dict[Place, NDArray[np.int32]]:
-        with self._lock:
-            known = {place: self._kept[place] for place in places if place in self._kept}
-            for place in known:
-                self._kept.move_to_end(place)
-        return known
-
-    def _assembled(
-        self, box: Box, step: int, known: dict[Place, NDArray[np.int32]]
-    ) -> NDArray[np.int32]:
-        y0, x0, y1, x1 = box
-        height, width = -(-(y1 - y0) // step), -(-(x1 - x0) // step)
-        result = np.zeros((height, width), np.int32)
-        for (_, ty, tx), pixels in known.items():
-            top, left = (ty * self._edge - y0) // step, (tx * self._edge - x0) // step
-            rows = slice(max(top, 0), min(top + pixels.shape[0], height))
-            columns = slice(max(left, 0), min(left + pixels.shape[1], width))
-            result[rows, columns] = pixels[
-                rows.start - top : rows.stop - top, columns.start - left : columns.stop - left
-            ]
-        return result
-
-    def _box(self, place: Place) -> Box:
-        _, ty, tx = place
-        height, width = self._labels.shape
-        y0, x0 = ty * self._edge, tx * self._edge
-        return y0, x0, min(y0 + self._edge, height), min(x0 + self._edge, width)
-
-    def _read(self, place: Place) -> NDArray[np.int32]:
-        """Read a window, and keep it."""
-        box = y0, x0, y1, x1 = self._box(place)
-        try:
-            pixels = self._labels.read(box)
-        except (PanopticError, OSError) as error:
-            if not (self._failed or self._is_left):
-                self._failed = True
-                self._on_failure(error)
-            pixels = np.zeros((y1 - y0, x1 - x0), np.int32)
-        step = place[0]
-        if step > 1:
-            pixels = np.ascontiguousarray(pixels[::step, ::step])
-        with self._lock:
-            if place not in self._kept:
-                self._kept[place] = pixels
-                self._kept_bytes += pixels.nbytes
-            self._being_read.discard(place)
-            self._drop_oldest()
-        return pixels
-
-    def _drop_oldest(self) -> None:
-        for place in list(self._kept):
-            if self._kept_bytes <= self._most_bytes:
-                break
-            if place not in self._in_view:
-                self._kept_bytes -= self._kept.pop(place).nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -734,156 +502,3 @@ def selected_rings(
     )
     top, left = rings.origin_yx_px
     return Emphasis(rings.image, (top + y0, left + x0)), around
-
-
-@dataclass(frozen=True)
-class CellCount:
-    """What became of the objects of one square.
-
-    Parameters
-    ----------
-    objects
-        How many: a matched pair counts once, at its reference object; ignored
-        objects do not count.
-    missed, invented, misclassified
-        How many of them are FN, FP and misclassified.
-    """
-
-    objects: int
-    missed: int
-    invented: int
-    misclassified: int
-
-    @property
-    def failures(self) -> int:
-        """How many failed."""
-        return self.missed + self.invented + self.misclassified
-
-    @property
-    def text(self) -> str:
-        """Say it in a line."""
-        if not self.objects:
-            return "no objects"
-        noun = "object" if self.objects == 1 else "objects"
-        text = f"{styles.count_text(self.objects)} {noun}, "
-        if not self.failures:
-            return text + "no failures"
-        parts = [
-            f"{word} {styles.count_text(count)}"
-            for word, count in (
-                ("FN", self.missed),
-                ("FP", self.invented),
-                ("misclassified", self.misclassified),
-            )
-            if count
-        ]
-        noun = "failure" if self.failures == 1 else "failures"
-        return text + f"{styles.count_text(self.failures)} {noun} ({', '.join(parts)})"
-
-
-@dataclass(frozen=True, eq=False)
-class FailureCells:
-    """Where a team fails on a slide: objects and failures, counted in squares.
-
-    Parameters
-    ----------
-    shape
-        Height and width of the slide in px, which the squares divide evenly.
-    cell_px
-        Edge that squares were to have; they are only about so large.
-    counts
-        int32 (4, rows, columns): objects, FN, FP, misclassified, as in
-        `CellCount`.
-    """
-
-    shape: tuple[int, int]
-    cell_px: int
-    counts: NDArray[np.int32]
-
-    @classmethod
-    def count(cls, outcomes: Outcomes, shape: tuple[int, int], cell_px: int) -> FailureCells:
-        """Count the objects of a slide by the squares that their centroids lie in."""
-        rows, columns = (max(round(edge / cell_px), 1) for edge in shape)
-        counts = np.zeros((4, rows, columns), np.int32)
-        for side in Side:
-            own = outcomes.side(side)
-            _add_to_cells(counts, own.centroid_yx_px, _CELL_KINDS[side][own.status], shape)
-        return cls(shape, cell_px, counts)
-
-    @property
-    def size_yx_px(self) -> tuple[float, float]:
-        """Height and width of a square."""
-        rows, columns = self.counts.shape[1:]
-        return self.shape[0] / rows, self.shape[1] / columns
-
-    def at(self, y: int, x: int) -> CellCount | None:
-        """Tell about the square that a pixel lies in; None beyond the slide."""
-        if not (0 <= y < self.shape[0] and 0 <= x < self.shape[1]):
-            return None
-        rows, columns = self.counts.shape[1:]
-        row, column = y * rows // self.shape[0], x * columns // self.shape[1]
-        return CellCount(*(int(count) for count in self.counts[:, row, column]))
-
-    def picture(self) -> NDArray[np.uint8]:
-        """Colour the squares by the share of objects that failed, uint8 (rows, columns, 4).
-
-        Transparent where nothing failed; fainter where there are few objects.
-        """
-        objects, failures = self.counts[0], self.counts[1:].sum(axis=0)
-        share = failures / np.maximum(objects, 1)
-        table = rgba_table(SHARE_COLOURS)
-        table[:, 3] = SHARE_ALPHAS
-        rgba = table[np.searchsorted(SHARES, share, side="right")]
-        rgba[..., 3] *= np.where(objects < FEW_OBJECTS, FEW_ALPHA, 1.0)
-        rgba[failures == 0] = 0
-        picture: NDArray[np.uint8] = np.rint(255 * rgba).astype(np.uint8)
-        return picture
-
-
-def cell_px_at(screen_px_per_px: float) -> int:
-    """Give the edge of squares that are well seen at a zoom: a power of two."""
-    wanted = CELL_ON_SCREEN_PX / screen_px_per_px
-    return max(1 << max(round(math.log2(wanted)), 0), SMALLEST_CELL_PX)
-
-
-def share_texts() -> list[str]:
-    """Say which share of objects each colour stands for."""
-    percent = [f"{share:.0%}".removesuffix("%") for share in SHARES]
-    first, last = f"<{percent[0]}", f"≥{percent[-1]}"
-    middle = [f"{low}–{high}" for low, high in itertools.pairwise(percent)]
-    return [first, *middle, last]
-
-
-_NOTHING, _OBJECT, _MISSED, _INVENTED, _MISCLASSIFIED = -1, 0, 1, 2, 3
-
-
-def _cell_kinds() -> dict[Side, NDArray[np.int8]]:
-    """Give, for each status code of a side, what it is counted as."""
-    reference = np.full(len(STATUSES), _NOTHING, np.int8)
-    reference[STATUS_CODE[Status.TP]] = _OBJECT
-    reference[STATUS_CODE[Status.FN]] = _MISSED
-    reference[STATUS_CODE[Status.MISCLASSIFIED]] = _MISCLASSIFIED
-    prediction = np.full(len(STATUSES), _NOTHING, np.int8)
-    prediction[STATUS_CODE[Status.FP]] = _INVENTED
-    return {Side.REFERENCE: reference, Side.PREDICTION: prediction}
-
-
-_CELL_KINDS = _cell_kinds()
-
-
-@compiled
-def _add_to_cells(
-    counts: NDArray[np.int32],
-    centroids: NDArray[np.float64],
-    kinds: NDArray[np.int8],
-    shape: tuple[int, int],
-) -> None:
-    _, rows, columns = counts.shape
-    for k in range(len(centroids)):
-        if kinds[k] < 0:
-            continue
-        row, column = int(centroids[k, 0]) * rows, int(centroids[k, 1]) * columns
-        row, column = row // shape[0], column // shape[1]
-        counts[0, row, column] += 1
-        if kinds[k] > 0:
-            counts[kinds[k], row, column] += 1

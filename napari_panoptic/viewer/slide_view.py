@@ -23,33 +23,29 @@ from napari_panoptic.palette import hex_colour
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import Selection
 from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer import camera
+from napari_panoptic.viewer.desk_layers import AMBIGUOUS, IMAGE, REFERENCE, SELECTED
+from napari_panoptic.viewer.failure_cells import (
+    FEW_OBJECTS,
+    SHARE_COLOURS,
+    FailureCells,
+    cell_px_at,
+    share_texts,
+)
 from napari_panoptic.viewer.layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
 from napari_panoptic.viewer.listed import Listed
 from napari_panoptic.viewer.recolour import label_colours
-from napari_panoptic.viewer.scene import (
-    AMBIGUOUS,
-    IMAGE,
-    MAX_RING_PX,
-    REFERENCE,
-    RING_ON_SCREEN_PX,
-    SELECTED,
-    Pointed,
-    Scene,
-)
+from napari_panoptic.viewer.scene import Scene
 from napari_panoptic.viewer.shown import show_error, shown
 from napari_panoptic.viewer.slide_layers import (
-    FEW_OBJECTS,
     LEVELS_FROM_PIXELS,
-    SHARE_COLOURS,
     DrawnArea,
     DrawnSide,
-    FailureCells,
     SideLook,
-    cell_px_at,
     code_colours,
     selected_rings,
-    share_texts,
 )
+from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import ColourBy, Display, Look, count_text
 
 FAILURES = "failures"
@@ -272,7 +268,7 @@ class SlideView:
         own, other = self._sides[selection.side], self._sides[across]
         if selection.row >= len(own.outcomes):
             return
-        ring_px = int(np.clip(round(RING_ON_SCREEN_PX / self._scene.zoom), 1, MAX_RING_PX))
+        ring_px = camera.ring_px(self._scene.zoom)
         rings, _ = selected_rings(own, selection.row, other, ring_px=ring_px)
         if layer is None:
             layer = self._add(SELECTED, Labels(rings.image, name=SELECTED, **self._size()))

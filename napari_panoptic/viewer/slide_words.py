@@ -39,6 +39,11 @@ STOPPED = (
     "picture."
 )
 
+OVERLAPS = _TOO_LARGE + (
+    "Objects of such slides cannot keep the pixels that they share: set Overlaps to flatten in the "
+    "settings for figures."
+)
+
 
 def on_slide(snapshot: RegionSnapshot | None, words: str, otherwise: str) -> str:
     """Give words for a whole slide, and others for any other region or none."""

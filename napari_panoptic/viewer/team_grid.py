@@ -26,24 +26,25 @@ from typing import Any
 import numpy as np
 from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
-from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 
-from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.regions import Region, Rgb
 from napari_panoptic.session import Selection, Session
 from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.viewer import camera, styles
 from napari_panoptic.viewer import layers as drawing
-from napari_panoptic.viewer import marks, styles
+from napari_panoptic.viewer.cell_pictures import CellPictures, grid_shape, team_lut
+from napari_panoptic.viewer.cell_pictures import cell_pictures as cell_pictures
+from napari_panoptic.viewer.desk_layers import image_layer_data, set_unless_so
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.recolour import label_colours, set_colours
-from napari_panoptic.viewer.scene import Pointed, Scene, image_layer_data
+from napari_panoptic.viewer.scene import Scene
 from napari_panoptic.viewer.shown import shown
-from napari_panoptic.viewer.styles import ColourBy, Display, Look
+from napari_panoptic.viewer.stand_in import Pointed
+from napari_panoptic.viewer.styles import Display, Look
 
 MAX_TEAMS = 6
 """So many cells can still be read on one screen."""
@@ -52,136 +53,10 @@ SPACING = 4.0
 TITLE_SIZE = 11
 PX_PER_LETTER_AND_POINT = 1.1
 """How wide a letter is, generously."""
-FILLED_WIDTH = 2
-"""Outline width of the reference where predictions are filled."""
 _NO_RING = np.zeros((4, 4), np.uint8)
 CELL = "napari-panoptic cell"
 """Key in the metadata of a layer that names the team whose cell it is in."""
-RING_ON_SCREEN_PX, MAX_RING_PX = 3.0, 8
-
-
-@dataclass(frozen=True, eq=False)
-class CellPictures:
-    """What the cells show, as far as it takes time to compute.
-
-    Parameters
-    ----------
-    objects
-        Team -> uint16 (y, x): one picture of reference and predictions, since
-        every layer costs a tenth of a second. Values 1..n are reference
-        objects, then come the predictions, and then the hatching of ambiguous
-        areas.
-    widths
-        Outline widths of reference and predictions in px; where both are 0,
-        predictions are filled.
-    """
-
-    objects: Mapping[str, NDArray[np.uint16]]
-    widths: tuple[int, int]
-
-
-def cell_pictures(
-    evaluations: Mapping[str, Evaluation], widths: tuple[int, int]
-) -> CellPictures | None:
-    """Draw the objects of all teams; for workers. None without teams."""
-    if not evaluations:
-        return None
-    pair = next(iter(evaluations.values())).pair
-    reference = marks.outlines(pair.reference.index, widths[0] or FILLED_WIDTH, len(pair.reference))
-    return CellPictures(
-        {team: _cell(e.pair, reference, widths[1]) for team, e in evaluations.items()}, widths
-    )
-
-
-def _cell(pair: LabelPair, reference: NDArray[np.uint16], width_px: int) -> NDArray[np.uint16]:
-    drawn: NDArray[np.uint16] = _drawn_cell(
-        reference,
-        np.ascontiguousarray(pair.prediction.index, np.int32),
-        _NO_AREA if pair.ambiguous is None else pair.ambiguous,
-        pair.ambiguous is not None,
-        width_px,
-        len(pair.reference),
-        len(pair.prediction),
-    )
-    return drawn
-
-
-_NO_AREA = np.zeros((1, 1), np.bool_)
-
-
-@compiled
-def _drawn_cell(
-    reference: NDArray[np.uint16],
-    prediction: NDArray[np.int32],
-    area: NDArray[np.bool_],
-    has_area: bool,
-    width_px: int,
-    n_reference: int,
-    n_prediction: int,
-) -> NDArray[np.uint16]:
-    """Draw outlined predictions on the reference, or filled ones beneath it, on a hatched area."""
-    picture = np.empty_like(reference)
-    for y in range(reference.shape[0]):
-        for x in range(reference.shape[1]):
-            value, label = int(reference[y, x]), int(prediction[y, x])
-            if label != 0 and (
-                value == 0 if width_px == 0 else marks.is_rim(prediction, y, x, width_px)
-            ):
-                value = n_reference + label
-            elif (
-                value == 0
-                and has_area
-                and area[y, x]
-                and ((y + x) % drawing.HATCH_SPACING_PX == 0 or marks.is_rim(area, y, x, 2))
-            ):
-                value = n_reference + n_prediction + 1
-            # Starts over where there are more values than colours; the desk warns of that.
-            picture[y, x] = 0 if value == 0 else (value - 1) % drawing.MAX_OBJECTS + 1
-    return picture
-
-
-def grid_shape(cells: int, region: tuple[int, int], canvas: tuple[float, float]) -> tuple[int, int]:
-    """Choose rows and columns so that the region is shown as large as can be.
-
-    Parameters
-    ----------
-    cells
-        How many there are.
-    region, canvas
-        Height and width of the region in px and of the canvas.
-    """
-    shapes = [(rows, -(-cells // rows)) for rows in range(1, cells + 1)]
-
-    def zoom(shape: tuple[int, int]) -> tuple[float, int]:
-        rows, columns = shape
-        fit = min(canvas[0] / rows / region[0], canvas[1] / columns / region[1])
-        return fit, -rows * columns
-
-    return max(shapes, key=zoom)
-
-
-def team_lut(evaluation: Evaluation, look: Look, colours: Sequence[Rgb]) -> NDArray[np.float32]:
-    """Colour a cell's picture by a team's outcomes, or by class.
-
-    Returns
-    -------
-    float32 (65535, 4)
-    """
-    lut = np.zeros((styles.LUT_LENGTH, 4), np.float32)
-    first = 1
-    for side in (Side.REFERENCE, Side.PREDICTION):
-        pair = evaluation.pair
-        labels = pair.reference if side is Side.REFERENCE else pair.prediction
-        if look.colour_by is ColourBy.CLASS:
-            own = styles.class_lut(labels.class_index, colours)
-        else:
-            own = styles.status_lut(evaluation.outcomes.side(side).status)
-        last = min(first + len(labels), styles.LUT_LENGTH)
-        lut[first:last] = own[1 : 1 + last - first]
-        first = last
-    if first < styles.LUT_LENGTH:
-        lut[first] = drawing.HATCH_COLOUR
-    return lut
+RING_ON_SCREEN_PX = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -514,7 +389,7 @@ class TeamGrid:
         """Hide cells, and let them be removed bit by bit."""
         for layer in cells.all:
             del layer.metadata[CELL]
-            _set(layer, "visible", False)
+            set_unless_so(layer, "visible", False)
         self._leftovers.extend(cells.all)
         self._builder.start()
 
@@ -557,7 +432,9 @@ class TeamGrid:
         grid.enabled = False
         for cell in self._cells.values():
             for role, layer in cell.items():
-                _set(layer, "visible", role == "ring")  # cells without a visible layer are left out
+                set_unless_so(
+                    layer, "visible", role == "ring"
+                )  # cells without a visible layer are left out
             cell["ring"].data = _NO_RING
         self._set_grid(len(contents.roles), contents.snapshot.shape)
 
@@ -626,7 +503,7 @@ class TeamGrid:
         for layer in cell.values():
             _size(layer, contents.pixels)
         if image is not None:
-            _set(cell["image"], "visible", True)
+            set_unless_so(cell["image"], "visible", True)
         self._colour(team, contents, self._scene.look)
 
     def _colour(self, team: str, contents: _Contents, look: Look) -> None:
@@ -635,8 +512,8 @@ class TeamGrid:
         if self._coloured.get(team) != key:
             set_colours(layer, team_lut(evaluation, look, contents.colours))
             self._coloured[team] = key
-        _set(layer, "opacity", look.opacity)
-        _set(layer, "visible", look.display is not Display.HIDDEN)
+        set_unless_so(layer, "opacity", look.opacity)
+        set_unless_so(layer, "visible", look.display is not Display.HIDDEN)
 
     def _name(self) -> None:
         """Write name and PQ into every cell that is filled; the current team's is marked."""
@@ -751,11 +628,11 @@ class TeamGrid:
         )
 
     def _ring_px(self) -> int:
-        return int(np.clip(round(RING_ON_SCREEN_PX / self._zoom()), 1, MAX_RING_PX))
+        return camera.ring_px(self._zoom(), RING_ON_SCREEN_PX)
 
     def _zoom(self) -> float:
         pixels = PixelSize.from_mpp(None) if self._shown is None else self._shown.contents.pixels
-        return float(self._viewer.scene.camera.zoom) * pixels.scale[0]
+        return camera.zoom(self._viewer, pixels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -799,13 +676,8 @@ class _Before:
         viewer.scene.camera.zoom = self.zoom
 
 
-def _set(layer: Any, name: str, value: object) -> None:
-    if getattr(layer, name) != value:
-        setattr(layer, name, value)
-
-
 def _size(layer: Layer, pixels: PixelSize) -> None:
-    _set(layer, "units", pixels.units)
+    set_unless_so(layer, "units", pixels.units)
     layer.scale = pixels.scale
 
 

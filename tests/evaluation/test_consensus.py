@@ -16,6 +16,7 @@ from napari_panoptic.errors import LabelError, SettingsError
 from napari_panoptic.evaluation.consensus import consensus
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.vocabulary import STATUSES
 from tests.label_cases import CLASS_NAMES, random_pair
 
 policies = st.sampled_from(["clip", "clip-predictions", "majority", "keep"])
@@ -71,9 +72,8 @@ def test_counts_and_places_equal_the_obvious_ones(seed: int, n: int, policy: str
         e.objects.loc[e.objects["side"] == "reference", "status"].tolist()
         for e in evaluations.values()
     ]
-    frame = found.to_frame()
     for row, words in enumerate(zip(*statuses, strict=True)):
-        assert frame.loc[row, list(evaluations)].tolist() == list(words)
+        assert [STATUSES[code] for code in found.status[row]] == list(words)
         assert found.found[row] == words.count("TP")
         assert found.misnamed[row] == words.count("misclassified")
         assert found.missed[row] == words.count("FN")
@@ -136,23 +136,15 @@ def test_three_teams_by_hand() -> None:
     assert both.bbox == (12, 20, 18, 27)
     assert both.centroid_yx_px == (14.5, 23.0)
     assert [place.teams for place in found.invented] == [("a", "b"), ("c",)]
-    places = found.places_frame()
-    assert places["teams"].tolist() == [2, 1]
-    assert places[["a", "b", "c"]].to_numpy().tolist() == [[1, 1, 0], [0, 0, 1]]
-    assert found.to_frame()["c"].tolist() == ["FN", "FN"]
+    rows = [{team: own.tolist() for team, own in place.rows.items()} for place in found.invented]
+    assert rows == [{"a": [1], "b": [2]}, {"c": [0]}]
+    assert [STATUSES[code] for code in found.status[:, 2]] == ["FN", "FN"]
 
 
 def test_what_all_miss() -> None:
     found = consensus({"a": team({1: FIRST}), "b": team({1: FIRST})})
     assert found.missed_by_all.tolist() == [False, True]
     assert found.invented == ()
-    assert found.places_frame().empty
-
-
-def test_a_team_may_be_named_like_a_column() -> None:
-    frame = consensus({"id": team({1: FIRST}), "b": team({})}).to_frame()
-    assert frame["id"].tolist() == [1, 2]
-    assert frame["id (team)"].tolist() == ["TP", "FN"]
 
 
 def test_two_false_positives_of_one_team_meet_through_another() -> None:

@@ -151,7 +151,9 @@ def test_the_curve_is_the_best_pairing_at_each_threshold(frames):
         for reference, detections in frames
     ]
     curve = precision_recall(
-        [(c, adds_a_pair(r, p, c, limit)) for r, p, c in counted], sum(len(r) for r, *_ in counted)
+        np.concatenate([c for *_, c in counted]),
+        np.concatenate([adds_a_pair(*each, limit) for each in counted]),
+        sum(len(r) for r, *_ in counted),
     )
     thresholds = sorted({d[2] for _, detections in frames for d in detections}, reverse=True)
 

@@ -349,8 +349,8 @@ def test_the_original_is_never_changed() -> None:
     before = pair.prediction.index.copy()
     live.set_pixels(Side.PREDICTION, np.arange(12), np.arange(12), 0)
     np.testing.assert_array_equal(pair.prediction.index, before)
-    assert live.id_at(Side.PREDICTION, 3, 3) == 0
-    assert live.id_at(Side.REFERENCE, 3, 3) == 3
+    assert live.labels(Side.PREDICTION).id_image()[3, 3] == 0
+    assert live.labels(Side.REFERENCE).id_image()[3, 3] == 3
 
 
 def test_a_new_object_needs_a_class_and_nothing_is_changed_without() -> None:
@@ -361,7 +361,7 @@ def test_a_new_object_needs_a_class_and_nothing_is_changed_without() -> None:
         window = IdWindow((0, 0), np.array([[1, 2]], np.uint16), np.array([0, 3, 9]))
         with pytest.raises(LabelError, match="a new object needs a class, one of Epithelial"):
             live.set_window(Side.PREDICTION, window, classes=classes)
-    assert live.id_at(Side.PREDICTION, 0, 0) == 0
+    assert live.labels(Side.PREDICTION).id_image()[0, 0] == 0
     assert live.evaluate(EvaluationSettings()).metrics.pq == 1.0
 
 

@@ -38,9 +38,11 @@ from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import Objects
 from napari_panoptic.io.saving import writable_forms, write_objects
+from napari_panoptic.object_identity import Fingerprint, Subject
 from napari_panoptic.regions import MONUSAC_CLASSES
 from napari_panoptic.report import markup
-from napari_panoptic.review import Fingerprint, ReviewStore, Subject, Verdict
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.verdicts import Verdict
 from tests.small_cohort import REGIONS, write_cohort
 
 Tell = Callable[[int], None]

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import pickle
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -104,6 +103,8 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 @contextmanager
 def no_file_above(n_bytes: int) -> Iterator[None]:
     """Let writing fail as on a full disk, for everybody and everywhere."""
+    import resource  # Windows has none
+
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))

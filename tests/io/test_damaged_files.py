@@ -26,6 +26,7 @@ from napari_panoptic.io._files import MOST_PAGES, pixel_shape, read_pixels, with
 from napari_panoptic.io._layout import read_description
 from napari_panoptic.io.array_sets import array_items
 from napari_panoptic.io.class_tables import read_class_table
+from napari_panoptic.io.geojson_reader import read_geojson
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.label_images import read_sidecar
 from napari_panoptic.io.loading import load_masks, reference_shape
@@ -33,7 +34,7 @@ from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.io.review_file import ReviewError, open_review_file
 from napari_panoptic.io.slides import read_image
 from napari_panoptic.io.submissions import mat_variables
-from napari_panoptic.io.tiled_pixels import open_pixels
+from napari_panoptic.io.tiled_pixels import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.volumes import read_mask, read_volume
 from napari_panoptic.parts import DamagedPartError, PartStore, _sha256
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
@@ -123,6 +124,29 @@ def test_pixel_data_that_are_nowhere(tmp_path: Path) -> None:
         read_pixels(path, "a mask", colour=False)
     with pytest.raises(UnreadableFileError, match="does not say where"):
         open_pixels(path, "a mask")
+
+
+@pytest.mark.parametrize("read", [read_pixels, open_pixels])
+@pytest.mark.parametrize("options", [{}, {"compression": "adobe_deflate"}])
+def test_strips_that_are_not_listed(tmp_path: Path, read: Any, options: dict[str, Any]) -> None:
+    """They were background, half a million of them where the height was damaged."""
+    path = write_tiff(tmp_path / "a.tif", two_objects().astype(np.uint16), **options)
+    _set_tag(path, "ImageLength", 12 * 500_000)
+    more = {"colour": False} if read is read_pixels else {}
+    with pytest.raises(UnreadableFileError, match="1 of 500000 strips"):
+        read(path, "a mask", **more)
+
+
+def test_one_strip_with_all_that_several_should_have(tmp_path: Path) -> None:
+    """Such files are read: nothing is missing."""
+    path = write_tiff(tmp_path / "a.tif", two_objects().astype(np.uint16))
+    _set_tag(path, "RowsPerStrip", 3)
+    assert np.array_equal(read_pixels(path, "a mask", colour=False), two_objects())
+
+
+def _set_tag(path: Path, name: str, value: int) -> None:
+    with tifffile.TiffFile(path, mode="r+b") as tiff:
+        tiff.pages[0].tags[name].overwrite(value, dtype="I")
 
 
 # --- NPY and PNG ----------------------------------------------------------------------------
@@ -254,6 +278,24 @@ def test_a_matlab_file_that_claims_more_than_it_has(tmp_path: Path) -> None:
     assert most < 1 << 28
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [
+        (12, -1, "negative size"),  # led back to itself: the library went round for ever
+        (12, 16, "longer than the file"),
+        (0, 2**28, "array of shape \\(0, 268435456\\)"),  # was the size of the region
+    ],
+)
+def test_matlab_4_variables_of_wrong_size(
+    tmp_path: Path, rows: int, columns: int, words: str
+) -> None:
+    path = tmp_path / "a.mat"
+    path.write_bytes(struct.pack("<5i", 30, rows, columns, 0, 4) + b"img\0")
+    files = submission(Epithelial=path)
+    with pytest.raises(UnreadableFileError, match=words):
+        load_masks(files, MONUSAC_CLASSES, shape=None)
+
+
 def _sparse(tmp_path: Path, rows: list[int], starts: list[int]) -> MaskFiles:
     parts = [(5, np.array(rows, np.int32)), (5, np.array(starts, np.int32))]
     return _mat(tmp_path, 5, *parts, (9, np.arange(1.0, len(rows) + 1)))
@@ -364,6 +406,14 @@ def test_descriptions_of_cohorts(tmp_path: Path, line: str, words: str) -> None:
         read_description(path)
 
 
+def test_an_export_with_nan_and_countless_brackets(tmp_path: Path) -> None:
+    """NaN is no JSON: what reads it all the same has a depth at which it gives up."""
+    path = tmp_path / "a.geojson"
+    path.write_text("[NaN, " + "[" * 3000 + "]" * 3001)
+    with pytest.raises(UnreadableFileError, match="damaged"):
+        read_geojson(path, MONUSAC_CLASSES)
+
+
 @pytest.mark.parametrize(
     "content", ["<Annotations><Region", "<Annotations><!-- a --><Region", "<a><Annotations"]
 )
@@ -426,6 +476,37 @@ def test_zarr_metadata(tmp_path: Path, change: dict[str, Any]) -> None:
         open_pixels(folder, "a mask").read((0, 0, 12, 16))
     except PanopticError as error:
         str(error).encode("utf-8")
+
+
+def _image_with_labels(folder: Path, *labels: str) -> Path:
+    """Write an OME-Zarr image that names some labels; only ``n`` is there."""
+    scales = {"multiscales": [{"datasets": [{"path": "0"}]}]}
+    array = {"zarr_format": 2, "shape": [12, 16], "chunks": [12, 16], "dtype": "<i4"}
+    array |= {"compressor": None, "fill_value": 0, "order": "C", "filters": []}
+    label = scales | {"image-label": {}}
+    groups = {"": scales, "labels": {"labels": list(labels)}, "labels/n": label}
+    for name, attributes in groups.items():
+        (folder / name).mkdir(parents=True)
+        (folder / name / ".zgroup").write_text('{"zarr_format": 2}')
+        (folder / name / ".zattrs").write_text(json.dumps(attributes))
+    (folder / "labels/n/0").mkdir()
+    (folder / "labels/n/0/.zarray").write_text(json.dumps(array))
+    return folder
+
+
+def test_zarr_warnings_of_its_metadata(tmp_path: Path) -> None:
+    """Zarr warns of filters that are an empty list."""
+    folder = _image_with_labels(tmp_path / "a.zarr", "n")
+    array, _ = zarr_label(folder, "a mask")
+    assert array.shape == (12, 16)
+    assert zarr_areas(folder, {"n"}) == ()
+
+
+def test_a_zarr_label_without_a_name(tmp_path: Path) -> None:
+    """It was looked for in its own group a thousand times."""
+    folder = _image_with_labels(tmp_path / "a.zarr", "")
+    with pytest.raises(UnreadableFileError, match="a group with neither"):
+        zarr_label(folder, "a mask")
 
 
 # --- what the program keeps -----------------------------------------------------------------

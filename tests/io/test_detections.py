@@ -122,7 +122,7 @@ def test_names_are_unique_and_similar_ones_are_named(described):
     with pytest.raises(CohortError, match="did you mean"):
         cohort.region("A1_9")
     with pytest.raises(CohortError, match="did you mean"):
-        cohort.team("onne")
+        cohort.checked_team("onne")
 
 
 def test_the_sample_is_always_the_same(tmp_path, detection_sample):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+import zarr
 
 from napari_panoptic.errors import (
     CohortError,
@@ -15,8 +18,13 @@ from napari_panoptic.errors import (
 )
 from napari_panoptic.io._patterns import Pattern
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.label_images import write_labels
+from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.metadata import metadata_beside
-from napari_panoptic.regions import Cohort
+from napari_panoptic.io.raters import open_raters
+from napari_panoptic.io.tiled_loading import open_masks
+from napari_panoptic.regions import Cohort, MaskFiles, Source
+from tests.io.builders import two_objects
 
 ANNOTATIONS = "MoNuSAC Testing Data and Annotations"
 
@@ -88,6 +96,141 @@ def test_descriptions_and_tables_from_elsewhere(folder: Path) -> None:
     (folder / "metadata.csv").symlink_to(private)
     with pytest.raises(UnreadableFileError, match="leads out"):
         metadata_beside(folder, ["P"])
+
+
+def of_labels(folder: Path, *, allow_outside: bool = False) -> tuple[Cohort, MaskFiles]:
+    """Open a cohort of label images of one region, and give those of its annotation."""
+    cohort = open_cohort(folder, allow_outside=allow_outside)
+    (region,) = cohort.regions
+    assert region.reference is not None
+    return cohort, region.reference
+
+
+@pytest.fixture
+def labels_folder(tmp_path: Path) -> Path:
+    root = tmp_path / "labels"
+    (root / "a").mkdir(parents=True)
+    (tmp_path / "private").mkdir()
+    (root / "cohort.toml").write_text(
+        "[classes]\nA = [255, 0, 0]\nB = [0, 255, 0]\n"
+        '[files]\nreference = {labels = ["a/{region}.tif", "a/{region}.zarr"]}\n'
+    )
+    return root
+
+
+def refused(cohort: Cohort, files: MaskFiles) -> None:
+    """Make sure that nothing is read of files by any way there is, and that it is said why."""
+    with pytest.raises(UnreadableFileError, match=r"leads out .* --allow-outside"):
+        load_masks(files, cohort.scheme, shape=(12, 16))
+    with pytest.raises(UnreadableFileError, match="leads out"):
+        open_masks(files, cohort.scheme, (12, 16))
+    assert reference_shape(None, [files]) is None
+
+
+def test_a_table_of_classes_from_elsewhere(labels_folder: Path) -> None:
+    table = labels_folder.parent / "private" / "table.csv"
+    table.write_text("id,class\n1,A\n2,B\n")
+    write_labels(labels_folder / "a" / "r.tif", two_objects())
+    link = labels_folder / "a" / "r.csv"
+    link.symlink_to(table)
+    cohort, files = of_labels(labels_folder)
+    (finding,) = (f for f in cohort.findings if f.kind is FindingKind.OUTSIDE_FOLDER)
+    assert "a/r.csv" in finding.message
+    refused(cohort, files)
+    cohort, files = of_labels(labels_folder, allow_outside=True)
+    assert FindingKind.OUTSIDE_FOLDER not in kinds(cohort)
+    assert load_masks(files, cohort.scheme, shape=None).labels.ids.tolist() == [1, 2]
+    # The same where the link stays in the cohort.
+    link.unlink()
+    link.symlink_to(table.rename(labels_folder / "classes-of-r.csv"))
+    cohort, files = of_labels(labels_folder)
+    assert load_masks(files, cohort.scheme, shape=None).labels.ids.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("is_behind_another", [False, True])
+def test_links_in_a_zarr_folder_are_not_followed(
+    labels_folder: Path, is_behind_another: bool
+) -> None:
+    path = labels_folder / "a" / "r.zarr"
+    array = zarr.create_array(str(path), shape=(12, 16), dtype="u2", chunks=(12, 16))
+    array[:] = two_objects()
+    (labels_folder / "a" / "r.csv").write_text("id,class\n1,A\n2,B\n")
+    cohort, files = of_labels(labels_folder)
+    assert load_masks(files, cohort.scheme, shape=None).labels.ids.tolist() == [1, 2]
+    if is_behind_another:  # one that stays in the cohort leads to one that does not
+        (path / "c").rename(labels_folder / "c")
+        (path / "c").symlink_to(labels_folder / "c", target_is_directory=True)
+    private = labels_folder.parent / "private" / "chunk"
+    chunk = path.joinpath("c", "0", "0")
+    chunk.rename(private)
+    chunk.symlink_to(private)
+    refused(cohort, files)
+    cohort, files = of_labels(labels_folder, allow_outside=True)
+    assert load_masks(files, cohort.scheme, shape=None).labels.ids.tolist() == [1, 2]
+
+
+def test_circles_of_links_in_a_zarr_folder(labels_folder: Path) -> None:
+    path = labels_folder / "a" / "r.zarr"
+    array = zarr.create_array(str(path), shape=(12, 16), dtype="u2", chunks=(12, 16))
+    array[:] = two_objects()
+    (path / "round").symlink_to(path, target_is_directory=True)
+    (labels_folder / "a" / "r.csv").write_text("id,class\n1,A\n2,B\n")
+    cohort, files = of_labels(labels_folder)
+    assert load_masks(files, cohort.scheme, shape=None).labels.ids.tolist() == [1, 2]
+
+
+def test_names_of_classes_and_regions_from_elsewhere(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    root = tmp_path / "cohort"
+    root.mkdir()
+    (root / "cohort.toml").write_text(
+        "[classes]\nA = [255, 0, 0]\n[files.reference]\n"
+        'hovernet = "{region}.json"\nconic = "{region}.npy"\ncoco-panoptic = "all/coco.json"\n'
+    )
+    (private / "names").write_text('{"1": ["A", [0, 0, 0]]}')
+    (root / "r.json").write_text('{"nuc": {}}')
+    (root / "type_info.json").symlink_to(private / "names")
+    cohort = open_cohort(root)
+    assert any("type_info.json" in f.message for f in cohort.findings)
+    files = cohort.regions[0].reference
+    assert files is not None
+    with pytest.raises(UnreadableFileError, match="leads out"):
+        load_masks(files, cohort.scheme, shape=(12, 16))
+    # Such regions are not even listed.
+    (private / "regions").write_text("region\nsecret\n")
+    np.save(root / "q.npy", np.zeros((1, 12, 16, 2), np.int32))
+    (root / "regions.csv").symlink_to(private / "regions")
+    annotation = {"file_name": "s/p.png", "segments_info": []}
+    (root / "all").mkdir()
+    (root / "all" / "coco.json").write_text(
+        json.dumps({"categories": [], "annotations": [annotation]})
+    )
+    (root / "all" / "coco").mkdir()
+    (root / "all" / "coco" / "s").symlink_to(private, target_is_directory=True)
+    assert [region.name for region in open_cohort(root).regions] == ["r"]
+    names = {region.name for region in open_cohort(root, allow_outside=True).regions}
+    assert names == {"p", "q_secret", "r"}
+
+
+def test_a_table_beside_the_mask_of_a_rater(tmp_path: Path) -> None:
+    root = tmp_path / "cohort"
+    root.mkdir()
+    (root / "cohort.toml").write_text(
+        'task = "raters"\n[classes]\nA = [255, 0, 0]\n'
+        '[files]\nraters = {labels = "{case}_{rater}.tif"}\n'
+    )
+    write_labels(root / "c_1.tif", two_objects())
+    (tmp_path / "private").write_text("id,class\n1,A\n2,A\n")
+    (root / "c_1.csv").symlink_to(tmp_path / "private")
+    found = [finding.kind for finding in open_raters(root, allow_outside=True).findings]
+    assert FindingKind.OUTSIDE_FOLDER not in found
+    cohort = open_raters(root)
+    assert FindingKind.OUTSIDE_FOLDER in [finding.kind for finding in cohort.findings]
+    files = cohort.cases[0].masks["A"]["1"].objects
+    assert files is not None
+    assert files.source == Source.LABELS
+    assert files.within == root
 
 
 def test_circles_of_links(folder: Path) -> None:

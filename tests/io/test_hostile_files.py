@@ -6,13 +6,17 @@ gigabytes or minutes.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pickle
 import struct
+import tracemalloc
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
+import numcodecs
 import numpy as np
 import pytest
 import scipy.io
@@ -235,6 +239,120 @@ def test_two_variables_of_one_name(tmp_path: Path) -> None:
 
 def test_a_zarr_array_with_huge_chunks(tmp_path: Path) -> None:
     path = zarr_array(tmp_path / "a.zarr", b"", chunks=[2**20, 2**20])
+    with pytest.raises(UnreadableFileError, match="smaller tiles"):
+        open_pixels(path, WHAT)
+
+
+EDGE = 256
+
+
+def zarr_of_version_3(folder: Path, chunk: bytes, *codecs: dict[str, object]) -> Path:
+    """Write a Zarr array of version 3 with one chunk, as it is given."""
+    (folder / "c" / "0").mkdir(parents=True)
+    metadata = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [EDGE, EDGE],
+        "data_type": "int32",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [EDGE, EDGE]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0,
+        "codecs": codecs,
+    }
+    (folder / "zarr.json").write_text(json.dumps(metadata))
+    (folder / "c" / "0" / "0").write_bytes(chunk)
+    return folder
+
+
+def zstd_of_unknown_size(data: bytes) -> bytes:
+    """Write zeros as Zstandard that does not say how many (RFC 8878, 3.1.1: runs of one byte)."""
+    sizes = [min(2**17, len(data) - start) for start in range(0, len(data), 2**17)]
+    runs = [size << 3 | 0b010 for size in sizes]
+    runs[-1] |= 1
+    return b"\x28\xb5\x2f\xfd\x00\x50" + b"".join(struct.pack("<I", n)[:3] + b"\0" for n in runs)
+
+
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", gzip.compress),
+    "several gzip": ("gzip", lambda d: 4 * gzip.compress(d[: len(d) // 4])),
+    "zlib": ("zlib", zlib.compress),
+    "zstd": ("zstd", lambda data: bytes(numcodecs.Zstd().encode(data))),
+    "zstd of unknown size": ("zstd", zstd_of_unknown_size),
+    "lz4": ("lz4", lambda data: bytes(numcodecs.LZ4().encode(data))),
+    "blosc": ("blosc", lambda data: bytes(numcodecs.Blosc().encode(data))),
+}
+SETTINGS: dict[str, dict[str, object]] = {
+    "gzip": {"level": 1},
+    "zstd": {"level": 1, "checksum": False},
+    "blosc": {"cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0, "typesize": 4},
+}
+
+
+def zarr_ways(codec: str) -> dict[str, Callable[[Path, bytes], Path]]:
+    """Give ways to have one chunk of int32 in a codec, by what they are."""
+
+    def sharded(path: Path, chunk: bytes) -> Path:
+        inner = {"chunk_shape": [EDGE, EDGE], "codecs": [BYTES, of_3], "index_codecs": [BYTES]}
+        shards = {"name": "sharding_indexed", "configuration": inner}
+        return zarr_of_version_3(path, chunk + struct.pack("<QQ", 0, len(chunk)), shards)
+
+    shape: dict[str, object] = {"shape": [EDGE, EDGE], "chunks": [EDGE, EDGE]}
+    ways: dict[str, Callable[[Path, bytes], Path]] = {
+        "version 2": lambda path, chunk: zarr_array(path, chunk, **shape, compressor={"id": codec}),
+        "filter": lambda path, chunk: zarr_array(path, chunk, **shape, filters=[{"id": codec}]),
+    }
+    if settings := SETTINGS.get(codec):
+        of_3: dict[str, object] = {"name": codec, "configuration": settings}
+        ways["version 3"] = lambda path, chunk: zarr_of_version_3(path, chunk, BYTES, of_3)
+        ways["shard"] = sharded
+    return ways
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_zarr_chunks_inflate_to_what_their_array_says(tmp_path: Path, name: str) -> None:
+    codec, encoded = ENCODERS[name]
+    size = EDGE * EDGE * 4
+    whole, bomb = encoded(bytes(size)), encoded(bytes(2**24))
+    assert len(bomb) < 2**18
+    for number, (way, written) in enumerate(zarr_ways(codec).items()):
+        pixels = open_pixels(written(tmp_path / f"{number}.zarr", whole), WHAT)
+        assert not pixels.read((0, 0, EDGE, EDGE)).any(), way
+        # Read as a whole, and cut off, they are as plainly refused.
+        for data, words in ((bomb, "inflates to more"), (whole[:-1], "cannot be decoded")):
+            number += 10
+            path = written(tmp_path / f"{number}.zarr", data)
+            tracemalloc.start()
+            with pytest.raises(UnreadableFileError, match=words):
+                open_pixels(path, WHAT).read((0, 0, EDGE, EDGE))
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert peak < 2**22, way
+
+
+def test_zarr_files_larger_than_what_is_in_them(tmp_path: Path) -> None:
+    path = zarr_array(tmp_path / "a.zarr", b"")
+    os.truncate(path / "0.0", 2**32)  # sparse
+    with pytest.raises(UnreadableFileError, match=r"at most 2,064 bytes .* 4,294,967,296"):
+        open_pixels(path, WHAT).read((0, 0, 16, 16))
+    os.truncate(path / ".zarray", 2**32)
+    with pytest.raises(UnreadableFileError, match=r"at most 268,435,456 bytes"):
+        open_pixels(path, WHAT)
+
+
+def test_a_shard_whose_index_claims_too_much(tmp_path: Path) -> None:
+    inner = {"chunk_shape": [EDGE, EDGE], "codecs": [BYTES], "index_codecs": [BYTES]}
+    shards: dict[str, object] = {"name": "sharding_indexed", "configuration": inner}
+    path = zarr_of_version_3(tmp_path / "a.zarr", struct.pack("<QQ", 0, 2**40), shards)
+    os.truncate(path / "c" / "0" / "0", 2**40)
+    with (path / "c" / "0" / "0").open("r+b") as file:
+        file.seek(-16, os.SEEK_END)
+        file.write(struct.pack("<QQ", 0, 2**40 - 16))
+    with pytest.raises(UnreadableFileError, match=r"at most 2,147,483,648 bytes"):
+        open_pixels(path, WHAT).read((0, 0, 8, 8))
+    metadata = json.loads((path / "zarr.json").read_text())
+    metadata["chunk_grid"]["configuration"]["chunk_shape"] = [2**21, 2**20]
+    (path / "zarr.json").write_text(json.dumps(metadata))
     with pytest.raises(UnreadableFileError, match="smaller tiles"):
         open_pixels(path, WHAT)
 

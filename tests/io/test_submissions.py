@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -217,32 +216,3 @@ def test_truncated_files(tmp_path: Path, compressed: bool) -> None:
         path.write_bytes(data[:keep])
         with pytest.raises(UnreadableFileError, match=r"Epithelial|MATLAB"):
             read(submission(Epithelial=path))
-
-
-def hdf5_start() -> bytes:
-    return b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF\r\n\x1a\n" + bytes(100)
-
-
-def test_version_7_3_without_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.mat"
-    path.write_bytes(hdf5_start())
-
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(UnreadableFileError, match="'-v7'"):
-        read(submission(Epithelial=path))
-
-
-def test_version_7_3(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py", reason="h5py, which v7.3 files need, is not installed")
-    path = tmp_path / "a.mat"
-    with h5py.File(path, "w", userblock_size=512) as file:
-        file["img"] = two_objects().T
-    np.testing.assert_array_equal(
-        read(submission(Epithelial=path)).labels.id_image(), two_objects()
-    )
-    path.write_bytes(hdf5_start())
-    with pytest.raises(UnreadableFileError, match="cannot be decoded"):
-        read(submission(Epithelial=path))

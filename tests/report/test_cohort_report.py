@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -198,7 +197,7 @@ def killed(many: Path, output: Path, store: Path, at: int) -> None:
         assert process.poll() is None, "it was done before it could be interrupted"
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.wait(60)
 
 

@@ -15,16 +15,16 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.errors import Finding, FindingKind
+from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
 from napari_panoptic.evaluation.settings import PROTOCOLS, EvaluationSettings
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.pipeline import RegionResult, evaluate_region
+from napari_panoptic.pipeline import PLACE_COLUMNS, RegionResult, evaluate_region, placed
 from napari_panoptic.regions import Cohort
 from napari_panoptic.report.tables import (
     CohortEvaluation,
     ObjectsFile,
     input_fingerprints,
-    objects_table,
     patients_by_class_table,
     patients_table,
     record_of,
@@ -68,6 +68,17 @@ def nothing(cohort: Cohort) -> CohortEvaluation:
 
 def of_team(evaluation: CohortEvaluation, *names: str) -> CohortEvaluation:
     return replace(evaluation, results=[r for r in evaluation.results if r.team in names])
+
+
+def objects_table(evaluation: CohortEvaluation) -> pd.DataFrame:
+    """Give one row per object of every team and region, all in memory."""
+    frames = [
+        placed(result.objects, result)
+        for result in evaluation.evaluated
+        if result.objects is not None and not result.objects.empty
+    ]
+    columns = [*PLACE_COLUMNS, *OBJECT_COLUMNS]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
 def test_tables_of_nothing_have_their_columns_and_no_rows(nothing: CohortEvaluation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.tiles import Box, TiledLabels, TiledPair
 from napari_panoptic.io.label_images import write_labels
 from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.viewer.decoded_windows import DecodedWindows
 
 
 def tiled(
@@ -34,6 +36,14 @@ def tiled(
         read,
         tile_px,
     )
+
+
+def wait_for(windows: DecodedWindows) -> None:
+    """Wait until nothing is fetched any more."""
+    end = time.monotonic() + 20
+    while windows.is_busy:
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def tiled_pair(pair: LabelPair) -> TiledPair:

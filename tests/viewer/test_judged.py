@@ -10,9 +10,11 @@ from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.live import LiveEvaluation
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.review import ReviewRecord, ReviewStore, Verdict, subjects_of
-from napari_panoptic.viewer.judged import Judged, Subjects, failure_rows, judged_as_one
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.verdicts import ReviewRecord, Verdict
+from napari_panoptic.viewer.judged import Judged, Subjects, judged_as_one
 from napari_panoptic.viewer.reviewing import read_verdicts
+from tests.review_cases import subjects_of
 from tests.viewer.cases import empty_pair, four_fates
 
 PLACE = {"region": "R", "team": "T"}
@@ -57,12 +59,11 @@ def test_an_object_that_lost_all_pixels_does_not_shift_the_others():
     assert [subjects.of(Side.PREDICTION, row) for row in range(2)] == [before[i] for i in ids]
 
 
-def test_failures_count_a_misclassified_pair_once():
-    assert failure_rows(four_fates()) == [
-        (Side.REFERENCE, 1),
-        (Side.REFERENCE, 2),
-        (Side.PREDICTION, 2),
-    ]
+@pytest.mark.parametrize("given_on", ["r1", "r2", "p2", "p1"])
+def test_failures_count_a_misclassified_pair_once(given_on):
+    assert judged().counts() == (0, 3)
+    assert judged(**{given_on: Verdict.BOTH_WRONG}).counts() == (1, 3)
+    assert judged(r1=Verdict.BOTH_WRONG, p1=Verdict.BOTH_WRONG).counts() == (1, 3)
 
 
 def test_a_misclassified_prediction_is_judged_with_its_reference():

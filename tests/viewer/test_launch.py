@@ -36,7 +36,7 @@ def test_a_picture_shows_coloured_objects_and_filled_docks(sample_folder, tmp_pa
         [sys.executable, "-c", code, *map(str, options)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         cwd=around / "cwd",
         env=environment,
@@ -94,7 +94,7 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
         "print(*sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
     )
     assert "napari_panoptic.viewer.widgets.desk" in done.stdout.split()
     assert not set(heavy) & set(done.stdout.split())

@@ -15,10 +15,10 @@ from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.session import Session
 from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import marks, styles
+from napari_panoptic.viewer.cell_pictures import grid_shape
 from napari_panoptic.viewer.cohort_losses import cohort_losses
 from napari_panoptic.viewer.consensus_view import INVENTED_COLOUR, level_colours
 from napari_panoptic.viewer.part_work import material
-from napari_panoptic.viewer.team_grid import grid_shape
 from tests.viewer.cases import four_fates
 from tests.viewer.vision import VISIONS, difference
 

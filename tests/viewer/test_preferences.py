@@ -14,7 +14,7 @@ from qtpy.QtGui import QImage
 from napari_panoptic.evaluation.groups import GroupKind
 from napari_panoptic.evaluation.settings import AmbiguousPolicy
 from napari_panoptic.evaluation.vocabulary import Cause, Status
-from napari_panoptic.review import Verdict
+from napari_panoptic.verdicts import Verdict
 from napari_panoptic.viewer import glossary, keys
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections, key_text
@@ -61,7 +61,7 @@ def test_the_next_day_everything_is_as_it_was(tmp_path, monkeypatch):
             [sys.executable, "-c", ROUND_TRIP, str(tmp_path), action],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -19,10 +19,10 @@ from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.session import Session
-from napari_panoptic.viewer import slide_layers
+from napari_panoptic.viewer.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.widgets import desk as desk_module
 
-begin, read = Session.__init__, slide_layers.DecodedWindows._read
+begin, read = Session.__init__, DecodedWindows._read
 
 
 def begin_with_slides(self, *args, **options):
@@ -44,7 +44,7 @@ def wait_until(done, what):
 
 
 Session.__init__ = begin_with_slides
-slide_layers.DecodedWindows._read = read_slowly
+DecodedWindows._read = read_slowly
 desk_module.PARTS = ()  # the panels beside the table have no part in this
 cohort = open_cohort(sys.argv[1])
 for number in range(10):

@@ -12,36 +12,27 @@ from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.outcomes import Outcomes
 from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.regions import MONUSAC_CLASSES
 from napari_panoptic.viewer import slide_layers, styles
+from napari_panoptic.viewer.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.layers import HATCH_RIM_PX, emphasis, hatching
 from napari_panoptic.viewer.listed import Listed, Others
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.slide_layers import (
     CLASSES,
     FADED,
-    FEW_ALPHA,
-    FEW_OBJECTS,
     LARGEST_LAST_LEVEL_PX,
-    SHARE_ALPHAS,
-    SHARE_COLOURS,
-    SHARES,
-    CellCount,
-    DecodedWindows,
     DrawnArea,
     DrawnLevel,
     DrawnSide,
-    FailureCells,
     SideLook,
-    cell_px_at,
     code_colours,
     coded,
     selected_rings,
-    share_texts,
 )
 from napari_panoptic.viewer.styles import ColourBy
-from tests.viewer.slide_cases import random_pair, tiled
+from tests.viewer.slide_cases import random_pair, tiled, wait_for
 
 SHAPE = (700, 1100)
 
@@ -64,88 +55,8 @@ def drawn_side(pair: LabelPair, outcomes: Outcomes, side: Side = Side.REFERENCE)
 def settled(drawn: DrawnSide | DrawnArea, level: DrawnLevel) -> NDArray[np.uint8]:
     """Ask for all of a level, and once more when it has been read."""
     np.asarray(level)
-    _wait_for(drawn.windows)
+    wait_for(drawn.windows)
     return np.asarray(level)
-
-
-def _wait_for(windows: DecodedWindows) -> None:
-    end = time.monotonic() + 20
-    while windows.is_busy:
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
-@pytest.mark.parametrize("tile_px", [0, 64, 333, 512, 2000])
-@pytest.mark.parametrize("step", [1, 2])
-def test_windows_are_those_of_the_whole_image(pair: LabelPair, tile_px: int, step: int) -> None:
-    index = pair.reference.index
-    windows = DecodedWindows(tiled(pair.reference, tile_px), most_bytes=1 << 20)
-    rng = np.random.default_rng(1)
-    for _ in range(30):
-        y0, y1 = np.sort(rng.integers(0, SHAPE[0] + 1, 2)).tolist()
-        x0, x1 = np.sort(rng.integers(0, SHAPE[1] + 1, 2)).tolist()
-        y0, x0 = y0 - y0 % step, x0 - x0 % step
-        found = windows.window((y0, x0, y1, x1), step)
-        np.testing.assert_array_equal(found, index[y0:y1:step, x0:x1:step])
-        assert found.dtype == np.int32
-
-
-def test_windows_seen_a_moment_ago_are_not_read_again(pair: LabelPair) -> None:
-    read: list[Box] = []
-    labels = tiled(pair.reference, 512, on_read=read.append)
-    windows = DecodedWindows(labels)
-    windows.window((0, 0, 512, 1024))
-    assert sorted(read) == [(0, 0, 512, 512), (0, 512, 512, 1024)]
-    windows.window((3, 40, 500, 700))
-    assert len(read) == 2
-    windows.window((600, 600, 601, 601))
-    assert read[2:] == [(512, 512, 700, 1024)]
-
-
-def test_memory_for_windows_is_bounded(pair: LabelPair) -> None:
-    read: list[Box] = []
-    labels = tiled(pair.reference, 512, on_read=read.append)
-    windows = DecodedWindows(labels, most_bytes=512 * 512 * 4)
-    for x in (0, 600, 0):
-        windows.window((0, x, 10, x + 10))
-        assert windows.kept_bytes <= 512 * 512 * 4
-    assert len(read) == 3
-    # A window larger than what may be kept is right all the same.
-    np.testing.assert_array_equal(windows.window((0, 0, *SHAPE)), pair.reference.index)
-
-
-def test_what_cannot_be_read_is_background_and_told_once(pair: LabelPair) -> None:
-    def broken(_box: Box) -> NDArray[np.int32]:
-        raise UnreadableFileError("gone")
-
-    told: list[Exception] = []
-    whole = tiled(pair.reference)
-    labels = TiledLabels(
-        whole.shape,
-        whole.ids,
-        whole.class_index,
-        whole.original_ids,
-        whole.class_names,
-        broken,
-        512,
-    )
-    windows = DecodedWindows(labels, on_failure=told.append)
-    assert not windows.window((0, 0, 700, 1100)).any()
-    assert [str(error) for error in told] == ["gone"]
-
-
-def test_several_windows_are_read_side_by_side(pair: LabelPair) -> None:
-    both = Event()
-    begun: list[Box] = []
-
-    def wait(box: Box) -> None:
-        begun.append(box)
-        if len(begun) == 2:
-            both.set()
-        assert both.wait(10)
-
-    DecodedWindows(tiled(pair.reference, 512, on_read=wait)).window((0, 0, 500, 900))
-    assert len(begun) == 2
 
 
 def test_levels_end_small() -> None:
@@ -228,63 +139,6 @@ def test_objects_are_ellipses_until_their_pixels_are_there(
     assert 0 < np.count_nonzero(rims) < np.count_nonzero(rough)
     assert not rims[rough == 0].any()
     may_read.set()
-
-
-def test_nobody_is_told_of_windows_that_were_left(pair: LabelPair) -> None:
-    begun, may_read, told = Event(), Event(), Event()
-
-    def wait(_box: Box) -> None:
-        begun.set()
-        may_read.wait(10)
-
-    windows = DecodedWindows(tiled(pair.reference, 64, on_read=wait), on_arrival=told.set)
-    box = (0, 0, *SHAPE)
-    windows.window_so_far(box)
-    assert begun.wait(10)
-    windows.leave()
-    may_read.set()
-    end = time.monotonic() + 10
-    while windows.is_busy and time.monotonic() < end:
-        time.sleep(0.001)
-    assert not windows.is_busy
-    assert not told.is_set()
-    # Layers that stay when a desk is closed show the objects as before.
-    pixels, missing = windows.window_so_far(box)
-    assert not missing
-    assert np.array_equal(pixels, pair.reference.index)
-
-
-def test_only_the_latest_wish_is_fetched(pair: LabelPair) -> None:
-    read: list[Box] = []
-    may_read = Event()
-
-    def wait(box: Box) -> None:
-        read.append(box)
-        assert may_read.wait(20)
-
-    windows = DecodedWindows(tiled(pair.reference, 128, on_read=wait))
-    windows.window_so_far((0, 0, 700, 1100))
-    while len(read) < 2:
-        time.sleep(0.001)
-    index, missing = windows.window_so_far((600, 600, 610, 610))
-    assert not index.any()
-    assert missing == [(600, 600, 610, 610)]
-    may_read.set()
-    _wait_for(windows)
-    assert len(read) <= 3
-    assert read[-1] == (512, 512, 700, 1024)
-    index, missing = windows.window_so_far((600, 600, 610, 610))
-    assert not missing
-    np.testing.assert_array_equal(index, pair.reference.index[600:610, 600:610])
-
-
-def test_what_is_in_view_is_kept_however_much(pair: LabelPair) -> None:
-    windows = DecodedWindows(tiled(pair.reference), most_bytes=1)
-    windows.window_so_far((0, 0, *SHAPE))
-    _wait_for(windows)
-    index, missing = windows.window_so_far((0, 0, *SHAPE))
-    assert not missing
-    np.testing.assert_array_equal(index, pair.reference.index)
 
 
 def test_from_afar_objects_are_ellipses_in_their_boxes(pair: LabelPair, outcomes: Outcomes) -> None:
@@ -409,73 +263,6 @@ def test_rings_are_those_of_the_whole_image(pair: LabelPair, outcomes: Outcomes)
             np.testing.assert_array_equal(found.image, expected.image)
             assert found.origin_yx_px == expected.origin_yx_px
         assert partners == {True, False}
-
-
-@pytest.mark.parametrize("cell_px", [64, 100, 4096])
-def test_failures_are_counted_in_squares(outcomes: Outcomes, cell_px: int) -> None:
-    cells = FailureCells.count(outcomes, SHAPE, cell_px)
-    rows, columns = (max(round(edge / cell_px), 1) for edge in SHAPE)
-    assert cells.counts.shape[1:] == (rows, columns)
-    assert cells.size_yx_px == (SHAPE[0] / rows, SHAPE[1] / columns)
-    expected: dict[tuple[int, int], list[int]] = {}
-    for side in Side:
-        own = outcomes.side(side)
-        for row in range(len(own)):
-            status = STATUSES[own.status[row]]
-            is_counted = status is Status.FP or (
-                side is Side.REFERENCE and status is not Status.IGNORED
-            )
-            if not is_counted:
-                continue
-            y, x = (int(value) for value in own.centroid_yx_px[row])
-            y, x = y * rows // SHAPE[0], x * columns // SHAPE[1]
-            found = expected.setdefault((y, x), [0, 0, 0, 0])
-            found[0] += 1
-            for place, failure in enumerate((Status.FN, Status.FP, Status.MISCLASSIFIED), 1):
-                found[place] += status is failure
-    for y in range(cells.counts.shape[1]):
-        for x in range(cells.counts.shape[2]):
-            there = CellCount(*expected.get((y, x), [0, 0, 0, 0]))
-            height, width = cells.size_yx_px
-            assert cells.at(int((y + 0.5) * height), int((x + 0.5) * width)) == there
-    assert cells.at(-1, 0) is None
-    assert cells.at(0, SHAPE[1]) is None
-    # Each pair once: the same as all that is to be found in the confusion matrix.
-    own = outcomes.reference
-    total = np.count_nonzero(own.status != STATUS_CODE[Status.IGNORED])
-    total += outcomes.prediction.count(Status.FP)
-    assert cells.counts[0].sum() == total
-
-
-def test_squares_are_coloured_by_the_share_that_failed() -> None:
-    objects = np.array([[0, 20, 20, 20, 20, 20, 20, 20, 4]])
-    failures = np.array([[0, 0, 1, 2, 4, 8, 12, 20, 4]])
-    zero = np.zeros_like(objects)
-    cells = FailureCells(
-        (64, 9 * 64), 64, np.stack([objects, failures, zero, zero]).astype(np.int32)
-    )
-    rgba = cells.picture()[0]
-    assert not rgba[:2].any()
-    # The edges of the shares belong to the upper colour, as the legend says.
-    for place, colour in zip(range(2, 8), (0, 1, 2, 3, 4, 4), strict=True):
-        assert tuple(rgba[place, :3]) == SHARE_COLOURS[colour]
-        assert rgba[place, 3] == round(255 * SHARE_ALPHAS[colour])
-    assert objects[0, 8] < FEW_OBJECTS
-    assert rgba[8, 3] == round(255 * SHARE_ALPHAS[4] * FEW_ALPHA)
-
-
-def test_squares_in_words() -> None:
-    assert CellCount(0, 0, 0, 0).text == "no objects"
-    assert CellCount(1, 0, 0, 0).text == "1 object, no failures"
-    assert CellCount(31, 5, 6, 1).text == "31 objects, 12 failures (FN 5, FP 6, misclassified 1)"
-    assert CellCount(1, 1, 0, 0).text == "1 object, 1 failure (FN 1)"
-    assert share_texts() == ["<10", "10–20", "20–40", "40–60", "≥60"]
-    assert len(share_texts()) == len(SHARES) + 1 == len(SHARE_COLOURS) == len(SHARE_ALPHAS)
-
-
-def test_squares_follow_the_zoom() -> None:
-    edges = [cell_px_at(zoom) for zoom in (0.02, 0.03, 0.06, 0.12, 0.3, 1.0)]
-    assert edges == [512, 512, 256, 128, 64, 64]
 
 
 def excluded() -> NDArray[np.bool_]:

@@ -11,22 +11,16 @@ from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.session import Session
 from napari_panoptic.viewer import slide_view
+from napari_panoptic.viewer.desk_layers import AMBIGUOUS
+from napari_panoptic.viewer.failure_cells import SHARE_COLOURS
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import ObjectFilter
-from napari_panoptic.viewer.scene import AMBIGUOUS
-from napari_panoptic.viewer.slide_layers import CLASSES, SHARE_COLOURS
+from napari_panoptic.viewer.slide_layers import CLASSES
 from napari_panoptic.viewer.slide_view import FAILURES, ON_SLIDE, scale_text
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from napari_panoptic.viewer.widgets.slide_bar import EVALUATE, STOP
 from tests.viewer.finding import click, names_of_visible, on_canvas
-from tests.viewer.slide_cases import (
-    HELD_UP_TO_PX,
-    SHAPES,
-    SLIDE,
-    SMALL,
-    TEAMS,
-    write_slide_cohort,
-)
+from tests.viewer.slide_cases import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
 
 NEAR, FAR = 1.0, 0.1
 

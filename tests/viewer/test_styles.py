@@ -10,7 +10,7 @@ from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
 from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.slide_layers import SHARE_ALPHAS, SHARE_COLOURS
+from napari_panoptic.viewer.failure_cells import SHARE_ALPHAS, SHARE_COLOURS
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from tests.viewer.vision import VISIONS, difference, seen_as
 

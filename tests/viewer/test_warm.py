@@ -22,7 +22,7 @@ from napari_panoptic.io.label_images import read_labels
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.session import Session
 from napari_panoptic.snapshots import load_region
-from napari_panoptic.viewer import layers, slide_layers, warm
+from napari_panoptic.viewer import failure_cells, layers, slide_layers, warm
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
 from tests.small_cohort import write_cohort
@@ -77,11 +77,12 @@ for width_px in (0, 2):
     drawn.look = slide_layers.SideLook(drawn.codes(ColourBy.CLASS, None), (width_px, width_px))
     for level in drawn.levels:
         np.asarray(level)
-slide_layers.FailureCells.count(outcomes, (700, 1100), 64)
+failure_cells.FailureCells.count(outcomes, (700, 1100), 64)
 area = TiledArea((700, 1100), lambda box: np.ones((box[2] - box[0], box[3] - box[1]), bool))
 np.asarray(slide_layers.DrawnArea(area).levels[0])
-unknown = [name for name in warm.kernels() if "slide_layers" in name and name not in before]
-unready = [name for name in before if "slide_layers" in name and not before[name]]
+of_slides = [name for name in warm.kernels() if "slide_layers" in name or "failure_cells" in name]
+unknown = [name for name in of_slides if name not in before]
+unready = [name for name in of_slides if not before.get(name, True)]
 assert not unknown + unready, unknown + unready
 
 labels = np.zeros((40, 50), np.int64)

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
-from qtpy.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, Qt
+from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 from qtpy.QtGui import QKeyEvent
-from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.regions import Rgb
 from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.widgets.parts import is_desk_key, outline_icon
-
-ROW_HEIGHT = 20
+from napari_panoptic.viewer.widgets.sortable_view import SortableView
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +132,7 @@ class ArrayModel(QAbstractTableModel):
         return order if self._chosen is None else order[self._chosen[order]]
 
 
-class ArrayTable(QTableView):
+class ArrayTable(SortableView):
     """Shows an array model; rows are chosen by mouse or keys.
 
     Signals carry the row in the arrays, wherever it stands in the table.
@@ -144,28 +143,12 @@ class ArrayTable(QTableView):
     centre_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._model = ArrayModel()
+        model = ArrayModel()
+        super().__init__(model, parent)
+        self._model = model
         self._is_synchronising = False
-        self.setModel(self._model)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        vertical, horizontal = self.verticalHeader(), self.horizontalHeader()
-        if vertical is not None:
-            vertical.setVisible(False)
-            vertical.setDefaultSectionSize(ROW_HEIGHT)
-            vertical.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        if horizontal is not None:
-            horizontal.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
-            horizontal.setSortIndicatorClearable(True)
-            horizontal.setMinimumSectionSize(24)
-        self.setSortingEnabled(True)
         self.doubleClicked.connect(self._on_double_click)
-        selection = self.selectionModel()
-        if selection is not None:
-            selection.currentChanged.connect(self._on_current)
+        self.selection().currentChanged.connect(self._on_current)
 
     def show_rows(self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None) -> None:
         """Show other rows; what was selected is so no more."""
@@ -202,17 +185,9 @@ class ArrayTable(QTableView):
     def select(self, row: int | None) -> None:
         """Select a row and scroll to it; one that is not listed deselects."""
         places = [] if row is None else np.flatnonzero(self._model.order == row).tolist()
-        selection = self.selectionModel()
         self._is_synchronising = True
         try:
-            if not places or selection is None:
-                self.clearSelection()
-                self.setCurrentIndex(QModelIndex())
-                return
-            index = self._model.index(places[0], max(self.currentIndex().column(), 0))
-            flags = QItemSelectionModel.SelectionFlag
-            selection.setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
-            self.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
+            self.select_row(places[0] if places else None)
         finally:
             self._is_synchronising = False
 

@@ -19,7 +19,7 @@ from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.point_files import write_points
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.points import DetectionCohort, Points
-from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame
+from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
@@ -27,8 +27,9 @@ from napari_panoptic.viewer.keys import (
     TABLE_KEYS,
 )
 from napari_panoptic.viewer.opening import ask_for_folder
-from napari_panoptic.viewer.point_scene import PointScene
+from napari_panoptic.viewer.point_scene import PointScene, Tool
 from napari_panoptic.viewer.shown import show_error, show_info, shown
+from napari_panoptic.viewer.widgets.atypia_panel import AtypiaPanel
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.detection_panels import (
     DetectionFigures,
@@ -55,7 +56,7 @@ from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 
 INSPECTOR = "Detections (Panoptic)"
-FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK = "Frames", "Figures", "Points"
+FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK, ATYPIA_DOCK = "Frames", "Figures", "Points", "Atypia"
 TITLE_DOCK, LEGEND_DOCK = "Detections title", "Detections legend"
 LEFT_WIDTH, RIGHT_WIDTH = 270, 420
 FOLLOW_MS = 40
@@ -107,13 +108,15 @@ class DetectionDesk:
         self._connected: list[tuple[SignalInstance, Callable[..., None]]] = []
         self._image: SlideImage | None = None
         self._wanted: str | None = None
-        self._is_closed = False
+        self._is_closed = self._is_paused = False
         self.session: DetectionSession | None = None
         self.reader: FrameReader | None = None
-        self.scene = PointScene(viewer, self._on_points)
+        self.finder = StandingsFinder()
+        self.scene = PointScene(viewer, self._on_points, self._show_tool)
         self.settings = inspector.settings
         self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
         self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
+        self.atypia = AtypiaPanel()
         self.keys, self.notes = KeysDialog(inspector), NotesDialog(inspector)
         self._later = QTimer(inspector)
         self._later.setSingleShot(True)
@@ -129,7 +132,10 @@ class DetectionDesk:
     @property
     def is_settled(self) -> bool:
         """Whether everything asked for is shown."""
-        return not (self._later.isActive() or (self.reader is not None and self.reader.is_busy))
+        reader, session = self.reader, self.session
+        is_reading = reader is not None and reader.is_busy
+        is_lacking = session is not None and not self._is_paused and bool(session.outdated)
+        return not (self._later.isActive() or is_reading or self.finder.is_busy or is_lacking)
 
     def show_failure(self) -> None:
         """Select the first failure, as for a picture."""
@@ -189,6 +195,7 @@ class DetectionDesk:
             (FRAMES_DOCK, self.navigator, "left"),
             (FIGURES_DOCK, self.figures, "right"),
             (POINTS_DOCK, self.points, "right"),
+            (ATYPIA_DOCK, self.atypia, "right"),
         )
         self._docks = add_docks(self._viewer, around, (TITLE_DOCK, LEGEND_DOCK))
         own = dock_of(self._inspector)
@@ -198,6 +205,7 @@ class DetectionDesk:
         window.splitDockWidget(
             self._docks[FIGURES_DOCK], self._docks[POINTS_DOCK], Qt.Orientation.Vertical
         )
+        window.tabifyDockWidget(self._docks[FIGURES_DOCK], self._docks[ATYPIA_DOCK])
         # The controls hold napari's tools for points.
         put_napari_below(window, self._docks[FRAMES_DOCK], controls_first=True)
         # Sizes can be given once Qt has laid the docks out.
@@ -212,6 +220,7 @@ class DetectionDesk:
         window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         share_left_column(window, frames)
         share_height(window, {figures: 0.5, self._docks[POINTS_DOCK]: 0.3})
+        figures.raise_()  # before the scores, which lie behind it
         # The canvas has another size now.
         after_layout(self._inspector, self.scene.fit, FOLLOW_MS)
 
@@ -239,10 +248,13 @@ class DetectionDesk:
             (session.frame_changed, self._show_frame),
             (session.judged_changed, self._show_judged),
             (session.points_changed, self._show_side),
-            (session.figures_changed, self._show_figures),
+            (session.figures_changed, self._follow),
             (session.selection_changed, self._show_selection),
             (self.reader.shown_read, self._on_shown_read),
             (self.reader.other_read, self._on_other_read),
+            (self.reader.scores_read, session.set_scores),
+            (self.finder.found, session.take_standings),
+            (self.finder.ended, self._find_out),
         ]
         for signal, slot in self._connected:
             signal.connect(slot)
@@ -253,7 +265,13 @@ class DetectionDesk:
         self.title.show_session(session)
         self._show_lists()
         self.show_frame(region or cohort.frames[0].name)
-        self.reader.read_all()
+        self.reader.read_others(cohort.frames)
+        self.reader.read_scores()
+        if self._docks and not cohort.atypia:
+            self._docks[ATYPIA_DOCK].hide()
+        elif self._docks and self._docks[ATYPIA_DOCK].isHidden():
+            self._docks[ATYPIA_DOCK].show()
+            self._docks[FIGURES_DOCK].raise_()
 
     def show_frame(self, name: str) -> None:
         """Show a frame as soon as it is read."""
@@ -263,6 +281,8 @@ class DetectionDesk:
 
     def _leave_cohort(self) -> None:
         self._later.stop()
+        self._is_paused = False
+        self.finder.stop()
         if self.reader is not None:
             self.reader.close()
         for signal, slot in self._connected:
@@ -283,12 +303,15 @@ class DetectionDesk:
             (self.navigator.frame_chosen, self.show_frame),
             (self.navigator.team_chosen, self._on_team),
             (self.navigator.next_wanted, self.step_frame),
+            (self.navigator.pause_wanted, self._on_pause),
+            (self.atypia.frame_chosen, self.show_frame),
+            (self.atypia.team_chosen, self._on_team),
             (self.points.point_chosen, self._on_row),
             (self.figures.curve.threshold_chosen, self._on_threshold),
             (self.settings.open_wanted, self._on_open),
             (self.settings.team_chosen, self._on_team),
             (self.settings.settings_chosen, self._on_settings),
-            (self.settings.edit_wanted, self.scene.start_editing),
+            (self.settings.tool_wanted, self._on_tool),
             (self.settings.undo_wanted, self._on_undo),
             (self.settings.save_wanted, self.save_as),
             (self.title.keys_clicked, self._on_keys),
@@ -341,9 +364,38 @@ class DetectionDesk:
             return
         if read.loaded is not None:
             self.session.add_frame(read.loaded)
+            self._find_out()
         else:
             self.session.add_failure(read.name, read.error)
         self._follow()
+
+    def _find_out(self) -> None:
+        """Find out, unless it goes on or was stopped, what frames amount to that were read."""
+        session = self.session
+        if session is None or self._is_paused or self.finder.is_busy:
+            return
+        if outdated := session.outdated:
+            self.finder.start(outdated, session.settings.distance_um)
+
+    def _on_pause(self) -> None:
+        """Stop finding out the figures of other frames, or go on."""
+        if self._is_paused:
+            self._go_on()
+        elif self.reader is not None:
+            self._is_paused = True
+            self.reader.stop()
+            self.finder.stop()
+        self._follow()
+
+    def _go_on(self) -> None:
+        session, reader = self.session, self.reader
+        if session is None or reader is None:
+            return
+        self._is_paused = False
+        unread = [frame for frame in session.cohort.frames if not session.is_told(frame.name)]
+        if unread and not reader.is_reading_others:
+            reader.read_others(unread)
+        self._find_out()
 
     def _show_frame(self) -> None:
         session = self.session
@@ -352,6 +404,7 @@ class DetectionDesk:
         self.scene.show_frame(self._image, session.shown.mpp_xy)
         for side in Side:
             self._show_side(side)
+        self.scene.activate_points()
         self._show_judged()
         self._show_selection()
 
@@ -371,16 +424,12 @@ class DetectionDesk:
             self._show_side(Side.PREDICTION)  # another team
         self.scene.show_judged(session.judged, session.settings.distance_um)
         self.title.show_session(session)
-        self.title.show_selected(session)
+        self._show_tool()
+        self.settings.show_session(session)
         self.legend.show_session(session)
         if session.selection is None:
             self.scene.mark(None)
         self._follow()
-
-    def _show_figures(self) -> None:
-        if self.session is not None:
-            self.settings.show_session(self.session)
-            self._follow()
 
     def _follow(self) -> None:
         """Let the rest follow soon; also while changes keep coming."""
@@ -392,14 +441,17 @@ class DetectionDesk:
         session = self.session
         if session is None:
             return
-        self.navigator.show_figures(session)
+        self.navigator.show_figures(session, is_paused=self._is_paused)
+        self.atypia.show_session(session)
         self.points.show_session(session)
         self.settings.show_session(session)
         self.settings.show_edits(session, self.scene.side_edited())
         found = session.confidence_range
         self.scene.set_sure(1.0 if found is None else found[1])
         here = None if session.judged is None else session.judged.counts
-        self.figures.show_figures(here, session.pooled(session.team), session.curve())
+        n_known, n_frames = session.n_known, len(session.cohort.frames)
+        frames = "all frames" if n_known == n_frames else f"{n_known} of {n_frames} frames"
+        self.figures.show_figures(here, session.pooled(session.team), session.curve(), frames)
 
     def _show_selection(self) -> None:
         session = self.session
@@ -408,7 +460,15 @@ class DetectionDesk:
         side, row = session.selection or (None, -1)
         self.scene.mark(side, row)
         self.points.show_selection(session.selection)
-        self.title.show_selected(session)
+        self._show_tool()
+
+    def _show_tool(self) -> None:
+        """Show the tool in hand, and what to do with it; without one, the selected point."""
+        if self.session is not None:
+            side, tool = self.scene.tool
+            self.settings.show_tool(side, tool)
+            self.title.show_selected(self.session, side, tool)
+            self.settings.show_edits(self.session, side)
 
     # --- what somebody does, and where it goes ---
 
@@ -421,18 +481,38 @@ class DetectionDesk:
             side = self.scene.side_edited()
             (self.session.undo if back else self.session.redo)(side)
 
+    def _on_tool(self, side: Side | None, tool: Tool) -> None:
+        """Take a tool for a side; for that of the selected point where None."""
+        session = self.session
+        if session is None:
+            return
+        selection = session.selection
+        if side is None:
+            side = self.scene.side_edited() if selection is None else selection[0]
+        if session.points(side) is None:
+            whose = "annotation" if side is Side.REFERENCE else "team"
+            show_info(f"this {whose} has no usable file of this frame: there is nothing to change")
+        row = selection[1] if selection is not None and selection[0] is side else None
+        self.scene.take_tool(side, tool, row)
+        self._show_tool()
+
     def _on_team(self, name: str) -> None:
         if self.session is not None and name:
             self.session.set_team(name)
 
     def _on_settings(self, settings: DetectionSettings) -> None:
-        if self.session is not None:
-            self.session.set_settings(settings)
+        session = self.session
+        if session is None:
+            return
+        is_further = settings.distance_um != session.settings.distance_um
+        session.set_settings(settings)
+        if is_further:
+            self.finder.stop()
+            self._go_on()
 
     def _on_threshold(self, threshold: float) -> None:
         if self.session is not None:
-            distance = self.session.settings.distance_um
-            self.session.set_settings(DetectionSettings(distance, threshold))
+            self._on_settings(DetectionSettings(self.session.settings.distance_um, threshold))
 
     def _on_row(self, side: Side, row: int) -> None:
         if self.session is not None:

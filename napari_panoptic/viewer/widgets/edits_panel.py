@@ -53,6 +53,10 @@ NOTHING_EDITED = (
     "image: every figure follows. The brush draws a new object, or goes on with the selected one. "
     "Files are never changed; what you draw is a working copy."
 )
+WILL_FLATTEN = (
+    "Objects of this region share pixels: as soon as one is edited, all are flattened, and so are "
+    "the figures."
+)
 NO_REGION = "Nothing can be edited: open a cohort and choose a region with an annotation."
 _FIGURES = (
     ("pq", "PQ"),
@@ -340,6 +344,8 @@ class EditsPart(DeskPart):
         loaded = session.loaded
         known = loaded is not None and loaded.settings == session.settings and copies
         before = loaded.evaluations.get(session.team or "") if loaded and known else None
+        if before is not None and session.is_flattened:
+            before = session.original_evaluation()  # flattened, too
         panel.show_difference(before, evaluation)
 
     def save_as(self) -> None:
@@ -438,11 +444,15 @@ class EditsPart(DeskPart):
         if self.around.session.evaluation is None:
             return on_slide(self.around.session.snapshot, slide_words.EDITS, NO_REGION)
         if not copies or self.edits is None:
-            return NOTHING_EDITED
+            shown = self.around.session.snapshot
+            is_kept = shown is not None and shown.keeps_overlaps
+            return f"{NOTHING_EDITED} {WILL_FLATTEN}" if is_kept else NOTHING_EDITED
         unsaved = set(self.edits.unsaved)
         lines = [f"{c.words} ({'not saved' if c in unsaved else 'saved'})" for c in copies]
         elsewhere = len({c.region for c in unsaved} - {copies[0].region})
         more = f" Not saved in {elsewhere} other region(s) either." if elsewhere else ""
+        if self.around.session.is_flattened:
+            more += " Both are compared with overlaps flattened."
         return f"✎ Working copies: {', '.join(lines)}. The files are as they were.{more}"
 
     def _fill_menus(self) -> None:

@@ -197,6 +197,8 @@ class Figure(QWidget):
         One sentence for the tooltip.
     large
         Whether it is a headline.
+    is_link
+        Whether it can be clicked.
     """
 
     clicked = Signal()

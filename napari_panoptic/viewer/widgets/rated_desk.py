@@ -14,7 +14,8 @@ from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
 from napari_panoptic.viewer.keys import Shortcut
-from napari_panoptic.viewer.rated_scene import RatedScene, Shown, hide_layers
+from napari_panoptic.viewer.rated_outlines import Shown
+from napari_panoptic.viewer.rated_scene import RatedScene, hide_layers
 from napari_panoptic.viewer.rated_work import CaseLoader, CaseView, CohortScores, Wanted
 from napari_panoptic.viewer.widgets.docks import (
     add_docks,
@@ -28,6 +29,7 @@ from napari_panoptic.viewer.widgets.docks import (
     unwrapped,
 )
 from napari_panoptic.viewer.widgets.rated_panels import (
+    COMPUTING,
     CasesPanel,
     LevelsPanel,
     RatedLegend,
@@ -44,9 +46,12 @@ RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case"),
     Shortcut("k", "previous case"),
     Shortcut("n", "next level"),
-    Shortcut("w", "worst slice"),
+    Shortcut("w", "next worst slice"),
+    Shortcut("Shift-w", "the one before"),
 )
 """Keys of this desk."""
+NAPARI_KEYS = "← →"
+"""Napari's own, which go from slice to slice."""
 
 
 class RatedDesk:
@@ -65,12 +70,14 @@ class RatedDesk:
         self.cohort = cohort
         self.scene = RatedScene(viewer, cohort.settings)
         self._docks: dict[str, QDockWidget] = {}
-        self._is_closed = False
+        self._is_closed = self._has_begun_scores = False
         self._results: dict[tuple[str, str], RatedResult] = {}
         self._wanted: Wanted | None = None
         self.view: CaseView | None = None
         self.title = RatedTitle()
-        self.legend = RatedLegend(" · ".join(f"{s.text}: {s.meaning}" for s in RATED_KEYS))
+        keys = [(shortcut.text, shortcut.meaning) for shortcut in RATED_KEYS]
+        keys.append((NAPARI_KEYS, "previous, next slice"))
+        self.legend = RatedLegend(" · ".join(f"{key}: {meaning}" for key, meaning in keys))
         self.cases = CasesPanel(cohort)
         self.levels = LevelsPanel(cohort.settings, self.scene.shown)
         self.slices = SlicesPanel()
@@ -109,7 +116,7 @@ class RatedDesk:
         self.cases.structures.setCurrentIndex(self.cases.structures.findData(structure))
         self._list_cases(structure, team)
         self.want(Wanted(case or names[0], structure, team))
-        self._scores.start(structure)
+        self.scene.prepare()
 
     def want(self, wanted: Wanted) -> None:
         """Show something as soon as it is loaded."""
@@ -138,12 +145,14 @@ class RatedDesk:
         self.levels.only_chosen.connect(self._on_only)
         self.levels.shown_changed.connect(self._on_shown)
         self.slices.slice_chosen.connect(self.scene.go_to_slice)
+        self.raters.rater_chosen.connect(self.scene.set_rater)
         self._viewer.dims.events.current_step.connect(self._on_step)
         actions: dict[str, Callable[[], None]] = {
             "j": lambda: self.step_case(1),
             "k": lambda: self.step_case(-1),
             "n": self.next_level,
-            "w": self.slices.go_to_worst,
+            "w": lambda: self.slices.step_worst(1),
+            "Shift-w": lambda: self.slices.step_worst(-1),
         }
         for shortcut in RATED_KEYS:
             action = actions[shortcut.key]
@@ -206,7 +215,7 @@ class RatedDesk:
         self.scene.set_shown(shown)
 
     def _on_step(self) -> None:
-        self.slices.strip.show_current(self.scene.slice_number)
+        self.slices.show_current(self.scene.slice_number)
 
     # --- what comes back -------------------------------------------------------------------------
 
@@ -214,24 +223,36 @@ class RatedDesk:
         before, self.view = self.view, view
         settings, found = self.cohort.settings, view.comparison
         is_new = before is None or before.wanted.case != view.wanted.case
-        self.scene.show(view.picture, is_new_case=is_new)
+        # Figures may come after the picture.
+        if before is None or before.picture is not view.picture:
+            self.scene.show(view.picture, is_new_case=is_new)
         self.levels.show_figures(found, view.raters, self.scene.level)
         scores = np.zeros(0) if found is None else found.slice_scores(settings)
         is_marked = np.array([plane.any() for plane in view.picture.votes[: len(scores)]], bool)
-        self.slices.show_slices(scores, is_marked)
+        why_none = COMPUTING if view.raters is None else "There is no prediction of this case."
+        self.slices.show_slices(scores, is_marked, why_none=why_none)
         self._docks[SLICES_DOCK].setVisible(view.loaded.reference.is_volume)
-        self.slices.strip.show_current(self.scene.slice_number)
+        self.slices.show_current(self.scene.slice_number)
         team = None
         if view.wanted.team is not None and found is not None:
             team = (view.wanted.team, found.left_out_score(settings))
         self.raters.show_raters(
             view.raters, view.picture.raters, team, view.objects, view.wanted.structure
         )
-        self.legend.show_legend(view.raters.raters, view.picture.raters)
+        self.legend.show_legend(view.loaded.reference.raters, view.picture.raters)
         self._show_title()
+        if view.raters is not None:
+            self._begin_scores(view.wanted.structure)
 
     def _on_error(self, wanted: Wanted, message: str) -> None:
+        self._begin_scores(wanted.structure)
         self.title.set_text(f"{wanted.case} cannot be shown: {message}")
+
+    def _begin_scores(self, structure: str) -> None:
+        """Evaluate all cases as soon as one is shown, which must not wait for them."""
+        if not self._has_begun_scores:
+            self._has_begun_scores = True
+            self._scores.start(structure)
 
     def _on_result(self, case: str, structure: str, result: RatedResult | None) -> None:
         if result is not None:
@@ -261,8 +282,13 @@ class RatedDesk:
             parts.append(wanted.team)
             parts.append(f"Dice {ratio(view.comparison.score(settings))}")
             parts.append(f"at {settings.levels[level]:g}: {ratio(float(dice[level]))}")
+        elif view.raters is None:
+            parts.append("figures are being computed …")
         if view.prediction is not None and view.prediction.state in (MISSING, UNREADABLE):
             parts.append(f"prediction {view.prediction.state}: counted as background")
+        if view.images.findings:
+            # The case would look like one without an image otherwise.
+            parts.append(f"image not shown: {view.images.findings[0].message}")
         notes = "\n".join(finding.message for finding in view.findings)
         marked = " ⚠" if view.findings else ""
         self.title.set_text(" · ".join(parts) + marked, tooltip=notes)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import Qt
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -27,6 +28,7 @@ from qtpy.QtWidgets import (
 from napari_panoptic.evaluation.rater_objects import ObjectAgreement
 from napari_panoptic.evaluation.raters import Agreement, Comparison, Standing, standing
 from napari_panoptic.level_outlines import (
+    DIVIDED_COLOUR,
     PREDICTION_COLOURS,
     REFERENCE_COLOURS,
     level_colours,
@@ -35,7 +37,7 @@ from napari_panoptic.level_outlines import (
 from napari_panoptic.palette import hex_colour
 from napari_panoptic.rated import RatedCohort, RatersSettings
 from napari_panoptic.report.text import UNDEFINED, count, ratio
-from napari_panoptic.viewer.rated_scene import Shown
+from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.parts import (
@@ -65,6 +67,7 @@ NO_TEAMS = (
     "There are no predictions yet: add a folder per team, TEAM/CASE/STRUCTURE.nii.gz, or name "
     "files.predictions in the cohort.toml. The raters can be compared without."
 )
+COMPUTING = "The figures are being computed …"
 _SHOWN_MEANINGS = {
     Shown.RATERS: "The outline of each rater's mask, in a colour of their own.",
     Shown.REFERENCE: "Where the share of raters who marked a pixel reaches the level.",
@@ -203,16 +206,18 @@ class LevelsPanel(QWidget):
         layout.addLayout(grid)
         layout.addStretch(1)
 
-    def show_figures(self, found: Comparison | None, raters: Agreement, level: int) -> None:
-        """Show the figures of a case; without a team, dashes."""
+    def show_figures(self, found: Comparison | None, raters: Agreement | None, level: int) -> None:
+        """Show the figures of a case; dashes without a team, and until they are there."""
         settings = self._settings
         n = len(settings.levels)
         dice = np.full(n, math.nan) if found is None else found.dice(settings)
-        reason = "There is no prediction." if found is None else ""
-        self.average.set_text(ratio(math.nan if found is None else found.score(settings)))
+        reason = COMPUTING if raters is None else "There is no prediction." if found is None else ""
+        average = math.nan if found is None else found.score(settings)
+        self.average.set_text(ratio(average), reason=reason)
         self.brier.set_text(ratio(math.nan if found is None else found.brier), reason=reason)
         own = math.nan if found is None else found.left_out_score(settings)
-        self.stands.set_text(STANDING_WORDS[standing(own, raters.spread)], reason=reason)
+        spread = (math.nan, math.nan) if raters is None else raters.spread
+        self.stands.set_text(STANDING_WORDS[standing(own, spread)], reason=reason)
         blues = level_colours(REFERENCE_COLOURS, n)
         header = [
             Cell("level", "Pixels are compared whose probability reaches it."),
@@ -247,19 +252,26 @@ class LevelsPanel(QWidget):
 
 
 class SlicesPanel(QWidget):
-    """Dice of each slice of a volume, and the way to the worst."""
+    """Dice of each slice of a volume, and the way to the worst ones."""
 
     slice_chosen = Signal(int)
 
     def __init__(self) -> None:
         super().__init__()
-        self._worst: int | None = None
+        self._scores: NDArray[np.float64] = np.zeros(0)
+        self._worst_first: list[int] = []
+        self._place = -1
+        self._current = 0
+        self._why_none = ""
         self.strip = SliceStrip()
         self.note = PlainLabel()
         self.note.setWordWrap(True)
-        self.worst = QPushButton("Go to the worst slice")
-        self.worst.setToolTip("The lowest Dice among the slices in which a rater marked something.")
-        self.worst.clicked.connect(self.go_to_worst)
+        self.worst = QPushButton("Next worst slice")
+        self.worst.setToolTip(
+            "The lowest Dice among the slices in which a rater marked something, then the next "
+            "lowest (W; Shift+W goes back)."
+        )
+        self.worst.clicked.connect(lambda: self.step_worst(1))
         self.strip.slice_chosen.connect(self.slice_chosen.emit)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 4, 6, 4)
@@ -267,36 +279,67 @@ class SlicesPanel(QWidget):
         layout.addWidget(self.strip, 1)
         layout.addWidget(self.worst)
 
-    def show_slices(self, scores: NDArray[np.float64], is_marked: NDArray[np.bool_]) -> None:
-        """Show the slices of a volume, or say why there are none."""
+    def show_slices(
+        self, scores: NDArray[np.float64], is_marked: NDArray[np.bool_], *, why_none: str = ""
+    ) -> None:
+        """Show the slices of a volume, or say why there are no figures of them."""
+        self._scores, self._why_none = scores, why_none
         self.strip.show_scores(scores, is_marked)
-        wanted = np.where(is_marked & ~np.isnan(scores), scores, math.inf)
-        has_worst = bool(len(wanted)) and math.isfinite(float(wanted.min()))
-        self._worst = int(np.argmin(wanted)) if has_worst else None
-        self.worst.setEnabled(has_worst)
+        counts = np.flatnonzero(is_marked & ~np.isnan(scores))
+        self._worst_first = counts[np.argsort(scores[counts], kind="stable")].tolist()
+        self._place = -1
+        self.worst.setEnabled(bool(self._worst_first))
         self.strip.setVisible(bool(len(scores)))
         self.worst.setVisible(bool(len(scores)))
-        text = "This case is a single slice." if not len(scores) else "Each slice by itself:"
-        if self._worst is not None:
-            text += f" worst is slice {self._worst} ({ratio(float(scores[self._worst]))})."
-        self.note.setText(text)
+        self._say()
+
+    def show_current(self, number: int) -> None:
+        """Mark the slice that is looked at, and tell its figure."""
+        self._current = number
+        self.strip.show_current(number)
+        self._say()
 
     def go_to_worst(self) -> None:
         """Go to the worst slice, where there is one."""
-        if self._worst is not None:
-            self.slice_chosen.emit(self._worst)
+        self._place = -1
+        self.step_worst(1)
+
+    def step_worst(self, step: int) -> None:
+        """Go to the worst slice, and from there to the next worst, or back."""
+        if not self._worst_first:
+            return
+        is_there = self._place >= 0 and self._worst_first[self._place] == self._current
+        self._place = (self._place + step) % len(self._worst_first) if is_there else 0
+        self.slice_chosen.emit(self._worst_first[self._place])
+
+    def _say(self) -> None:
+        if not len(self._scores):
+            self.note.setText(self._why_none)
+            return
+        text = ""
+        if self._current < len(self._scores):
+            text = f"Slice {self._current}: Dice {ratio(float(self._scores[self._current]))}."
+        if self._worst_first:
+            worst = self._worst_first[0]
+            text += f" Worst: slice {worst} ({ratio(float(self._scores[worst]))})."
+        self.note.setText(text)
 
 
 class RatersPanel(QScrollArea):
     """The team among the raters, and each two raters compared."""
 
+    rater_chosen = Signal(object)
+
     def __init__(self) -> None:
         super().__init__()
+        self._chosen: int | None = None
         self.strip = SpreadStrip()
         self.note = PlainLabel()
         self.note.setWordWrap(True)
         self.pairs = FigureTable(stretch_first=False)
+        self.pairs.chosen.connect(self._on_rater)
         self.quality = FigureTable(stretch_first=False)
+        self._pairs_title = heading("Dice of each two raters")
         self._quality_title = heading("Objects: PQ above, F1 below the diagonal")
         inner = QWidget()
         layout = QVBoxLayout(inner)
@@ -310,7 +353,7 @@ class RatersPanel(QScrollArea):
         layout.addWidget(head)
         layout.addWidget(self.strip)
         layout.addWidget(self.note)
-        layout.addWidget(heading("Dice of each two raters"))
+        layout.addWidget(self._pairs_title)
         layout.addWidget(self.pairs)
         layout.addWidget(self._quality_title)
         layout.addWidget(self.quality)
@@ -322,13 +365,21 @@ class RatersPanel(QScrollArea):
 
     def show_raters(
         self,
-        found: Agreement,
+        found: Agreement | None,
         numbers: Sequence[int],
         team: tuple[str, float] | None,
         objects: ObjectAgreement | None,
         structure: str,
     ) -> None:
-        """Show the agreement on a structure of a case."""
+        """Show the agreement on a structure of a case; None until it is computed."""
+        self._chosen = None
+        for own in (self.strip, self.pairs, self._pairs_title):
+            own.setVisible(found is not None)
+        self.quality.setVisible(objects is not None)
+        self._quality_title.setVisible(objects is not None)
+        if found is None:
+            self.note.setText(COMPUTING)
+            return
         colours = [rater_colour(number) for number in numbers]
         averages = found.left_out_mean.tolist()
         self.strip.show_spread(list(zip(found.raters, averages, colours, strict=True)), team)
@@ -336,7 +387,13 @@ class RatersPanel(QScrollArea):
         header = [Cell("rater"), *(Cell(name) for name in found.raters), Cell("others")]
         rows = [
             [
-                Cell(name, f"{count(float(found.area_px[i]))} px", colour=colours[i]),
+                Cell(
+                    name,
+                    f"{count(float(found.area_px[i]))} px. Click to draw this rater alone, again "
+                    f"for all.",
+                    colour=colours[i],
+                    target=i,
+                ),
                 *(
                     Cell("", "") if i == j else _shaded(float(found.pairwise[i, j]))
                     for j in range(len(found.raters))
@@ -346,8 +403,7 @@ class RatersPanel(QScrollArea):
             for i, name in enumerate(found.raters)
         ]
         self.pairs.fill(header, rows)
-        self.quality.setVisible(objects is not None)
-        self._quality_title.setVisible(objects is not None)
+        self.pairs.show_chosen(None)
         if objects is not None:
             pq, f1 = objects.of_class(structure)
             table = np.where(np.triu(np.ones(pq.shape, bool)), pq, f1)
@@ -363,6 +419,11 @@ class RatersPanel(QScrollArea):
                 for i, name in enumerate(found.raters)
             ]
             self.quality.fill(names, cells)
+
+    def _on_rater(self, target: object) -> None:
+        self._chosen = target if isinstance(target, int) and target != self._chosen else None
+        self.pairs.show_chosen(self._chosen)
+        self.rater_chosen.emit(self._chosen)
 
 
 class RatedTitle(ElidedLabel):
@@ -381,6 +442,7 @@ class RatedLegend(RichLabel):
         super().__init__()
         self._keys = keys
         self.setWordWrap(True)
+        self.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.setContentsMargins(6, 2, 6, 2)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
 
@@ -392,12 +454,24 @@ class RatedLegend(RichLabel):
         ]
         chips.append(("their mean", level_colours(REFERENCE_COLOURS, 5)[2]))
         chips.append(("prediction", level_colours(PREDICTION_COLOURS, 5)[2]))
+        chips.append(("raters divided", DIVIDED_COLOUR))
         named = [
             f"<span style='color:{hex_colour(colour)}'>■</span>&nbsp;{_unbroken(word)}"
             for word, colour in chips
         ]
         keys = _unbroken(self._keys).replace("&nbsp;·&nbsp;", " · ")
         self.set_rich(f"{'&nbsp; '.join(named)}<br>{keys}")
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Take as many lines as this width needs, and leave the rest to the image."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        height = self.heightForWidth(self.width())
+        if height > 0:  # else it has no text yet
+            self.setFixedHeight(height)
 
 
 def _unbroken(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,7 @@ class SpreadStrip(QWidget):
             return
         values = [value for _, value, _ in self._raters]
         known = [*values, *([self._team[1]] if self._team else [])]
-        low = math.floor(10 * min(known) - 0.2) / 10
+        low = max(0.0, math.floor(10 * min(known) - 0.2) / 10)
         area = QRectF(14, 22, max(self.width() - 28, 1), 24)
 
         def x_of(value: float) -> float:
@@ -167,10 +167,10 @@ class SpreadStrip(QWidget):
             painter.drawLine(QPointF(x, area.bottom()), QPointF(x, area.bottom() + 4))
             box = QRectF(x - 16, area.bottom() + 5, 32, 16)
             painter.drawText(box, int(Qt.AlignmentFlag.AlignHCenter), f"{tick:.1f}")
-        for _, value, colour in self._raters:
+        for (_, value, colour), row in zip(self._raters, _rows(map(x_of, values)), strict=True):
             painter.setPen(QPen(QColor(30, 30, 30), 0.8))
             painter.setBrush(qcolor(colour))
-            painter.drawEllipse(QPointF(x_of(value), area.center().y()), 5, 5)
+            painter.drawEllipse(QPointF(x_of(value), area.center().y() + row), 5, 5)
         if self._team is not None:
             self._draw_team(painter, x_of(self._team[1]), area, ink)
         painter.end()
@@ -186,6 +186,16 @@ class SpreadStrip(QWidget):
         painter.setPen(ink)
         box = QRectF(start, 0, min(width, self.width()), 18)
         painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), name)
+
+
+def _rows(places: Iterable[float]) -> list[float]:
+    """Tell how far above or below the middle each dot is drawn, so that none covers another."""
+    rows, taken = [], list[tuple[float, float]]()
+    for x in places:
+        free = (r for r in (0.0, -7.0, 7.0) if all(abs(x - x0) >= 9 for x0, r0 in taken if r0 == r))
+        rows.append(next(free, 0.0))
+        taken.append((x, rows[-1]))
+    return rows
 
 
 def _draw_scale(painter: QPainter, area: QRectF, ink: QColor) -> None:

@@ -29,7 +29,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.review import ReviewRecord, Share, Verdict
+from napari_panoptic.verdicts import ReviewRecord, Share, Verdict
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS, VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.viewer.judged import VERDICTS
 from napari_panoptic.viewer.keys import key_text
@@ -205,15 +205,6 @@ class ReviewPanel(QScrollArea):
         self.suggestion.setToolTip(
             "" if suggestion is None else shown(f"Keep verdicts in {suggestion}")
         )
-
-    def show_tags(self, tags: Sequence[str]) -> None:
-        """Offer the tags that were used before."""
-        text = self.tag.currentText()
-        if [self.tag.itemText(i) for i in range(self.tag.count())] != list(tags):
-            with QSignalBlocker(self.tag):
-                self.tag.clear()
-                self.tag.addItems(list(tags))
-                self.tag.setCurrentText(text)
 
     def show_progress(
         self,

@@ -28,11 +28,12 @@ from napari_panoptic.evaluation.settings import (
     EvaluationSettings,
     Matching,
     Outlines,
+    Overlaps,
     Restoration,
 )
 from napari_panoptic.io.forms import known_forms
 from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.viewer.glossary import SETTING_MEANINGS
+from napari_panoptic.viewer.glossary import OVERLAPS_MEANINGS, SETTING_MEANINGS
 from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO
 
@@ -43,6 +44,7 @@ _TITLES: Mapping[str, tuple[str, str]] = {
     "iou_threshold": ("IoU >", "Overlap that a pair must exceed to match."),
     "ambiguous": ("Ambiguous", "What becomes of areas that the annotation excludes."),
     "outlines": ("HD of", "Which outlines a Hausdorff distance compares."),
+    "overlaps": ("Overlaps", "What becomes of pixels that several objects of one side claim."),
 }
 _SLIDERS: Mapping[str, tuple[int, int, float]] = {
     "radius": (-3, 5, 1),
@@ -152,7 +154,8 @@ class SettingsPanel(QWidget):
             "outlines": Outlines,
         }
         for name, vocabulary in vocabularies.items():
-            self._combos[name] = self._menu(name, list(vocabulary))
+            self._combos[name] = self._menu(name, list(vocabulary), SETTING_MEANINGS)
+        self._combos["overlaps"] = self._menu("overlaps", list(Overlaps), OVERLAPS_MEANINGS)
         self.radius.setRange(-20, 20)
         self.threshold.setRange(0.05, 0.95)
         self.threshold.setSingleStep(0.05)
@@ -208,13 +211,13 @@ class SettingsPanel(QWidget):
         self.sliders[name].setToolTip(_TITLES[name][1])
         return both
 
-    def _menu(self, name: str, members: Sequence[StrEnum]) -> QComboBox:
+    def _menu(
+        self, name: str, members: Sequence[StrEnum], meanings: Mapping[Any, str]
+    ) -> QComboBox:
         combo = QComboBox()
         for member in members:
             combo.addItem(str(member), member)
-            combo.setItemData(
-                combo.count() - 1, SETTING_MEANINGS[member], Qt.ItemDataRole.ToolTipRole
-            )
+            combo.setItemData(combo.count() - 1, meanings[member], Qt.ItemDataRole.ToolTipRole)
         combo.currentIndexChanged.connect(
             lambda index, n=name: self._on_change(n, self._combos[n].itemData(index))
         )
@@ -245,17 +248,16 @@ class SettingsPanel(QWidget):
         grid.setVerticalSpacing(3)
         radius = self._with_slider("radius", self.radius)
         threshold = self._with_slider("iou_threshold", self.threshold)
-        fields: list[tuple[str, QWidget, str, QWidget]] = [
-            ("team", self.team, "source", self.source),
-            ("restoration", self._combos["restoration"], "radius", radius),
-            ("matching", self._combos["matching"], "iou_threshold", threshold),
-            ("ambiguous", self._combos["ambiguous"], "outlines", self._combos["outlines"]),
+        fields: list[tuple[str, QWidget]] = [
+            *(("team", self.team), ("source", self.source)),
+            *(("restoration", self._combos["restoration"]), ("radius", radius)),
+            *(("matching", self._combos["matching"]), ("iou_threshold", threshold)),
+            *((name, self._combos[name]) for name in ("ambiguous", "outlines", "overlaps")),
         ]
-        for line, (left, left_field, right, right_field) in enumerate(fields):
-            grid.addWidget(self._label(left), line, 0)
-            grid.addWidget(left_field, line, 1)
-            grid.addWidget(self._label(right), line, 2)
-            grid.addWidget(right_field, line, 3)
+        for place, (name, field) in enumerate(fields):
+            line, column = divmod(place, 2)
+            grid.addWidget(self._label(name), line, 2 * column)
+            grid.addWidget(field, line, 2 * column + 1)
         grid.setColumnStretch(1, 1)
         grid.setColumnStretch(3, 1)
         layout = QVBoxLayout(self)

@@ -1,0 +1,78 @@
+"""Where the camera of a viewer looks, and how large things are on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from napari.components import ViewerModel
+from numpy.typing import NDArray
+
+from napari_panoptic.viewer.in_one_go import moved_once
+from napari_panoptic.viewer.layers import PixelSize
+
+MARGIN = 0.02
+"""Empty border around a region that fills the canvas, as a share of the canvas."""
+SMALL_SHARE, COMFORTABLE_SHARE = 0.05, 0.1
+"""Centring zooms in on an object below the first share of the canvas, to the second."""
+RING_ON_SCREEN_PX = 3.5
+"""Width of each ring around the selected object, on the screen."""
+MAX_RING_PX = 8
+"""The same in the image, where it is seen from far away."""
+
+
+def fit(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
+    """Show a whole region of so many pixels, (y, x), in the canvas or in a cell of it."""
+    height, width = shape
+    middle = pixels.to_world(((height - 1) / 2, (width - 1) / 2))
+    extent = np.array(pixels.to_world((height, width)))
+    camera = viewer.scene.camera
+    zoom = (1 - MARGIN) * float(np.min(canvas_size(viewer) / extent))
+    with moved_once(viewer):
+        camera.center = (0.0, *middle)
+        camera.zoom = zoom
+
+
+def centre(
+    viewer: ViewerModel, box: Sequence[float], pixels: PixelSize, *, only_if_hidden: bool = False
+) -> None:
+    """Bring a box to the middle of the canvas; from afar, nearer.
+
+    Parameters
+    ----------
+    viewer
+        Whose camera moves.
+    box
+        (y0, x0, y1, x1) in px.
+    pixels
+        How large pixels are.
+    only_if_hidden
+        Leave the view alone where the box can be seen, and the zoom in any case.
+    """
+    y0, x0, y1, x1 = (float(value) for value in box)
+    middle = np.array(pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
+    extent = np.array(pixels.to_world((y1 - y0, x1 - x0)))
+    camera = viewer.scene.camera
+    canvas = canvas_size(viewer) / camera.zoom
+    beyond = np.abs(middle - camera.center[-2:]) + extent / 2 > canvas / 2
+    if only_if_hidden and not beyond.any():
+        return
+    camera.center = (0.0, float(middle[0]), float(middle[1]))
+    share = float((extent / canvas).max())
+    if not only_if_hidden and share < SMALL_SHARE:
+        camera.zoom = camera.zoom * COMFORTABLE_SHARE / share
+
+
+def canvas_size(viewer: ViewerModel) -> NDArray[np.float64]:
+    """Give height and width of the canvas, or of its cell where there are several."""
+    return np.array(viewer.canvas.viewbox_size(viewer.layers), float)
+
+
+def zoom(viewer: ViewerModel, pixels: PixelSize) -> float:
+    """Tell how large an image pixel is on the screen."""
+    return float(viewer.scene.camera.zoom) * pixels.scale[0]
+
+
+def ring_px(zoom: float, on_screen_px: float = RING_ON_SCREEN_PX) -> int:
+    """Give the width, in image pixels, of a ring that is well seen at a zoom."""
+    return int(np.clip(round(on_screen_px / zoom), 1, MAX_RING_PX))

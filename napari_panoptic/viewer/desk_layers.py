@@ -1,0 +1,49 @@
+"""Which layers of a viewer are the desk's, and what they are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from napari.components import ViewerModel
+from napari.layers import Layer
+
+from napari_panoptic.io.slides import SlideImage
+from napari_panoptic.viewer.layers import PixelSize
+
+ROLE = "napari-panoptic role"
+"""Key in a layer's metadata that marks it as one of the desk's."""
+IMAGE = "image"
+AMBIGUOUS = "ambiguous areas"
+REFERENCE = "reference"
+SELECTED = "selected object"
+
+
+def set_unless_so(layer: Layer, name: str, value: object) -> None:
+    """Set an attribute that is not so yet: napari slices anew whenever one is set."""
+    if getattr(layer, name) != value:
+        setattr(layer, name, value)
+
+
+def hide_layers(viewer: ViewerModel) -> None:
+    """Hide what a desk has left behind; the next one takes it over.
+
+    To remove a layer takes napari longer, and between two drawings it can upset the display.
+    """
+    for layer in viewer.layers:
+        if ROLE in layer.metadata:
+            set_unless_so(layer, "visible", False)
+
+
+def image_layer_data(image: SlideImage) -> tuple[Any, dict[str, Any], str]:
+    """Give data, options and type of the layer that shows a region's pixels."""
+    several = len(image.levels) > 1
+    pixels = PixelSize.from_mpp(image.mpp)
+    options = {
+        "name": IMAGE,
+        "rgb": True,
+        "multiscale": several,
+        "scale": pixels.scale,
+        "units": pixels.units,
+        "metadata": {ROLE: IMAGE},
+    }
+    return (list(image.levels) if several else image.levels[0]), options, "image"

@@ -1,0 +1,194 @@
+"""Where a team fails on a slide, seen from afar: squares that count and colour failures.
+
+Pure: arrays in, arrays out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic._compiled import compiled
+from napari_panoptic.evaluation.outcomes import Outcomes
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.palette import rgba_table
+from napari_panoptic.regions import Rgb
+from napari_panoptic.viewer import styles
+
+SMALLEST_CELL_PX = 64
+"""Edge of the smallest square in which failures are counted."""
+CELL_ON_SCREEN_PX = 14
+"""The same on the screen, about."""
+FEW_OBJECTS = 5
+"""Squares with fewer objects are drawn fainter."""
+FEW_ALPHA = 0.45
+"""How much fainter."""
+SHARES = (0.1, 0.2, 0.4, 0.6)
+"""Where the colour of a square changes: shares of objects that failed."""
+SHARE_COLOURS: tuple[Rgb, ...] = (
+    (185, 255, 40),
+    (105, 150, 55),
+    (35, 113, 90),
+    (70, 10, 210),
+    (55, 38, 0),
+)
+"""From few failures to many: ever darker, so that the order can be seen by every
+eye, and without the pinks and purples of the tissue."""
+SHARE_ALPHAS = (0.76, 0.65, 0.81, 0.76, 0.84)
+
+
+@dataclass(frozen=True)
+class CellCount:
+    """What became of the objects of one square.
+
+    Parameters
+    ----------
+    objects
+        How many: a matched pair counts once, at its reference object; ignored
+        objects do not count.
+    missed, invented, misclassified
+        How many of them are FN, FP and misclassified.
+    """
+
+    objects: int
+    missed: int
+    invented: int
+    misclassified: int
+
+    @property
+    def failures(self) -> int:
+        """How many failed."""
+        return self.missed + self.invented + self.misclassified
+
+    @property
+    def text(self) -> str:
+        """Say it in a line."""
+        if not self.objects:
+            return "no objects"
+        noun = "object" if self.objects == 1 else "objects"
+        text = f"{styles.count_text(self.objects)} {noun}, "
+        if not self.failures:
+            return text + "no failures"
+        parts = [
+            f"{word} {styles.count_text(count)}"
+            for word, count in (
+                ("FN", self.missed),
+                ("FP", self.invented),
+                ("misclassified", self.misclassified),
+            )
+            if count
+        ]
+        noun = "failure" if self.failures == 1 else "failures"
+        return text + f"{styles.count_text(self.failures)} {noun} ({', '.join(parts)})"
+
+
+@dataclass(frozen=True, eq=False)
+class FailureCells:
+    """Where a team fails on a slide: objects and failures, counted in squares.
+
+    Parameters
+    ----------
+    shape
+        Height and width of the slide in px, which the squares divide evenly.
+    cell_px
+        Edge that squares were to have; they are only about so large.
+    counts
+        int32 (4, rows, columns): objects, FN, FP, misclassified, as in
+        `CellCount`.
+    """
+
+    shape: tuple[int, int]
+    cell_px: int
+    counts: NDArray[np.int32]
+
+    @classmethod
+    def count(cls, outcomes: Outcomes, shape: tuple[int, int], cell_px: int) -> FailureCells:
+        """Count the objects of a slide by the squares that their centroids lie in."""
+        rows, columns = (max(round(edge / cell_px), 1) for edge in shape)
+        counts = np.zeros((4, rows, columns), np.int32)
+        for side in Side:
+            own = outcomes.side(side)
+            _add_to_cells(counts, own.centroid_yx_px, _CELL_KINDS[side][own.status], shape)
+        return cls(shape, cell_px, counts)
+
+    @property
+    def size_yx_px(self) -> tuple[float, float]:
+        """Height and width of a square."""
+        rows, columns = self.counts.shape[1:]
+        return self.shape[0] / rows, self.shape[1] / columns
+
+    def at(self, y: int, x: int) -> CellCount | None:
+        """Tell about the square that a pixel lies in; None beyond the slide."""
+        if not (0 <= y < self.shape[0] and 0 <= x < self.shape[1]):
+            return None
+        rows, columns = self.counts.shape[1:]
+        row, column = y * rows // self.shape[0], x * columns // self.shape[1]
+        return CellCount(*(int(count) for count in self.counts[:, row, column]))
+
+    def picture(self) -> NDArray[np.uint8]:
+        """Colour the squares by the share of objects that failed, uint8 (rows, columns, 4).
+
+        Transparent where nothing failed; fainter where there are few objects.
+        """
+        objects, failures = self.counts[0], self.counts[1:].sum(axis=0)
+        share = failures / np.maximum(objects, 1)
+        table = rgba_table(SHARE_COLOURS)
+        table[:, 3] = SHARE_ALPHAS
+        rgba = table[np.searchsorted(SHARES, share, side="right")]
+        rgba[..., 3] *= np.where(objects < FEW_OBJECTS, FEW_ALPHA, 1.0)
+        rgba[failures == 0] = 0
+        picture: NDArray[np.uint8] = np.rint(255 * rgba).astype(np.uint8)
+        return picture
+
+
+def cell_px_at(screen_px_per_px: float) -> int:
+    """Give the edge of squares that are well seen at a zoom: a power of two."""
+    wanted = CELL_ON_SCREEN_PX / screen_px_per_px
+    return max(1 << max(round(math.log2(wanted)), 0), SMALLEST_CELL_PX)
+
+
+def share_texts() -> list[str]:
+    """Say which share of objects each colour stands for."""
+    percent = [f"{share:.0%}".removesuffix("%") for share in SHARES]
+    first, last = f"<{percent[0]}", f"≥{percent[-1]}"
+    middle = [f"{low}–{high}" for low, high in itertools.pairwise(percent)]
+    return [first, *middle, last]
+
+
+_NOTHING, _OBJECT, _MISSED, _INVENTED, _MISCLASSIFIED = -1, 0, 1, 2, 3
+
+
+def _cell_kinds() -> dict[Side, NDArray[np.int8]]:
+    """Give, for each status code of a side, what it is counted as."""
+    reference = np.full(len(STATUSES), _NOTHING, np.int8)
+    reference[STATUS_CODE[Status.TP]] = _OBJECT
+    reference[STATUS_CODE[Status.FN]] = _MISSED
+    reference[STATUS_CODE[Status.MISCLASSIFIED]] = _MISCLASSIFIED
+    prediction = np.full(len(STATUSES), _NOTHING, np.int8)
+    prediction[STATUS_CODE[Status.FP]] = _INVENTED
+    return {Side.REFERENCE: reference, Side.PREDICTION: prediction}
+
+
+_CELL_KINDS = _cell_kinds()
+
+
+@compiled
+def _add_to_cells(
+    counts: NDArray[np.int32],
+    centroids: NDArray[np.float64],
+    kinds: NDArray[np.int8],
+    shape: tuple[int, int],
+) -> None:
+    _, rows, columns = counts.shape
+    for k in range(len(centroids)):
+        if kinds[k] < 0:
+            continue
+        row, column = int(centroids[k, 0]) * rows, int(centroids[k, 1]) * columns
+        row, column = row // shape[0], column // shape[1]
+        counts[0, row, column] += 1
+        if kinds[k] > 0:
+            counts[kinds[k], row, column] += 1

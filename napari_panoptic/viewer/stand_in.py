@@ -1,0 +1,48 @@
+"""Another view of the same objects, while the layers of one team step aside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.session import Selection
+from napari_panoptic.viewer.styles import Look
+
+
+@dataclass(frozen=True)
+class Pointed:
+    """An object that lies under a point.
+
+    Parameters
+    ----------
+    team
+        The team whose layer it is on; None on the reference layer.
+    side
+        Reference or prediction.
+    row
+        Its 0-based row.
+    """
+
+    team: str | None
+    side: Side
+    row: int
+
+
+class StandIn(Protocol):
+    """Another view of the same objects, while the scene's own layers step aside."""
+
+    keeps: frozenset[str]
+    """Roles of the scene's layers that stay."""
+
+    def objects_at(
+        self, position: Sequence[float], viewbox: tuple[int, int] | None
+    ) -> list[Pointed]:
+        """List the objects under a world position in a cell of the canvas."""
+
+    def apply_look(self, look: Look) -> None:
+        """Draw objects in another way, or as heavy as the zoom asks for."""
+
+    def emphasise(self, selection: Selection | None) -> None:
+        """Mark the selected object."""

@@ -1,0 +1,151 @@
+"""Buttons with menus of words: of which each is let through or not, or of which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psygnal import Signal
+from qtpy.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolButton
+
+from napari_panoptic.evaluation.vocabulary import Cause, Status
+from napari_panoptic.viewer import styles
+from napari_panoptic.viewer.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.viewer.listed import Others
+from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, WorstFirst
+from napari_panoptic.viewer.widgets.parts import opens_menu
+
+_SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
+_VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}
+_NO_CAUSE, _NO_VERDICT = "no cause", "none yet"
+_NARROWEST_BUTTON = 40
+
+
+class FilterMenu(QToolButton):
+    """A button with a menu of words, each let through or not."""
+
+    changed = Signal()
+
+    def __init__(self, title: str, words: Sequence[str]) -> None:
+        super().__init__()
+        self._title = title
+        self._words: tuple[str, ...] = ()
+        self._menu = QMenu(self)
+        self._menu.setToolTipsVisible(True)
+        self.setMenu(self._menu)
+        opens_menu(self)
+        let_shrink(self)
+        self.setToolTip(f"Which {title} to list.")
+        self.set_words(words)
+
+    def set_words(self, words: Sequence[str]) -> None:
+        """Offer other words, all let through; the same words stay as they are."""
+        self._show_state()
+        if tuple(words) == self._words:
+            return
+        self._words = tuple(words)
+        self._menu.clear()
+        for word in words:
+            nothing = _NO_VERDICT if self._title == "verdict" else _NO_CAUSE
+            action = self._menu.addAction(_SIDE_TEXTS.get(word, word) or nothing)
+            if action is not None:
+                action.setCheckable(True)
+                action.setChecked(True)
+                action.setData(word)
+                action.setToolTip(_meaning(word))
+                action.triggered.connect(lambda _=False: self._on_change())
+        self._show_state()
+
+    def checked(self) -> frozenset[str] | None:
+        """Give the words that are let through; None for all."""
+        chosen = frozenset(a.data() for a in self._menu.actions() if a.isChecked())
+        return None if len(chosen) == len(self._words) else chosen
+
+    def uncheck(self, word: str) -> None:
+        """Stop letting a word through, as a click in the menu does."""
+        for action in self._menu.actions():
+            if action.data() == word and action.isChecked():
+                action.trigger()
+
+    def check_only(self, words: frozenset[str] | None) -> None:
+        """Let only some words through; None for all."""
+        for action in self._menu.actions():
+            action.setChecked(words is None or action.data() in words)
+        self._show_state()
+
+    def _on_change(self) -> None:
+        self._show_state()
+        self.changed.emit()
+
+    def _show_state(self) -> None:
+        chosen = self.checked()
+        self.setText(
+            self._title if chosen is None or not self._words else f"{self._title} ({len(chosen)})"
+        )
+
+
+class ChoiceMenu(QToolButton):
+    """A button with a menu of which one entry is chosen.
+
+    Parameters
+    ----------
+    title
+        What is chosen.
+    meaning
+        One sentence for the tooltip.
+    choices
+        The entries, the first chosen; each has a ``meaning``.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, title: str, meaning: str, choices: Sequence[WorstFirst | Others]) -> None:
+        super().__init__()
+        self._title = title
+        self._menu = QMenu(self)
+        self._menu.setToolTipsVisible(True)
+        self.setMenu(self._menu)
+        opens_menu(self)
+        let_shrink(self)
+        self.setToolTip(meaning)
+        self._actions = {}
+        for choice in choices:
+            action = self._menu.addAction(str(choice))
+            if action is not None:
+                action.setCheckable(True)
+                action.setToolTip(choice.meaning)
+                action.triggered.connect(lambda _=False, c=choice: self._on_choice(c))
+                self._actions[choice] = action
+        self.show_choice(choices[0])
+
+    @property
+    def choice(self) -> WorstFirst | Others:
+        """The entry that is chosen."""
+        return next(choice for choice, action in self._actions.items() if action.isChecked())
+
+    def choose(self, choice: WorstFirst | Others) -> None:
+        """Choose an entry, as a click in the menu does."""
+        self._actions[choice].trigger()
+
+    def show_choice(self, choice: WorstFirst | Others) -> None:
+        """Show what is chosen, and tell nobody."""
+        for other, action in self._actions.items():
+            action.setChecked(other is choice)
+        self.setText(f"{self._title}: {choice.short}")
+
+    def _on_choice(self, choice: WorstFirst | Others) -> None:
+        self.show_choice(choice)
+        self.chosen.emit(choice)
+
+
+def let_shrink(button: QAbstractButton) -> None:
+    """Let a button rather be cut than make a narrow window wider."""
+    button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+    button.setMinimumWidth(_NARROWEST_BUTTON)
+
+
+def _meaning(word: str) -> str:
+    if word in set(Status):
+        return styles.STATUS_MEANINGS[Status(word)]
+    if word in set(Cause):
+        return styles.CAUSE_MEANINGS[Cause(word)]
+    return _VERDICT_TEXTS.get(word, "")
