@@ -231,9 +231,11 @@ def slot_outcomes(
 
 
 def of_objects_with_pixels(decided: Outcomes) -> Outcomes:
-    """Drop the rows that editing has emptied, and sort the others by id.
+    """Drop the rows without a pixel, and sort the others by id.
 
-    Label images from files have no such rows and are sorted already.
+    Objects of slides may have no pixel of their own, and images under edit have
+    rows of objects that were erased; other label images have no such rows and
+    are sorted already.
     """
     if all(_is_in_order(own.area_px, own.ids) for own in map(decided.side, Side)):
         return decided
