@@ -30,7 +30,11 @@ def begin_with_slides(self, *args, **options):
     self.held_up_to_px = int(sys.argv[2])
 
 
+reads = []
+
+
 def read_slowly(self, place):
+    reads.append(place)
     time.sleep(0.05)
     return read(self, place)
 
@@ -48,6 +52,7 @@ DecodedWindows._read = read_slowly
 desk_module.PARTS = ()  # the panels beside the table have no part in this
 cohort = open_cohort(sys.argv[1])
 for number in range(10):
+    before = len(reads)
     viewer = napari.Viewer()
     desk = desk_module.desk_of(viewer)
     desk.show_cohort(cohort)
@@ -57,7 +62,8 @@ for number in range(10):
     else:
         wait_until(lambda: link.slides.is_on, "the slide is not shown")
         viewer.scene.camera.zoom = 1.0
-        wait_until(lambda: link.slides.is_busy, "no pixels are read")
+        # On a busy machine all may be read before anybody looks.
+        wait_until(lambda: len(reads) > before, "no pixels are read")
     if number % 4 < 2:
         desk.close()
     viewer.close()
