@@ -297,10 +297,11 @@ def _score(record: Mapping[str, Any]) -> ClassScore:
 
 def _finding(record: Mapping[str, Any]) -> Finding:
     path = record["path"]
+    if _of_type(int, record["count"]) < 1:
+        raise ValueError(f"a finding of {record['count']} cases")
     changed = {
         "kind": FindingKind(record["kind"]),
         "message": _of_type(str, record["message"]),
-        "count": _of_type(int, record["count"]),
         "path": None if path is None else Path(path),
         "object_ids": tuple(_of_type(int, id_) for id_ in record["object_ids"]),
     }

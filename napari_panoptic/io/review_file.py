@@ -179,6 +179,11 @@ def _connected(path: Path, timeout_s: float) -> tuple[sqlite3.Connection, tuple[
         )
         _distrust(connection)
         notices = _prepared(connection, path)
+    except UnicodeDecodeError as error:
+        # SQLite quotes what is wrong with a schema, and Python makes text of what it says.
+        if connection is not None:
+            connection.close()
+        raise _DamagedError("malformed database schema, which is no text") from error
     except sqlite3.Error as error:
         if connection is not None:
             connection.close()

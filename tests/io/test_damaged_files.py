@@ -21,7 +21,14 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import CohortError, PanopticError, UnreadableFileError, english_list
+from napari_panoptic.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    PanopticError,
+    UnreadableFileError,
+    english_list,
+)
 from napari_panoptic.io._files import MOST_PAGES, pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io._layout import read_description
 from napari_panoptic.io.array_sets import array_items
@@ -37,6 +44,7 @@ from napari_panoptic.io.submissions import mat_variables
 from napari_panoptic.io.tiled_pixels import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.volumes import read_mask, read_volume
 from napari_panoptic.parts import DamagedPartError, PartStore, _sha256
+from napari_panoptic.pipeline import RegionResult
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from tests.io.builders import label_files, noise, submission, two_objects, write_svs, write_tiff
 
@@ -524,6 +532,22 @@ def test_a_stored_region_of_another_layout(tmp_path: Path, body: str) -> None:
         store.read("r")
 
 
+@pytest.mark.parametrize("count", [0, -1, 1.0])
+def test_a_stored_finding_that_nobody_made(tmp_path: Path, count: float) -> None:
+    """It was shown as found no times."""
+    store = PartStore(tmp_path)
+    finding = Finding(FindingKind.EXTRA, "odd", count=7)
+    store.write("r", "f", [[RegionResult("t", "p", "r", None, None, findings=(finding,))]])
+    path = store._path("r")
+    header, body, _ = path.read_text(encoding="utf-8").split("\n")
+    assert '"count":7' in body.replace(" ", "")
+    body = body.replace('"count": 7', f'"count": {count}').replace('"count":7', f'"count":{count}')
+    line = json.dumps(json.loads(header) | {"sha256": _sha256(body)})
+    path.write_text(f"{line}\n{body}\n", encoding="utf-8")
+    with pytest.raises(DamagedPartError):
+        store.read("r")
+
+
 def test_a_stored_region_whose_first_line_is_deep(tmp_path: Path) -> None:
     store = PartStore(tmp_path)
     store._path("r").write_text("[" * 100_000 + "\n\n", encoding="utf-8")
@@ -538,6 +562,19 @@ def test_a_review_whose_layout_is_no_number(tmp_path: Path) -> None:
         connection.execute("INSERT INTO schema_version VALUES ('x', '')")
     with every_file_closed(), pytest.raises(ReviewError, match="no number"):
         open_review_file(path, 1.0)
+
+
+def test_a_review_whose_schema_is_no_text(tmp_path: Path) -> None:
+    """SQLite quotes it, and Python could not make text of what SQLite said."""
+    path = tmp_path / "review.sqlite"
+    open_review_file(path, 1.0)[0].close()
+    content = path.read_bytes()
+    assert b"CREATE TABLE verdicts" in content
+    path.write_bytes(content.replace(b"CREATE TABLE verdicts", b"CREATE \x80ABLE verdicts"))
+    connection, notices = open_review_file(path, 1.0)
+    connection.close()
+    assert len(notices) == 1
+    assert "schema" in notices[0].message
 
 
 def test_warnings_are_back_when_the_last_decoder_ends() -> None:
