@@ -6,7 +6,9 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_panoptic.review import ReviewError, ReviewRecord, ReviewStore
+from napari_panoptic.io.review_file import ReviewError
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.verdicts import ReviewRecord
 
 
 @dataclass(frozen=True)
