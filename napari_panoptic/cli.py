@@ -57,6 +57,7 @@ from napari_panoptic.io.metadata import (
     metadata_beside,
     read_metadata,
 )
+from napari_panoptic.io.samples import SAMPLES, write_sample
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
@@ -171,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
     sample.add_argument("folder", type=Path, metavar="FOLDER", help="made where it is not there")
     sample.add_argument(
         "--task",
-        choices=[str(task) for task in _SAMPLES],
+        choices=[str(task) for task in SAMPLES],
         default=str(Task.NUCLEI),
         help="what it is about (default: %(default)s)",
     )
@@ -193,8 +194,8 @@ def _add_cohort(parser: argparse.ArgumentParser) -> None:
         "cohort",
         type=Path,
         metavar="COHORT",
-        help="a folder in the layout of MoNuSAC 2020, QUBIQ or MITOS-ATYPIA-14, or with a "
-        "cohort.toml",
+        help="a folder in the layout of MoNuSAC 2020, PanNuke, CoNIC, COCO panoptic, QUBIQ or "
+        "MITOS-ATYPIA-14, or with a cohort.toml",
     )
     parser.add_argument(
         "--allow-outside",
@@ -234,7 +235,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
     )
     _add_what(parser)
-    _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
+    _choice(parser, "--restoration", Restoration, "how objects of colour-coded masks are recovered")
     _add_radius(parser)
     _choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
     parser.add_argument(
@@ -509,7 +510,11 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--team", metavar="T", help="whose predictions (default: the annotation)")
     forms = [form.name for form in known_forms().values() if form.write or form.write_all]
     parser.add_argument(
-        "--to", required=True, choices=forms, metavar="FORMAT", help=f"one of {english_list(forms)}"
+        "--to",
+        required=True,
+        choices=forms,
+        metavar="FORMAT",
+        help=f"one of {english_list(forms, limit=len(forms))}",
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
@@ -518,7 +523,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="replace files of the same names in DIR"
     )
     _add_source(parser)
-    _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
+    _choice(parser, "--restoration", Restoration, "how objects of colour-coded masks are recovered")
     _add_radius(parser)
     _set_run(parser, _convert)
 
@@ -740,7 +745,10 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     if not cohort.regions:
         return "it has no regions"
     if not names:
-        return "it has no predictions; put a folder per team into Teams/ or Submissions/"
+        return (
+            "it has no predictions; put a folder per team into Teams/ or Submissions/ or, where a "
+            "cohort.toml describes it, mend the paths of predictions there"
+        )
     return "no region has both a readable annotation and a readable prediction"
 
 
@@ -783,7 +791,7 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    folder = _written_sample(options.folder, Task(options.task))
+    folder = write_sample(options.folder, Task(options.task))
     print(visible(f"sample cohort written to {folder}"))
     print(visible(f"look at it with: napari-panoptic view {folder}"))
     return 0
@@ -791,45 +799,9 @@ def _sample(options: argparse.Namespace) -> int:
 
 def _demo(options: argparse.Namespace) -> int:
     if options.cohort is not None:
-        return _open_window(_written_sample(options.cohort), screenshot=options.screenshot)
+        return _open_window(write_sample(options.cohort), screenshot=options.screenshot)
     with tempfile.TemporaryDirectory(prefix="napari-panoptic-") as folder:
-        return _open_window(_written_sample(Path(folder)), screenshot=options.screenshot)
-
-
-def _written_sample(folder: Path, task: Task = Task.NUCLEI) -> Path:
-    try:
-        return _SAMPLES[task](folder)
-    except OSError as error:
-        raise PanopticError(
-            f"the sample cohort cannot be written: {error.strerror}; choose another folder",
-            path=folder,
-        ) from error
-
-
-def _write_nuclei(folder: Path) -> Path:
-    from napari_panoptic.io.sample import write_sample_cohort
-
-    return write_sample_cohort(folder)
-
-
-def _write_detections(folder: Path) -> Path:
-    from napari_panoptic.io.detection_sample import write_detection_sample
-
-    return write_detection_sample(folder)
-
-
-def _write_raters(folder: Path) -> Path:
-    from napari_panoptic.io.raters_sample import write_raters_sample
-
-    return write_raters_sample(folder)
-
-
-_SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
-    Task.NUCLEI: _write_nuclei,
-    Task.DETECTIONS: _write_detections,
-    Task.RATERS: _write_raters,
-}
-"""What ``sample`` writes for each task."""
+        return _open_window(write_sample(Path(folder)), screenshot=options.screenshot)
 
 
 def _open_window(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import Finding, PanopticError
 from napari_panoptic.evaluation.rater_objects import ObjectAgreement, object_agreement
 from napari_panoptic.evaluation.raters import Agreement, Comparison, agreement, compare
-from napari_panoptic.rated import RatedCohort
+from napari_panoptic.rated import RatedCase, RatedCohort
 from napari_panoptic.rated_pipeline import (
     CaseImages,
     LoadedMap,
@@ -132,6 +132,13 @@ def load_view(
     return replace(view, comparison=comparison, raters=raters, objects=objects)
 
 
+def load_picture(cohort: RatedCohort, case: RatedCase, structure: str) -> CasePicture:
+    """Load what layers show of a case without a team."""
+    loaded = load_reference(cohort, case, structure)
+    nothing: NDArray[np.floating] = np.broadcast_to(np.float32(0), loaded.reference.shape)
+    return _picture(cohort, loaded, load_images(loaded), nothing)
+
+
 def _picture(
     cohort: RatedCohort,
     loaded: LoadedReference,
@@ -154,7 +161,14 @@ def _picture(
         probabilities=as_volume(values, ndim),
         spacing=(spacing[0] if ndim == 3 else 1.0, spacing[-2], spacing[-1]),
         is_mm=known_mm is not None,
+        start=middle_slice(as_volume(votes, ndim)),
     )
+
+
+def middle_slice(votes: NDArray[np.unsignedinteger]) -> int:
+    """Give the middle one of the slices that a rater marked; of all where nobody did."""
+    marked = np.flatnonzero([plane.any() for plane in votes])
+    return int(marked[len(marked) // 2]) if marked.size else len(votes) // 2
 
 
 def as_volume(image: NDArray[Any], ndim: int) -> NDArray[Any]:

@@ -83,6 +83,7 @@ def test_spread_counts_what_is_defined() -> None:
     assert found.sd == pytest.approx(np.std([1.0, 3.0, 8.0], ddof=1))
     assert np.isnan(spread([]).mean)
     assert np.isnan(spread([2.0]).sd)
+    assert spread([1.0, 4.0]).sd == pytest.approx(np.sqrt(4.5))
 
 
 @pytest.mark.parametrize(("n_teams", "n_patients"), [(3, 30), (4, 25), (6, 12), (9, 40)])

@@ -197,6 +197,23 @@ class TestStrokes:
         follows()
         assert len(desk.session.evaluation.outcomes.prediction) == len(outcomes)
 
+    def test_a_first_stroke_is_no_part_of_an_object_that_nobody_chose(
+        self, desk, layer, canvas, follows
+    ):
+        edits, before = part_of(desk).edits, desk.session.evaluation.outcomes.prediction
+        desk.session.select(None)
+        edits.set_on(False)
+        layer.selected_label = 1  # as napari gives every layer
+        edits.set_on(True)
+        layer.mode, layer.brush_size = "paint", 5
+        y, x = free_place(desk)
+        drag(canvas, line(desk, (y - 3, x - 3), (y + 3, x + 3)))
+        follows()
+        after = desk.session.evaluation.outcomes.prediction
+        assert len(after) == len(before) + 1
+        own = np.isin(after.ids, before.ids)
+        np.testing.assert_array_equal(after.area_px[own], before.area_px)
+
     def test_figures_follow_before_the_button_is_released(self, desk, layer, canvas):
         row = row_of_status(desk, Side.PREDICTION, Status.TP)
         y, x = middle_of(desk, Side.PREDICTION, row)

@@ -19,6 +19,7 @@ from napari_panoptic.viewer import rated_scene, rated_work
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.rated_scene import disagreement_colormap
+from napari_panoptic.viewer.rated_work import middle_slice
 from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in
 from napari_panoptic.viewer.widgets.rated_strips import SliceStrip
 
@@ -161,6 +162,17 @@ def test_slices_lead_to_the_worst_and_where_is_clicked(desk, show):
     assert not np.array_equal(before, _layer(desk, "outline of each rater").data)
     show(FLAT)
     assert desk._docks["Slices"].isHidden()
+
+
+def test_a_volume_is_first_shown_in_the_middle_of_what_was_marked(desk, show):
+    show(FLAT)
+    show(DEEP)
+    marked = np.flatnonzero(desk.view.picture.votes.any(axis=(1, 2)))
+    assert desk.scene.slice_number == marked[len(marked) // 2]
+    drawn = _layer(desk, "outline of each rater").data
+    expected = [outline_segments(m[desk.scene.slice_number]) for m in desk.view.picture.masks]
+    np.testing.assert_array_equal(drawn[:, 0], np.concatenate(expected)[:, 0])
+    assert middle_slice(np.zeros((5, 2, 2), np.uint8)) == 2
 
 
 def test_worst_slices_come_one_after_the_other_and_back(desk, show):

@@ -87,7 +87,12 @@ def test_contrast_leaves_out_what_is_no_number():
 def test_every_eye_tells_raters_apart():
     middles = [level_colours(ends, 5)[2] for ends in (REFERENCE_COLOURS, PREDICTION_COLOURS)]
     for vision in VISIONS:
-        for (i, one), (j, other) in itertools.combinations(enumerate(RATER_COLOURS), 2):
-            assert difference(one, other, vision) >= (20 if max(i, j) < 6 else 12)
+        for one, other in itertools.combinations(RATER_COLOURS, 2):
+            assert difference(one, other, vision) >= 16
         for colour, middle in itertools.product(RATER_COLOURS, middles):
-            assert difference(colour, middle, vision) >= 12
+            assert difference(colour, middle, vision) >= 9
+
+
+@pytest.mark.parametrize("ground", [*((grey,) * 3 for grey in range(30, 231, 40)), (245, 190, 245)])
+def test_raters_stand_out_from_the_image_and_where_they_are_divided(ground):
+    assert all(difference(colour, ground, "normal") >= 17 for colour in RATER_COLOURS)
