@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import struct
+import zipfile
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -23,6 +25,7 @@ from napari_panoptic.io.array_sets import array_items
 from napari_panoptic.io.coco_panoptic import panoptic_items
 from napari_panoptic.io.detections import open_detection_cohort, read_detection_description
 from napari_panoptic.io.hovernet import read_hovernet
+from napari_panoptic.io.imagej_rois import read_rois
 from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.point_files import read_atypia, read_points
 from napari_panoptic.io.raters import open_raters
@@ -315,6 +318,39 @@ def read_hovernet_mat(path: Path) -> None:
     check_masks(load_masks(files, MONUSAC_CLASSES, shape=reference_shape(None, [files])))
 
 
+def read_roi_archive(path: Path) -> None:
+    """Read ImageJ ROIs, or draw them."""
+    if one_of(path, 2):
+        check_polygons(read_rois(path, MONUSAC_CLASSES), MONUSAC_CLASSES)
+    else:
+        load(path, Source.IMAGEJ_ROI)
+
+
+def _roi_goods() -> list[Any]:
+    # roifile is imported before any input is judged.
+    import roifile  # noqa: F401
+
+    square = [[0, 0], [5, 0], [5, 4], [0, 4]]
+    steps = [0, 8, 2, 1, 12, 2, 1, 12, 9, 4, 0, 9, 3, 1, 10, 4, 1, 9, 4, 4]
+    box = [1, 1, 5, 6]
+    return [
+        [
+            {"name": "Epithelial-0001.roi", "type": 0, "box": box, "points": square},
+            {"name": "0002.roi", "type": 8, "box": box, "points": square, "group": 2},
+            {"name": "Ambiguous/0003.roi", "type": 1, "box": box, "path": steps, "plane": 1},
+            {"name": "Lymphocyte 4.roi", "type": 2, "box": box},
+            {"name": "line.roi", "type": 3, "box": box},
+        ],
+        [],
+    ]
+
+
+def _roi_seeds() -> list[bytes]:
+    packed = doc.roi_bytes(_roi_goods()[0])
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        return [archive.read(info) for info in archive.infolist()]
+
+
 def read_annotation_store(path: Path) -> None:
     """Read an annotation store, or draw it."""
     if one_of(path, 2):
@@ -429,6 +465,7 @@ CHALLENGE_TARGETS: dict[str, Target] = {
     "annotation-store": Target(
         "a.db", read_annotation_store, none, _store_goods, doc.sqlite_bytes, True
     ),
+    "imagej-roi": Target("a.zip", read_roi_archive, _roi_seeds, _roi_goods, doc.roi_bytes),
     "preferences": Target("a.json", read_preferences, none, _preferences_goods, doc.json_bytes),
 }
 """Name -> reader."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import io
 import json
 import math
 import sqlite3
 import struct
+import warnings
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -491,6 +494,36 @@ def _sql_value(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("hex:"):
         return _hex(value[4:])
     return value if isinstance(value, (int, float, str)) else None
+
+
+def roi_bytes(value: Any) -> bytes:
+    """Write ImageJ ROIs into an archive: a list of dictionaries; lengths and checksums are right.
+
+    Of each: "name", "type", "box" (top, left, bottom, right), "points" or the steps of a composite
+    "path", "group" and "plane".
+    """
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive, warnings.catch_warnings(action="ignore"):
+        for roi in _listed(value):
+            roi = roi if isinstance(roi, dict) else {"name": roi}
+            name = text_of(roi.get("name", "")).encode("utf-8", "replace").decode()
+            archive.writestr(zipfile.ZipInfo(name.replace("\0", "") or "x"), _roi(roi))
+    return packed.getvalue()
+
+
+def _roi(roi: dict[str, Any]) -> bytes:
+    points = [_listed(point) for point in _listed(roi.get("points"))]
+    columns = [[point[k] if len(point) > k else 0 for point in points] for k in (0, 1)]
+    shorts = b"".join(_number(">", "H", number) for column in columns for number in column)
+    path = b"".join(_number(">", "f", step) for step in _listed(roi.get("path")))
+    box = [_number(">", "H", side) for side in [*_listed(roi.get("box")), 0, 0, 0, 0][:4]]
+    kind, size = whole(roi.get("type"), 0, 255), len(_listed(roi.get("path")))
+    head = b"Iout" + struct.pack(">hBx", 229, kind) + b"".join(box)
+    head += struct.pack(">H", min(len(points), 2**16 - 1)) + bytes(16)
+    head += struct.pack(">hi16xi", 0, size, whole(roi.get("plane"), 0, 2**31 - 1))
+    group = whole(roi.get("group"), 0, 255)
+    second = struct.pack(">30xB33x", group)
+    return head + struct.pack(">i", 64 + len(shorts + path)) + shorts + path + second
 
 
 def nifti_bytes(value: Any) -> bytes:

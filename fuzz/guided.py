@@ -1,4 +1,4 @@
-"""One reader under libFuzzer: run by `fuzz.campaign` in a process of its own, which may die.
+"""One reader under libFuzzer: run by `fuzz.__main__` in a process of its own, which may die.
 
 ``python -m fuzz.guided READER WAY RUNS SEED FOLDER``: a way is ``bytes``, where inputs are
 mutations of files, or ``documents``, where they say how a document is edited.

@@ -57,6 +57,7 @@ from napari_panoptic.io.metadata import (
     metadata_beside,
     read_metadata,
 )
+from napari_panoptic.io.samples import SAMPLES, write_sample
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
@@ -171,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
     sample.add_argument("folder", type=Path, metavar="FOLDER", help="made where it is not there")
     sample.add_argument(
         "--task",
-        choices=[str(task) for task in _SAMPLES],
+        choices=[str(task) for task in SAMPLES],
         default=str(Task.NUCLEI),
         help="what it is about (default: %(default)s)",
     )
@@ -235,12 +236,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     _add_what(parser)
     _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
-    parser.add_argument(
-        "--radius",
-        type=int,
-        metavar="N",
-        help="pixels by which border-dilated grows objects; negative shrinks (default: 1)",
-    )
+    _add_radius(parser)
     _choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
     parser.add_argument(
         "--iou-threshold",
@@ -260,6 +256,15 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_held(parser)
     _add_detections(parser)
     _set_run(parser, _evaluate)
+
+
+def _add_radius(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--radius",
+        type=int,
+        metavar="N",
+        help="pixels by which border-dilated grows objects; negative shrinks (default: 1)",
+    )
 
 
 def _add_overlaps(parser: argparse.ArgumentParser) -> None:
@@ -285,7 +290,8 @@ def _add_detections(parser: argparse.ArgumentParser) -> None:
 
 def _set_run(parser: argparse.ArgumentParser, command: Command) -> None:
     """Say what is run, and what options are where they are not given."""
-    defaults = {name: parser.get_default(name) for name in _ONLY_FOR}
+    without_effect = (name for names in _WITHOUT_EFFECT.values() for name in names)
+    defaults = {name: parser.get_default(name) for name in (*_ONLY_FOR, *without_effect)}
     parser.set_defaults(run=command, defaults=defaults)
 
 
@@ -296,7 +302,7 @@ def _add_held(parser: argparse.ArgumentParser) -> None:
         default=HELD_UP_TO_PX,
         metavar="PX",
         help="regions of more pixels are read in windows, never as a whole; with the same figures, "
-        "but for label images, ImageScope XML and GeoJSON only (default: %(default)s)",
+        "but only for formats that can be read so: see docs/formats.md (default: %(default)s)",
     )
 
 
@@ -340,7 +346,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         metavar="N",
         help="regions evaluated at a time (default: one per processor; on a cluster, two per "
-        "thread in work or waiting)",
+        "thread in work or waiting); of several raters, structures of cases (default: one per "
+        "processor, at most 4)",
     )
     parser.add_argument(
         "--scheduler",
@@ -353,9 +360,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         action=argparse.BooleanOptionalAction,
-        default=True,
         help="take over what an interrupted run with the same output has left, as far as neither "
-        "files nor settings have changed (default: yes)",
+        "files nor settings have changed (default: yes; with detections and several raters each "
+        "run begins anew)",
     )
 
 
@@ -422,7 +429,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.html import write_report
 
-    if not options.resume:
+    if options.resume is False:
         remove_kept(store)
     remove_unfinished(options.output.parent, [options.output.name])
     try:
@@ -503,7 +510,11 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--team", metavar="T", help="whose predictions (default: the annotation)")
     forms = [form.name for form in known_forms().values() if form.write or form.write_all]
     parser.add_argument(
-        "--to", required=True, choices=forms, metavar="FORMAT", help=f"one of {english_list(forms)}"
+        "--to",
+        required=True,
+        choices=forms,
+        metavar="FORMAT",
+        help=f"one of {english_list(forms, limit=len(forms))}",
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
@@ -513,16 +524,14 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     )
     _add_source(parser)
     _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
-    parser.add_argument("--radius", type=int, default=1, metavar="N", help="see evaluate --help")
-    parser.set_defaults(run=_convert)
+    _add_radius(parser)
+    _set_run(parser, _convert)
 
 
-def _convert(options: argparse.Namespace) -> int:
-    cohort = open_cohort(options.cohort)
+def _convert_nuclei(options: argparse.Namespace) -> int:
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     team = None if options.team is None else cohort.checked_team(options.team)
-    settings = EvaluationSettings(
-        restoration=options.restoration or Restoration.BORDER_REMOVED, radius=options.radius
-    )
+    settings = EvaluationSettings().replaced(**_restoration_from(options))
     work = Conversion(
         cohort,
         team,
@@ -567,17 +576,21 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
         For a value that is not allowed, or options that do not go together.
     """
     settings = _protocol_from(options)
-    names = ("restoration", "radius", "matching", "iou_threshold", "ambiguous", "overlaps")
-    given: dict[str, Any] = {
+    given = _restoration_from(options) | {
         name: value
-        for name in (*names, "outlines")
+        for name in ("matching", "iou_threshold", "ambiguous", "overlaps", "outlines")
         if (value := getattr(options, name)) is not None
     }
-    if options.radius is not None and options.restoration is None:
-        given["restoration"] = Restoration.BORDER_DILATED
     if options.no_distances:
         given["distances"] = False
     return settings.replaced(**given)
+
+
+def _restoration_from(options: argparse.Namespace) -> dict[str, Any]:
+    """Give restoration and radius as far as they were given; a radius alone means to grow."""
+    names = ("restoration", "radius")
+    given = {n: value for n in names if (value := getattr(options, n)) is not None}
+    return {"restoration": Restoration.BORDER_DILATED} | given if "radius" in given else given
 
 
 def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
@@ -622,7 +635,7 @@ def _evaluate_alone(
         conditions.append(Condition(str(Overlaps.FLATTEN), other, _source_from(options)))
     work = Experiment(tuple(names), tuple(conditions), held_up_to_px=options.held_up_to)
     store = PartStore(options.output / _STORE)
-    if not options.resume:
+    if options.resume is False:
         store.remove()
     watch = InputWatch(cohort, names)
     remove_unfinished(options.output)
@@ -732,7 +745,10 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     if not cohort.regions:
         return "it has no regions"
     if not names:
-        return "it has no predictions; put a folder per team into Teams/ or Submissions/"
+        return (
+            "it has no predictions; put a folder per team into Teams/ or Submissions/ or, where a "
+            "cohort.toml describes it, mend the paths of predictions there"
+        )
     return "no region has both a readable annotation and a readable prediction"
 
 
@@ -775,7 +791,7 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    folder = _written_sample(options.folder, Task(options.task))
+    folder = write_sample(options.folder, Task(options.task))
     print(visible(f"sample cohort written to {folder}"))
     print(visible(f"look at it with: napari-panoptic view {folder}"))
     return 0
@@ -783,45 +799,9 @@ def _sample(options: argparse.Namespace) -> int:
 
 def _demo(options: argparse.Namespace) -> int:
     if options.cohort is not None:
-        return _open_window(_written_sample(options.cohort), screenshot=options.screenshot)
+        return _open_window(write_sample(options.cohort), screenshot=options.screenshot)
     with tempfile.TemporaryDirectory(prefix="napari-panoptic-") as folder:
-        return _open_window(_written_sample(Path(folder)), screenshot=options.screenshot)
-
-
-def _written_sample(folder: Path, task: Task = Task.NUCLEI) -> Path:
-    try:
-        return _SAMPLES[task](folder)
-    except OSError as error:
-        raise PanopticError(
-            f"the sample cohort cannot be written: {error.strerror}; choose another folder",
-            path=folder,
-        ) from error
-
-
-def _write_nuclei(folder: Path) -> Path:
-    from napari_panoptic.io.sample import write_sample_cohort
-
-    return write_sample_cohort(folder)
-
-
-def _write_detections(folder: Path) -> Path:
-    from napari_panoptic.io.detection_sample import write_detection_sample
-
-    return write_detection_sample(folder)
-
-
-def _write_raters(folder: Path) -> Path:
-    from napari_panoptic.io.raters_sample import write_raters_sample
-
-    return write_raters_sample(folder)
-
-
-_SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
-    Task.NUCLEI: _write_nuclei,
-    Task.DETECTIONS: _write_detections,
-    Task.RATERS: _write_raters,
-}
-"""What ``sample`` writes for each task."""
+        return _open_window(write_sample(Path(folder)), screenshot=options.screenshot)
 
 
 def _open_window(
@@ -849,6 +829,10 @@ def _report(options: argparse.Namespace) -> int:
     return _command(options, _REPORT)
 
 
+def _convert(options: argparse.Namespace) -> int:
+    return _command(options, _CONVERT)
+
+
 def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> int:
     """Do with a cohort what suits its task.
 
@@ -869,7 +853,20 @@ def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> i
                 f"--{name.replace('_', '-')} is for cohorts about {english_list(tasks)}; "
                 f"this one is about {task}"
             )
+    _say_what_does_nothing(options, task)
     return commands[task](options)
+
+
+def _say_what_does_nothing(options: argparse.Namespace, task: Task) -> None:
+    """Tell people who give an option that changes nothing with such a cohort."""
+    for name, why in _WITHOUT_EFFECT.get(task, {}).items():
+        value = getattr(options, name)
+        if value != options.defaults.get(name):
+            flag = "--no-resume" if value is False else f"--{name}"
+            print(
+                f"napari-panoptic: {flag} does nothing for cohorts about {task}: {why}",
+                file=sys.stderr,
+            )
 
 
 def _evaluate_detections(options: argparse.Namespace) -> int:
@@ -908,6 +905,8 @@ _REPORT: Mapping[Task, Command] = {
     Task.RATERS: _report_raters,
 }
 """What ``report`` does for each task."""
+_CONVERT: Mapping[Task, Command] = {Task.NUCLEI: _convert_nuclei}
+"""What ``convert`` does for each task."""
 _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
     **dict.fromkeys(
         (
@@ -920,6 +919,17 @@ _ONLY_FOR: Mapping[str, tuple[Task, ...]] = {
     **dict.fromkeys(("distance_um", "confidence"), (Task.DETECTIONS,)),
 }
 """Options that change what comes out, and the tasks that they are for."""
+_ONE_MACHINE = "they are evaluated on this machine, in threads of this process"
+_NOTHING_KEPT = "nothing is kept of an interrupted run, and each begins anew"
+_WITHOUT_EFFECT: Mapping[Task, Mapping[str, str]] = {
+    Task.DETECTIONS: {
+        "jobs": "frames take milliseconds each, one after the other",
+        "scheduler": "frames take milliseconds each, one after the other",
+        "resume": _NOTHING_KEPT,
+    },
+    Task.RATERS: {"scheduler": _ONE_MACHINE, "resume": _NOTHING_KEPT},
+}
+"""Options that only say how the work is done, the tasks with which they do nothing, and why."""
 
 
 if __name__ == "__main__":

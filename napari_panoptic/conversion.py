@@ -163,6 +163,7 @@ def _write(
     for objects in everything:
         if work.form.write is not None:
             work.form.write(folder / f"{objects.region}{work.form.endings[0]}", objects)
+            findings.extend(work.form.losses(objects))
     return ()
 
 

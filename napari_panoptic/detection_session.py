@@ -302,6 +302,11 @@ class DetectionSession:
         """Give TP, FP and FN of a team in a frame; None where they are not known."""
         return None if team is None else self._counts_of(team).get(frame)
 
+    def lacking(self, frame: str, team: str) -> str:
+        """Say why a team has no counts in a frame that was read: no file, or an unreadable one."""
+        is_there = (team, frame) in self.cohort.predictions
+        return "unreadable" if is_there else "missing"
+
     def pooled(self, team: str | None) -> DetectionCounts:
         """Sum over all frames of which it is known so far what they amount to."""
         return DetectionCounts() if team is None else summed(self._counts_of(team).values())
@@ -319,6 +324,10 @@ class DetectionSession:
     def n_known(self) -> int:
         """Of how many frames that is known."""
         return sum(self.is_known(frame.name) for frame in self.cohort.frames)
+
+    def has_annotation(self, name: str) -> bool:
+        """Tell whether a frame that was read has a usable annotation."""
+        return name in self._frames and self._frames[name].reference is not None
 
     def is_told(self, name: str) -> bool:
         """Tell whether a frame was read, or it is known that it cannot be."""

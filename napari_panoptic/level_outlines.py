@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from napari_panoptic.regions import Rgb
 
 RATER_COLOURS: tuple[Rgb, ...] = (
-    (210, 255, 60),
-    (30, 210, 150),
-    (255, 240, 255),
-    (180, 150, 180),
-    (0, 120, 0),
-    (120, 90, 120),
-    (240, 30, 60),
-    (0, 150, 90),
+    (235, 255, 0),
+    (120, 235, 255),
+    (255, 40, 120),
+    (160, 40, 235),
+    (0, 120, 80),
+    (80, 40, 120),
+    (120, 40, 0),
+    (255, 200, 160),
 )
-"""Colours of raters; from the ninth on they come again. Under normal and three kinds of
-colour-deficient vision any two of the first six differ by a CIEDE2000 of at least 20, and all
-by 12 from each other and from the middle of the levels (the tests measure it)."""
+"""Colours of raters, which read on grey and on where raters are divided; from the ninth on they
+come again. Under normal and three kinds of colour-deficient vision any two differ by a
+CIEDE2000 of at least 16, and by 9 from the middle of the levels (the tests measure it)."""
 REFERENCE_COLOURS: tuple[Rgb, Rgb] = ((40, 90, 235), (190, 220, 255))
 PREDICTION_COLOURS: tuple[Rgb, Rgb] = ((215, 85, 0), (255, 225, 120))
 """Colours of the lowest and the highest level, in blues and oranges; those between are mixed."""

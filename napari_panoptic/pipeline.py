@@ -6,6 +6,7 @@ at a time, the command line and the navigator want all of them.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -198,7 +199,7 @@ def load_reference(
     masks: LoadedMasks | None = None
     if region.reference is not None:
         try:
-            masks = load_masks(
+            loaded = load_masks(
                 region.reference,
                 cohort.scheme,
                 shape=shape,
@@ -206,7 +207,8 @@ def load_reference(
                 radius=settings.radius,
                 region=region.name,
             )
-            findings += masks.findings
+            findings += check_magnification(loaded.magnification, region, None)
+            masks, findings = loaded, (*findings, *loaded.findings)
         except (PanopticError, OSError) as error:
             findings += (unreadable(error, region=region.name),)
     return ReferenceMasks(shape=shape, mpp=size.mpp, masks=masks, findings=findings)
@@ -249,9 +251,58 @@ def read_prediction(
             region=region.name,
             team=team,
         )
+        found = check_magnification(masks.magnification, region, team)
     except (PanopticError, OSError) as error:
         return None, (unreadable(error, region=region.name, team=team),)
-    return masks, masks.findings
+    return masks, (*masks.findings, *found)
+
+
+SAME_MAGNIFICATION = math.sqrt(2)
+"""Magnifications that differ by less are the same: scanners of 40x have from 0.2 to 0.3 um/px."""
+UM_PER_PX_AT_1X = 10.0
+
+
+def check_magnification(
+    stated: float | None, region: Region, team: str | None
+) -> tuple[Finding, ...]:
+    """Make sure that px of a stated magnification are px of a region's image.
+
+    Parameters
+    ----------
+    stated
+        What the file of the objects says; None where it says nothing.
+    region, team
+        Where they are, and whose; None for the annotation.
+
+    Returns
+    -------
+    tuple of Finding
+        That it cannot be told, where that of the image is not known.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where the image has another one: all objects would be misplaced.
+    """
+    if stated is None:
+        return ()
+    info, _ = _probe(region)
+    if info is None or info.mpp is None:
+        message = (
+            f"the outlines are in px at a magnification of {stated:g}; that of the image is not "
+            f"known: they were taken for px of the image"
+        )
+        return (Finding(FindingKind.FALLBACK, message, region=region.name, team=team),)
+    of_image = UM_PER_PX_AT_1X / info.mpp
+    if 1 / SAME_MAGNIFICATION < stated / of_image < SAME_MAGNIFICATION:
+        return ()
+    raise UnreadableFileError(
+        f"the outlines are in px at a magnification of {stated:g}, and the image has about "
+        f"{of_image:.0f} ({info.mpp:g} um/px): they would all be misplaced. Multiply their "
+        f"coordinates by {of_image / stated:.2f} and the magnification likewise, process the image "
+        f"at its own magnification, or give the image at that of the outlines",
+        region=region.name,
+    )
 
 
 def no_prediction(region: Region, team: str, source: Source | None) -> Finding:
@@ -360,11 +411,12 @@ def open_side(
         masks = open_masks(
             files, cohort.scheme, shape, region=region.name, team=team, progress=tell
         )
+        found = check_magnification(masks.magnification, region, team)
     except StoppedError:
         raise
     except (PanopticError, OSError) as error:
         return OpenedMasks(None, (unreadable(error, region=region.name, team=team),))
-    return OpenedMasks(masks, masks.findings)
+    return OpenedMasks(masks, (*masks.findings, *found))
 
 
 def findings_after(

@@ -18,6 +18,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.raters import open_raters
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import RatedEvaluation, evaluate_raters
+from napari_panoptic.report.rated_statistics import ranking_table, said
 from napari_panoptic.report.rated_tables import write_rated_tables
 from napari_panoptic.visible import visible
 
@@ -33,7 +34,7 @@ def evaluate_rated(options: argparse.Namespace) -> int:
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
     teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
     with tables_in(options.output):
-        evaluation = _evaluated(cohort, teams, "evaluation.json")
+        evaluation = _evaluated(cohort, teams, options.jobs, "evaluation.json")
         write_rated_tables(evaluation, options.output)
     _print_scores(evaluation)
     print(visible(f"tables written to {options.output}"))
@@ -52,7 +53,7 @@ def report_rated(options: argparse.Namespace) -> int:
     def evaluate() -> RatedEvaluation:
         cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
         teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
-        return _evaluated(cohort, teams, "the report")
+        return _evaluated(cohort, teams, options.jobs, "the report")
 
     return write_report(options, evaluate, _write)
 
@@ -64,11 +65,13 @@ def _write(evaluation: RatedEvaluation, path: Path, date: str) -> None:
     write_rated_report(evaluation, path, date=date)
 
 
-def _evaluated(cohort: RatedCohort, teams: tuple[str, ...], listed_in: str) -> RatedEvaluation:
+def _evaluated(
+    cohort: RatedCohort, teams: tuple[str, ...], jobs: int | None, listed_in: str
+) -> RatedEvaluation:
     total = sum(len(case.masks) for case in cohort.cases)
     # disable=None: a bar for people at a terminal, silence for log files.
     with tqdm(total=total, unit="structure", disable=None) as bar:
-        evaluation = evaluate_raters(cohort, teams, on_case=lambda _case: bar.update())
+        evaluation = evaluate_raters(cohort, teams, jobs=jobs, on_case=lambda _case: bar.update())
     report_findings(evaluation.findings, listed_in)
     if not evaluation.results:
         raise PanopticError(
@@ -81,14 +84,21 @@ def _print_scores(evaluation: RatedEvaluation) -> None:
     if not evaluation.teams:
         print("no predictions: the tables compare the raters with each other")
         return
-    ranking = evaluation.ranking.to_dict("records")
+    ranking = ranking_table(evaluation).to_dict("records")
     width = max(len(visible(team)) for team in ("team", *evaluation.teams))
-    print(f"{'team'.ljust(width)}  score   Brier")
+    print(f"{'team'.ljust(width)}  score   Brier   rank  shared")
     for row in ranking:
         score = "\N{EN DASH}" if math.isnan(row["score"]) else f"{row['score']:.4f}"
-        print(f"{visible(row['team']).ljust(width)}  {score}  {row['brier']:.4f}")
+        ranks = f"{_whole(row['rank']):>4}  {_whole(row['shared_rank']):>6}"
+        print(f"{visible(row['team']).ljust(width)}  {score:6}  {row['brier']:.4f}  {ranks}")
     levels = ", ".join(f"{level:g}" for level in evaluation.settings.levels)
     print(
         f"score: Dice at {levels}, mean over levels, cases and structures "
         f"({len(evaluation.cohort.structures)} structures, {len(evaluation.cohort.cases)} cases)"
     )
+    if sentence := said(evaluation):
+        print(visible(sentence))
+
+
+def _whole(value: object) -> str:
+    return str(value) if isinstance(value, int) else "\N{EN DASH}"

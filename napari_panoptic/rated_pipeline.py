@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
@@ -29,8 +31,11 @@ from napari_panoptic.evaluation.raters import (
 from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.volumes import (
     Volume,
+    check_fits,
+    is_slide,
     read_mask,
     read_probabilities,
+    read_slide,
     read_volume,
     same_place,
     shape_text,
@@ -40,6 +45,10 @@ from napari_panoptic.regions import MaskFiles
 
 THERE, MISSING, UNREADABLE = "there", "missing", "unreadable"
 """What became of a prediction; all but the first count as background."""
+
+
+MOST_JOBS = 4
+"""So many structures are evaluated at a time unless more are asked for: volumes are large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,9 +221,13 @@ def evaluate_raters(
     cohort: RatedCohort,
     teams: tuple[str, ...] | None = None,
     *,
+    jobs: int | None = None,
     on_case: Callable[[str], None] = lambda _case: None,
 ) -> RatedEvaluation:
-    """Evaluate all structures of all cases, one after the other.
+    """Evaluate all structures of all cases, several at a time.
+
+    Whatever their number, figures and their order are the same: structures do
+    not depend on each other.
 
     Parameters
     ----------
@@ -222,20 +235,40 @@ def evaluate_raters(
         What, and how.
     teams
         Which teams; all where None.
+    jobs
+        Structures at a time, each in a thread: decoding and counting leave the
+        interpreter to others. None for as many as there are processors, but no
+        more than `MOST_JOBS`.
     on_case
-        Told the name of each structure's case when it is done.
+        Told the name of each structure's case when it and all before it are done.
     """
     names = cohort.teams if teams is None else tuple(map(cohort.checked_team, teams))
-    results, unread = [], []
-    for case in cohort.cases:
-        for structure in case.masks:
-            try:
-                loaded = load_reference(cohort, case, structure)
-                results.append(evaluate_structure(cohort, loaded, names))
-            except PanopticError as error:
-                unread.append(_unreadable(error, case.name, structure))
+    places = [(case, structure) for case in cohort.cases for structure in case.masks]
+    results: list[RatedResult] = []
+    unread: list[Finding] = []
+    pool = ThreadPoolExecutor(jobs or min(os.cpu_count() or 1, MOST_JOBS))
+    try:
+        found = [pool.submit(_result, cohort, names, *place) for place in places]
+        for (case, _), future in zip(places, found, strict=True):
+            result = future.result()
+            if isinstance(result, RatedResult):
+                results.append(result)
+            else:
+                unread.append(result)
             on_case(case.name)
+    finally:
+        pool.shutdown(cancel_futures=True)
     return RatedEvaluation(cohort, names, tuple(results), tuple(unread))
+
+
+def _result(
+    cohort: RatedCohort, teams: tuple[str, ...], case: RatedCase, structure: str
+) -> RatedResult | Finding:
+    """Evaluate a structure of a case, or tell what stood in the way."""
+    try:
+        return evaluate_structure(cohort, load_reference(cohort, case, structure), teams)
+    except PanopticError as error:
+        return _unreadable(error, case.name, structure)
 
 
 def evaluate_structure(
@@ -325,41 +358,59 @@ def load_map(cohort: RatedCohort, team: str, loaded: LoadedReference) -> LoadedM
     return LoadedMap(volume.values, THERE, tuple(findings))
 
 
-def load_pictures(
-    loaded: LoadedReference,
-) -> tuple[dict[str, NDArray[Any]], tuple[Finding, ...]]:
-    """Read what is looked at: modality -> (y, x) or (z, y, x), colours last.
+@dataclass(frozen=True, eq=False)
+class CaseImages:
+    """What is looked at of a case.
 
-    A file may hold several modalities along an axis beyond those of the masks.
-    What cannot be read or does not fit is left out, and said.
+    Parameters
+    ----------
+    images
+        Modality -> (y, x) or (z, y, x), colours last.
+    spacing_mm
+        What a slide tells of its pixels, along (y, x); None where none does.
+    findings
+        What is not shown, and why.
+    """
+
+    images: Mapping[str, NDArray[Any]]
+    spacing_mm: tuple[float, ...] | None
+    findings: tuple[Finding, ...]
+
+
+def load_images(loaded: LoadedReference) -> CaseImages:
+    """Read what is looked at.
+
+    A file may hold several modalities along an axis beyond those of the masks;
+    a slide must have their size at its full resolution. What cannot be read or
+    does not fit is left out, and said.
     """
     found: dict[str, NDArray[Any]] = {}
-    findings = []
+    findings, spacings = [], []
+    shape = loaded.reference.shape
     for modality, path in loaded.case.images.items():
         try:
-            volume = read_volume(path, "an image")
-            found |= _modalities(volume, modality, loaded.reference.shape)
+            if is_slide(path):
+                volume = read_slide(path, shape)
+                spacings += [volume.spacing_mm] if volume.spacing_mm else []
+            else:
+                volume = read_volume(path, "an image")
+            found |= _modalities(volume, modality, shape)
         except PanopticError as error:
             findings.append(_unreadable(error, loaded.case.name, "", left_out="the image"))
-    return found, tuple(findings)
+    return CaseImages(found, spacings[0] if spacings else None, tuple(findings))
 
 
 def _modalities(volume: Volume, modality: str, shape: tuple[int, ...]) -> dict[str, NDArray[Any]]:
     values = volume.values
     spatial = values.shape[:-1] if volume.is_colour else values.shape
-    if spatial == shape:
-        return {modality: values}
-    if not volume.is_colour and values.ndim == len(shape) + 1:
+    if spatial != shape and not volume.is_colour and values.ndim == len(shape) + 1:
         for axis in (0, values.ndim - 1):
             planes = np.moveaxis(values, axis, 0)
             if planes.shape[1:] == shape:
                 name = modality or "modality"
                 return {f"{name} {number}": plane for number, plane in enumerate(planes, start=1)}
-    raise UnreadableFileError(
-        f"the image must have the masks' size of {shape_text(shape)}, found "
-        f"{shape_text(spatial)}; make sure that it belongs to this case",
-        path=volume.path,
-    )
+    check_fits(spatial, shape, volume.path)
+    return {modality: values}
 
 
 def _rater_mask(

@@ -151,6 +151,7 @@ class Source(str):
     HOVERNET: ClassVar[Source]  # HoVer-Net JSON contours
     HOVERNET_MAT: ClassVar[Source]  # HoVer-Net and CoNSeP .mat files with an inst_map
     ANNOTATION_STORE: ClassVar[Source]  # TIAToolbox annotation stores (SQLite)
+    IMAGEJ_ROI: ClassVar[Source]  # ImageJ ROIs, as Fiji and StarDist write them
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -164,6 +165,7 @@ Source.COCO_PANOPTIC = Source("coco-panoptic")
 Source.HOVERNET = Source("hovernet")
 Source.HOVERNET_MAT = Source("hovernet-mat")
 Source.ANNOTATION_STORE = Source("annotation-store")
+Source.IMAGEJ_ROI = Source("imagej-roi")
 
 
 @dataclass(frozen=True)

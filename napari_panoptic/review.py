@@ -123,6 +123,22 @@ class ReviewStore:
         """How often the file was opened: once more where another one took its place."""
         return self._times_opened
 
+    def twin(self) -> ReviewStore:
+        """Open the file once more, for another thread.
+
+        What either of the two writes is no news to the other one's `poll`;
+        what others wrote since this one was opened is.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be used.
+        """
+        twin = ReviewStore(self._path, reviewer=self._reviewer)
+        twin._writer = self._writer
+        twin._seen = -1, self._seen[1]
+        return twin
+
     def close(self) -> None:
         """Let go of the file. Nothing is lost without it."""
         with self._lock:

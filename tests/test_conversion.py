@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,12 +21,14 @@ from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.forms import known_forms
 from napari_panoptic.io.loading import load_masks
 from napari_panoptic.io.ome_zarr import write_ome_zarr
 from napari_panoptic.io.registry import LoadedMasks, Objects
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.io.writers import write_label_tiff
 from napari_panoptic.regions import ClassScheme, Cohort
+from tests.io.builders import noise, write_svs
 from tests.paths import REPOSITORY
 
 SCHEME = ClassScheme(("A", "B", "C"), ((255, 0, 0), (0, 255, 0), (0, 0, 255)), ambiguous="Void")
@@ -39,7 +42,7 @@ READ_BACK = {
     "conic": 'reference.conic = "labels.npy"',
     "coco-panoptic": 'reference.coco-panoptic = "panoptic.json"',
 }
-"""The formats that keep every id, and how a description names what was written."""
+"""Formats that keep every id and tell the size, and how a description names what was written."""
 
 
 def drawn(seed: int, shape: tuple[int, int] = SHAPE) -> tuple[LabelImage, NDArray[np.bool_] | None]:
@@ -198,6 +201,30 @@ def test_an_area_of_what_is_replaced_does_not_stay(name: str, tmp_path: Path) ->
     assert not (tmp_path / "a_ambiguous.tif").exists()
 
 
+def test_what_a_format_cannot_hold_is_told(tmp_path: Path) -> None:
+    image = np.zeros(SHAPE, np.int64)
+    image[1:6, 1:6] = 4
+    image[3, 3] = 0  # a hole
+    image[8, 1] = image[8, 9] = 5  # two pieces
+    image[12:14, 2:9] = 6
+    labels = LabelImage.from_array(image, "A", SCHEME.names)
+    root = cohort_of(tmp_path / "c", [1]).root
+    objects = Objects(labels, Side.PREDICTION, "p1_0", "team", None, SCHEME, None)
+    write_label_tiff(root / "team" / "p1_0.tif", objects)
+    work = Conversion(open_cohort(root), "team", form_to_write("hovernet"), EvaluationSettings())
+    (told,) = convert(work, tmp_path / "out")
+    assert (told.kind, told.team, told.object_ids) == (FindingKind.FALLBACK, "team", (4, 5))
+
+
+def test_only_cohorts_about_nuclei_are_converted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cohort.toml").write_text('task = "raters"\n')
+    arguments = ["convert", str(tmp_path), "--to", "labels", "--output", str(tmp_path / "out")]
+    assert main(arguments) == 1
+    assert "there is no 'convert' for raters" in capsys.readouterr().err
+
+
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     cohort = cohort_of(tmp_path / "c", [1, 2], [SHAPE, (20, 20)])
     work = Conversion(cohort, None, form_to_write("pannuke"), EvaluationSettings())
@@ -217,7 +244,7 @@ def test_the_page_tells_how_what_was_written_is_named() -> None:
     page = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
     lines = dict(re.findall(r"^\| `([a-z-]+)` \| `predictions\.(.*)` \|$", page, re.M))
     told = {name: f"reference.{line}" for name, line in lines.items()}
-    assert told.items() >= READ_BACK.items()  # others change some objects, as the page says
+    assert told == EVERY_FORM
 
 
 def test_ome_zarr_has_levels_and_micrometres(tmp_path: Path) -> None:
@@ -235,3 +262,70 @@ def test_ome_zarr_has_levels_and_micrometres(tmp_path: Path) -> None:
             assert np.array_equal(group[data["path"]], labels.id_image()[step, step])
         assert len(scales["datasets"]) == 3
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.ome.zarr"]
+
+
+EVERY_FORM = READ_BACK | {
+    "hovernet": 'reference.hovernet = "{region}.hovernet.json"',
+    "imagescope": 'reference.imagescope = "{region}.xml"',
+    "geojson": 'reference.geojson = "{region}.geojson"',
+    "annotation-store": 'reference.annotation-store = "{region}.db"',
+    "imagej-roi": 'reference.imagej-roi = "{region}.roi.zip"',
+}
+"""Every format that is written; those added here may number the objects anew."""
+
+
+def objects_in(loaded: LoadedMasks) -> set[tuple[str, bytes]]:
+    """Give class and pixels of every object, and those of the excluded area."""
+    labels = loaded.labels
+    names = labels.class_names_of_objects().tolist()
+    found = {(name, (labels.index == row).tobytes()) for row, name in enumerate(names, start=1)}
+    assert len(found) == len(labels)
+    return found | ({("", loaded.ambiguous.tobytes())} if loaded.ambiguous is not None else set())
+
+
+def test_every_format_becomes_another_without_loss(tmp_path: Path) -> None:
+    """Objects without holes, of one piece and outside of the excluded area: all can hold these."""
+    forms = [form.name for form in known_forms().values() if form.write or form.write_all]
+    assert set(forms) == set(EVERY_FORM)
+    image = np.zeros(SHAPE, np.int64)
+    image[1:5, 2:9] = 3
+    image[5:9, 2:4] = 3  # an L
+    image[5:9, 4:12] = 70_000  # beside it
+    image[12:14, 15:17] = 7
+    classes = {3: "B", 7: "C", 70_000: "A"}
+    labels = LabelImage.from_array(image, classes, SCHEME.names)
+    ambiguous = np.zeros(SHAPE, bool)
+    ambiguous[11:16, 2:8] = True
+    ambiguous[1:3, 18:] = True
+    root = tmp_path / "original"
+    root.mkdir()
+    picture = root / "p_1.svs"
+    write_svs(picture, noise(*SHAPE))
+    write_label_tiff(
+        root / "p_1.tif", Objects(labels, Side.REFERENCE, "p_1", "", ambiguous, SCHEME, None)
+    )
+
+    def opened(folder: Path, form: str) -> Cohort:
+        if not (folder / picture.name).exists():
+            shutil.copy(picture, folder)
+        return reopened(folder, f'image = "{{region}}.svs"\n{EVERY_FORM[form]}')
+
+    def shown(cohort: Cohort) -> set[tuple[str, bytes]]:
+        files = cohort.region("p_1").reference
+        assert files is not None
+        return objects_in(load_masks(files, cohort.scheme, shape=SHAPE))
+
+    def converted(cohort: Cohort, form: str, folder: Path) -> Cohort:
+        work = Conversion(cohort, None, form_to_write(form), EvaluationSettings())
+        assert convert(work, folder) == []
+        return opened(folder, form)
+
+    original = opened(root, "labels")
+    expected = shown(original)
+    assert len(expected) == 4
+    # What is read is the same whatever it was read from: the next one stands for all others.
+    for first, second in zip(forms, [*forms[1:], forms[0]], strict=True):
+        halfway = converted(original, first, tmp_path / first)
+        assert shown(halfway) == expected, first
+        again = converted(halfway, second, tmp_path / f"{first} {second}")
+        assert shown(again) == expected, (first, second)

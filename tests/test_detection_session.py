@@ -132,3 +132,56 @@ def test_a_selected_point_that_is_gone_is_selected_no_more(session):
     session.select((Side.PREDICTION, last))
     session.edit(Side.PREDICTION, _without(session.points(Side.PREDICTION), last))
     assert session.selection is None
+
+
+def test_at_another_distance_no_old_figure_is_shown(session):
+    near = DetectionSettings(3.0)
+    old = [standings_of(session._frames[name], 8.0) for name in ("A01_00b", "A02_00a")]
+    session.set_settings(near)
+    assert session.n_known == 1  # the frame shown
+    assert session.pooled("eager") == session.counts("A01_00a", "eager")
+    assert session.counts("A01_00b", "eager") is None
+    session.take_standings(old)  # for a distance that is no more
+    assert session.n_known == 1
+    fresh = evaluate_detections(session.cohort, near)
+    counts = {result.frame.name: result.counts for result in fresh.by_team["eager"]}
+    found = session.outdated
+    session.take_standings([standings_of(found[0], 3.0)])
+    name = found[0].frame.name
+    assert session.counts(name, "eager") == counts[name]
+    assert session.n_known == 2
+    _find_out(session)
+    assert session.outdated == []
+    assert session.pooled("eager") == fresh.counts("eager")
+
+
+def test_what_was_found_out_of_points_that_are_no_more_is_dropped(session):
+    session.set_settings(DetectionSettings(3.0))
+    old = [loaded for loaded in session.outdated if loaded.frame.name == "A01_00b"]
+    session.show("A01_00b")
+    session.edit(Side.PREDICTION, Points.none())
+    expected = session.judged.counts
+    session.take_standings([standings_of(old[0], 3.0)])
+    assert session.counts("A01_00b", "careful") == expected
+    assert expected.tp == expected.fp == 0
+
+
+def test_a_frame_is_judged_when_it_is_shown(session):
+    session.set_settings(DetectionSettings(3.0))
+    session.show("H01_00a")
+    assert session.counts("H01_00a", "careful") == session.judged.counts
+    session.set_settings(DetectionSettings(3.0, 0.6))
+    assert session.counts("H01_00a", "careful") == session.judged.counts
+
+
+def test_the_range_of_confidences_is_that_of_all_points_read(session):
+    own = [
+        loaded.predictions["careful"].confidence
+        for loaded in (load_frame(session.cohort, frame) for frame in session.cohort.frames)
+    ]
+    expected = (min(map(np.min, own)), max(map(np.max, own)))
+    assert session.confidence_range == expected
+    session.set_settings(DetectionSettings(3.0))
+    assert session.confidence_range == expected  # the slider does not jump meanwhile
+    session.set_team("offset")
+    assert session.confidence_range is None

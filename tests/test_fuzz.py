@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fuzz.judge import Judge, Logbook
+from fuzz.judge import HELD, LARGEST_PX, MEMORY_BYTES, Judge, Logbook
 from fuzz.targets import TARGETS
 from napari_panoptic.errors import PanopticError
+from napari_panoptic.io.limits import largest_px
 from tests.paths import REPOSITORY
 
 INPUTS = 100
@@ -70,6 +71,12 @@ def test_what_counts_as_failure() -> None:
 
         warnings.warn(f"odd: {path.name}", stacklevel=1)
 
+    def hoard(path: Path) -> None:
+        bytearray(MEMORY_BYTES + len(path.read_bytes()))
+
+    def know_the_limit(path: Path) -> None:
+        assert largest_px() == LARGEST_PX, path
+
     assert _kind(Path.read_bytes) is None
     assert _kind(refuse) is None
     assert _kind(mumble) is None  # what cannot be shown is written out
@@ -77,5 +84,9 @@ def test_what_counts_as_failure() -> None:
     assert _kind(keep_open) == "open file"
     assert _kind(litter) == "file left behind"
     assert _kind(warn) == "UserWarning"
+    assert _kind(know_the_limit) is None
+    assert largest_px() != LARGEST_PX  # of others
+    if HELD.exists():
+        assert _kind(hoard) == "MemoryError"
     for file in held:
         file.close()

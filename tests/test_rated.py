@@ -22,9 +22,10 @@ from napari_panoptic.level_outlines import outline_segments
 from napari_panoptic.rated_pipeline import (
     UNREADABLE,
     evaluate_raters,
-    load_pictures,
+    load_images,
     load_reference,
 )
+from napari_panoptic.report.rated_tables import slices_table
 from tests.evaluation import raters_oracle as oracle
 
 
@@ -86,6 +87,89 @@ def test_tables_hang_together(tables):
     raters = tables["raters"]
     assert (raters["kind"] == "left-out").sum() == 3 + 3 * 12 + 2 * 5
     assert tables["reliability"].groupby("team")["voxels"].sum().nunique() == 2  # one is missing
+
+
+def test_teams_are_tested_over_cases(tables):
+    """The Friedman test as Demsar (2006) writes it; no case of the sample has a tie."""
+    cases, teams = tables["cases"], tables["teams"].set_index("team")
+    means = cases.groupby(["case", "team"])["dice"].mean().unstack()
+    n, k = means.shape
+    ranks = [[1 + sum(other > own for other in row) for own in row] for row in means.to_numpy()]
+    mean_ranks = np.array(ranks).mean(axis=0)
+    chi2 = 12 * n / (k * (k + 1)) * ((mean_ranks**2).sum() - k * (k + 1) ** 2 / 4)
+    row = tables["tests"].set_index("structure").loc["(all)"]
+    assert row["cases"] == n == 5
+    assert row["friedman_chi2"] == pytest.approx(chi2)
+    # With two degrees of freedom the chi-square distribution is an exponential one.
+    assert row["friedman_p"] == pytest.approx(math.exp(-chi2 / 2))
+    for team, rank in zip(means.columns, mean_ranks, strict=True):
+        assert teams.loc[team, "mean_rank"] == pytest.approx(rank)
+        better = mean_ranks < rank - row["critical_difference"]
+        assert teams.loc[team, "shared_rank"] == 1 + better.sum()
+    assert teams["shared_rank"].tolist() == [1, 1, 2]
+    pairs = tables["pairs"]
+    own = pairs[(pairs["structure"] == "(all)") & (pairs["second"] == "shifted")].iloc[0]
+    expected = (means["calibrated"] - means["shifted"]).mean()
+    assert own["first"] == "calibrated"
+    assert own["difference"] == pytest.approx(expected)
+    assert "at least two cases" in tables["tests"].set_index("structure")["why_undefined"].iloc[1]
+    record = tables["record"]["statistics"]
+    assert record["(all)"]["friedman_p"] == row["friedman_p"]
+    assert set(record) - {"unit", "bootstrap"} == set(tables["tests"]["structure"])
+
+
+def test_any_number_of_jobs_gives_the_same_figures_in_the_same_order(sample):
+    cohort = open_raters(sample)
+    told = []
+    alone = evaluate_raters(cohort, jobs=1, on_case=told.append)
+    assert told == [case.name for case in cohort.cases for _ in case.masks]
+    several = evaluate_raters(cohort, jobs=5)
+    pd.testing.assert_frame_equal(several.cases, alone.cases, check_exact=True)
+    pd.testing.assert_frame_equal(slices_table(several), slices_table(alone), check_exact=True)
+    assert several.findings == alone.findings
+
+
+def test_options_that_do_nothing_are_told_of(tmp_path, capsys):
+    mask = np.zeros((8, 9), np.uint8)
+    mask[2:5, 2:5] = 1
+    _flat_cohort(tmp_path, [mask] * 2, mask.astype(np.float32))
+    command = ["evaluate", str(tmp_path), "--output", str(tmp_path / "o")]
+    assert main([*command, "--jobs", "2"]) == 0
+    out = capsys.readouterr()
+    assert "does nothing" not in out.err
+    assert "no test of the teams: the Friedman test needs at least three teams" not in out.out
+    assert main([*command, "--no-resume", "--scheduler", "processes"]) == 0
+    told = capsys.readouterr().err
+    assert "--no-resume does nothing for cohorts about raters: nothing is kept" in told
+    assert "--scheduler does nothing for cohorts about raters" in told
+
+
+def test_a_slide_is_the_image_where_it_has_the_masks_size(tmp_path):
+    rgb = np.random.default_rng(1).integers(0, 255, (40, 50, 3)).astype(np.uint8)
+    text = "Aperio Image Library v11.2.1 \r\n50x40 [0,0 50x40] (256x256) |AppMag = 40|MPP = 0.25"
+    (tmp_path / "slides").mkdir()
+    for name in ("a", "b"):
+        with tifffile.TiffWriter(tmp_path / "slides" / f"{name}.svs") as file:
+            file.write(
+                rgb,
+                tile=(256, 256),
+                photometric="rgb",
+                compression="adobe_deflate",
+                metadata=None,
+                description=text,
+            )
+    (tmp_path / "cohort.toml").write_text(
+        'task = "raters"\n[files]\nimage = "slides/{case}.svs"\n'
+        'raters = "{case}_{structure}_{rater}.tif"\n'
+    )
+    tifffile.imwrite(tmp_path / "a_s_1.tif", np.ones((40, 50), np.uint8))
+    tifffile.imwrite(tmp_path / "b_s_1.tif", np.ones((20, 25), np.uint8))
+    cohort = open_raters(tmp_path)
+    fits, other = (load_images(load_reference(cohort, case, "s")) for case in cohort.cases)
+    np.testing.assert_array_equal(fits.images[""], rgb)
+    assert fits.spacing_mm == pytest.approx((0.00025, 0.00025))
+    assert (fits.findings, other.images) == ((), {})
+    assert "masks' size of 25 x 20, found 50 x 40" in other.findings[0].message
 
 
 def test_a_missing_prediction_is_background_and_said(tables):
@@ -225,7 +309,8 @@ def test_modalities_and_images_that_do_not_fit(tmp_path):
     nibabel.save(nibabel.Nifti1Image(several, np.eye(4)), folder / "image.nii.gz")
     nibabel.save(nibabel.Nifti1Image(several[:4], np.eye(4)), folder / "image_t2.nii.gz")
     cohort = open_raters(tmp_path)
-    pictures, findings = load_pictures(load_reference(cohort, cohort.cases[0], "task01"))
+    found = load_images(load_reference(cohort, cohort.cases[0], "task01"))
+    pictures, findings = found.images, found.findings
     assert list(pictures) == ["modality 1", "modality 2"]
     np.testing.assert_array_equal(pictures["modality 2"], several[:, :, 0, 1].T)
     assert "5 x 6, found 4 x 6 x 2" in findings[0].message

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import SettingsError
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Status
+from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.points import Points
 
 DISTANCE_UM = 8.0
@@ -511,6 +511,10 @@ class JudgedPoints:
     prediction_partner: NDArray[np.int64]
     reference_distance_um: NDArray[np.float64]
     prediction_distance_um: NDArray[np.float64]
+
+    def of(self, side: Side) -> Points:
+        """Give the points of a side."""
+        return self.reference if side is Side.REFERENCE else self.prediction
 
     @cached_property
     def counts(self) -> DetectionCounts:

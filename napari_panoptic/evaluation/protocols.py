@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from napari_panoptic.evaluation.challenge import (
     ClassScore,
     challenge_counts,
-    is_counted,
     team_score,
 )
 from napari_panoptic.evaluation.metrics import Counts, unit_metrics
@@ -191,7 +190,7 @@ def differences(
     found: list[Difference] = []
     for region in regions:
         for name, score in region.scores.items():
-            found += _of_class(region.region, name, score, changed, one | other)
+            found += _of_class(region.region, name, score, changed)
     if Correction.PER_PATIENT in changed:
         found += _of_weights(regions, both)
     return found
@@ -202,11 +201,10 @@ def _of_class(
     name: str,
     score: ClassScore,
     changed: frozenset[Correction],
-    either: frozenset[Correction],
 ) -> list[Difference]:
     found: list[Difference] = []
-    # A class that neither version looks at makes no difference.
-    if Correction.MATCHING in changed and is_counted(score, either):
+    # Without a reference object no id is that of one: the two rules then count the same.
+    if Correction.MATCHING in changed:
         for reason, ids in (
             (Reason.ID_UNLIKE, score.only_as_run),
             (Reason.ID_ALIKE, score.only_corrected),

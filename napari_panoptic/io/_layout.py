@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from napari_panoptic.errors import CohortError, SettingsError, english_list
 from napari_panoptic.io._patterns import Listing, Pattern
+from napari_panoptic.io.coco_panoptic import panoptic_scheme
 from napari_panoptic.io.forms import BUILT_IN, known_forms
 from napari_panoptic.io.patients import PatientExpression, patient_in
 from napari_panoptic.io.registry import Form, PerClass
@@ -196,6 +197,34 @@ CONIC_LAYOUT = Layout(
     ),
 )
 """The arrays of the CoNIC challenge as they are distributed; classes have the numbers 1 to 6."""
+
+
+COCO_NAMES = ("panoptic*.json", "annotations/panoptic*.json")
+"""Where the annotation of a COCO panoptic data set lies."""
+
+
+def coco_layout(path: Path) -> Layout:
+    """Give the layout of a COCO panoptic data set, whose annotation tells its classes.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none.
+    """
+    names = [f"{{region}}.{ending}" for ending in IMAGE_ENDINGS]
+    photographs = ("*/{region}.jpg", "*/{region}.jpeg")  # masks are PNG
+    return Layout(
+        scheme=panoptic_scheme(path),
+        image=patterns_of(*(f"images/{name}" for name in names), *names, *photographs),
+        reference=MaskPatterns({Source.COCO_PANOPTIC: patterns_of(*COCO_NAMES)}),
+        predictions=MaskPatterns(
+            {
+                Source.COCO_PANOPTIC: patterns_of(
+                    f"{TEAMS}/{{team}}.json", f"{TEAMS}/{{team}}/panoptic*.json"
+                )
+            }
+        ),
+    )
 
 
 def cohort_listing(folder: str | Path, *, allow_outside: bool) -> Listing:

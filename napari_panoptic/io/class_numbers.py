@@ -13,7 +13,10 @@ from napari_panoptic.regions import ClassScheme, Source
 TYPE_INFO = "type_info.json"
 """Names of the numbers, as HoVer-Net takes them: ``{"1": ["neopla", [255, 0, 0]]}``."""
 
-NUMBERED_FORMS = (Source.HOVERNET, Source.HOVERNET_MAT, Source.ANNOTATION_STORE)
+NUMBERED_FORMS = (
+    *(Source.HOVERNET, Source.HOVERNET_MAT, Source.ANNOTATION_STORE),
+    Source.IMAGEJ_ROI,
+)
 """The forms in which classes may be numbers."""
 
 

@@ -7,6 +7,7 @@ of that challenge expect (https://cocodataset.org/#format-data).
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.errors import (
+    CohortError,
     Finding,
     FindingKind,
     UnreadableFileError,
@@ -37,11 +39,13 @@ from napari_panoptic.io._files import (
 from napari_panoptic.io._kernels import components
 from napari_panoptic.io.label_images import labels_with_classes
 from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, Objects, located
-from napari_panoptic.regions import ClassScheme, MaskFiles
+from napari_panoptic.regions import ClassScheme, MaskFiles, Rgb
 
 WHAT = "a COCO panoptic JSON (images, annotations with segments_info, categories)"
 WHAT_PNG = "a COCO panoptic PNG (RGB: the id of a segment is R + 256 G + 65536 B)"
 JSON_NAME = "panoptic.json"
+AMBIGUOUS = "Ambiguous"
+"""What excluded areas are called where nothing else is said."""
 _HIGHEST_ID = 256**3 - 1
 
 
@@ -59,6 +63,47 @@ class _Set:
     segments: Mapping[str, tuple[_Segment, ...]]  # file name of the PNG -> its segments
     names: Mapping[int, str]  # category -> name
     stuff: frozenset[int]  # categories that are no things
+    colours: Mapping[int, Rgb]  # of the categories that have one
+
+
+def panoptic_scheme(path: Path) -> ClassScheme:
+    """Give the classes that a JSON describes: its things, in its order.
+
+    Excluded areas are called like the category ``Ambiguous``, whatever its spelling, or else
+    like the first of which every segment is a crowd; None where there is neither.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is no COCO panoptic JSON, or describes no things of different names.
+    """
+    known = _read(path)
+    things = {number: name for number, name in known.names.items() if number not in known.stuff}
+    segments = [segment for found in known.segments.values() for segment in found]
+    crowds = {s.category for s in segments if s.is_crowd}
+    crowds -= {s.category for s in segments if not s.is_crowd}
+    called = [number for number, name in things.items() if name.casefold() == AMBIGUOUS.casefold()]
+    area = next(iter([*called, *(number for number in things if number in crowds)]), None)
+    scored = [number for number in things if number != area]
+    try:
+        return ClassScheme(
+            names=tuple(things[number] for number in scored),
+            colours=tuple(
+                known.colours.get(number, _hue(place, len(scored)))
+                for place, number in enumerate(scored)
+            ),
+            ambiguous=None if area is None else things[area],
+        )
+    except CohortError as error:
+        raise UnreadableFileError(
+            f"expected {WHAT} with things of different names: {error.message}", path=path
+        ) from error
+
+
+def _hue(place: int, count: int) -> Rgb:
+    """Give one of so many colours that are spread over the circle of hues."""
+    red, green, blue = colorsys.hsv_to_rgb(place / max(count, 1), 0.9, 1.0)
+    return round(255 * red), round(255 * green), round(255 * blue)
 
 
 def panoptic_items(path: Path) -> Iterator[Item]:
@@ -164,6 +209,7 @@ def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a f
         categories = table["categories"]
         names = {int(c["id"]): str(c["name"]) for c in categories}
         stuff = frozenset(int(c["id"]) for c in categories if not c.get("isthing", 1))
+        colours = {int(c["id"]): colour for c in categories if (colour := _colour(c.get("color")))}
         segments = {
             _inside(annotation["file_name"]): tuple(map(_segment, annotation["segments_info"]))
             for annotation in table["annotations"]
@@ -177,7 +223,15 @@ def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a f
         if isinstance(error, KeyError):
             error = KeyError(f"the key {error} is missing")
         raise undecodable(path, WHAT, error) from error
-    return _Set(segments, names, stuff)
+    return _Set(segments, names, stuff, colours)
+
+
+def _colour(value: Any) -> Rgb | None:
+    """Read a colour; None where there is none that could be shown."""
+    match value:
+        case [int(red), int(green), int(blue)] if all(0 <= v <= 255 for v in value):
+            return red, green, blue
+    return None
 
 
 def _segment(info: Mapping[str, Any]) -> _Segment:

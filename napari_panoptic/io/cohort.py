@@ -7,9 +7,17 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind, PanopticError, english_list
+from napari_panoptic.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    PanopticError,
+    UnreadableFileError,
+    english_list,
+)
 from napari_panoptic.io._layout import (
     ANNOTATIONS,
+    COCO_NAMES,
     COLOUR_CODED,
     CONIC_LAYOUT,
     DESCRIPTION,
@@ -20,9 +28,11 @@ from napari_panoptic.io._layout import (
     Layout,
     MaskPatterns,
     Patterns,
+    coco_layout,
     cohort_listing,
     description_in,
     monusac_layout,
+    patterns_of,
     read_description,
 )
 from napari_panoptic.io._patterns import (
@@ -53,8 +63,8 @@ ANNOTATION_TEAM = "colour-coded GT"
 _EXPECTED = (
     f"expected either the MoNuSAC folders, '{ANNOTATIONS}/PATIENT/REGION.svs' and '.xml' with "
     f"'{TEAMS}/TEAM/PATIENT/REGION_mask.png.tif' or '{SUBMISSIONS}/TEAM/PATIENT/REGION/CLASS/"
-    f"*.mat', or the arrays of PanNuke (masks.npy) or CoNIC (labels.npy), or a file {DESCRIPTION} "
-    f"that describes the folder (see docs/cohorts.md)"
+    f"*.mat', or the arrays of PanNuke (masks.npy) or CoNIC (labels.npy), or a COCO panoptic data "
+    f"set (panoptic.json), or a file {DESCRIPTION} that describes the folder (see docs/cohorts.md)"
 )
 
 
@@ -101,6 +111,9 @@ def _layout_of(listing: Listing) -> Layout:
     for layout in (PANNUKE_LAYOUT, CONIC_LAYOUT):
         if any(any(pattern.files(listing)) for pattern in layout.reference.all):
             return layout
+    for pattern in patterns_of(*COCO_NAMES):
+        for match in pattern.files(listing):
+            return _coco(match.path)
     hint = ""
     known = {name.casefold() for name in (ANNOTATIONS, TEAMS, SUBMISSIONS, COLOUR_CODED)}
     if listing.root.resolve().name.casefold() in known:
@@ -109,6 +122,13 @@ def _layout_of(listing: Listing) -> Layout:
         if entry.is_folder and any(Listing(entry.path).below((ANNOTATIONS,))):
             hint = f"did you mean the folder '{entry.path.name}' in it? "
     raise CohortError(f"this folder is no cohort; {hint}{_EXPECTED}", path=listing.root)
+
+
+def _coco(path: Path) -> Layout:
+    try:
+        return coco_layout(path)
+    except UnreadableFileError as error:
+        raise CohortError(f"{error.message}; or add a {DESCRIPTION}", path=path) from error
 
 
 @dataclass

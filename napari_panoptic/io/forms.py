@@ -15,6 +15,7 @@ from napari_panoptic.io import (
     colour_coded,
     hovernet,
     hovernet_mat,
+    imagej_rois,
     label_images,
     ome_zarr,
     rasterize,
@@ -106,6 +107,7 @@ BUILT_IN = (
         open_tiles=open_polygon_tiles,
         endings=(".hovernet.json",),
         write=hovernet.write_files,
+        losses=hovernet.losses,
     ),
     Form(
         name=Source.HOVERNET_MAT,
@@ -120,6 +122,14 @@ BUILT_IN = (
         open_tiles=open_polygon_tiles,
         endings=(".db",),
         write=annotation_store.write_files,
+    ),
+    Form(
+        name=Source.IMAGEJ_ROI,
+        title="ImageJ ROIs, open in Fiji",
+        load=rasterize.load_files,
+        open_tiles=open_polygon_tiles,
+        endings=(".roi.zip", ".zip"),
+        write=imagej_rois.write_files,
     ),
 )
 """The forms of this package; of several that are there, the first is read."""

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.io._files import check_file, replaced_when_complete
 from napari_panoptic.io._kernels import components
@@ -75,7 +75,9 @@ def read_hovernet(
     -------
     PolygonFile
         With int32 vertices, rounded to whole pixels where they are none.
-        Holes are not in such files.
+        Holes are not in such files. Its magnification is ``mag``: HoVer-Net
+        gives contours of a slide in px of the magnification at which it was
+        processed, and of a smaller image, without ``mag``, in px of that.
 
     Raises
     ------
@@ -100,6 +102,30 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write the objects of a region; see `napari_panoptic.io.registry.Form`."""
     write_hovernet(path, objects.labels, ambiguous=objects.ambiguous, scheme=objects.scheme)
     return (path,)
+
+
+def losses(objects: Objects) -> tuple[Finding, ...]:
+    """Tell which objects come back with other pixels than they have."""
+    labels = objects.labels
+    changed = tuple(
+        int(labels.ids[row]) for row, _, is_same in _outer_contours(labels) if not is_same
+    )
+    if not changed:
+        return ()
+    message = (
+        f"{len(changed)} object(s) have holes or several pieces, and HoVer-Net one contour each: "
+        f"holes were filled, and pieces joined by lines of one pixel: {english_list(changed)}"
+    )
+    return (
+        Finding(
+            FindingKind.FALLBACK,
+            message,
+            region=objects.region,
+            team=objects.team or None,
+            count=len(changed),
+            object_ids=changed,
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -227,7 +253,17 @@ def _walk(data: mmap.mmap, path: Path, nuclei: _Nuclei) -> Iterator[int]:
         raise _malformed(path, reason) from None
     if not isinstance(frame, dict) or frame.get("nuc") != {} or (is_more and len(nuclei)):
         raise _malformed(path, f"it is damaged behind {len(nuclei)} nuclei")
+    nuclei.magnification = _magnification(frame.get("mag"), path)
     yield len(data)
+
+
+def _magnification(value: Any, path: Path) -> float | None:
+    """Read at which magnification coordinates are; None where they are those of the image."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1000:
+        raise _malformed(path, f'its "mag" is no magnification but {str(value)[:40]!r}')
+    return float(value)
 
 
 def _malformed(path: Path, reason: str, number: int | None = None) -> UnreadableFileError:
@@ -248,6 +284,7 @@ class _Nuclei:
         self._unknown: dict[str | None, list[int]] = defaultdict(list)
         self._contours: list[NDArray[np.float64]] = []
         self._between: list[int] = []
+        self.magnification: float | None = None
 
     def __len__(self) -> int:
         return len(self._class_index)
@@ -309,7 +346,9 @@ class _Nuclei:
         odd_kinds += [(kind, odd[kind], ODD_SHAPES[kind]) for kind in odd]
         for kind, rows, text in odd_kinds:
             findings += object_findings(kind, keys[rows - 1], text, self._path)
-        return PolygonFile(as_contours(polygons), None, tuple(findings))
+        return PolygonFile(
+            as_contours(polygons), None, tuple(findings), magnification=self.magnification
+        )
 
     def _malformed(self, key: bytes, number: int) -> UnreadableFileError:
         name = key.decode("utf-8", errors="replace")

@@ -73,7 +73,12 @@ def open_polygon_tiles(
     tiles = polygon_tiles(file.polygons, scheme, shape)
     findings = (*file.findings, *outside_findings(file.polygons, shape, region=region))
     request = LoadRequest(shape=shape, region=region, team=team)
-    return TiledMasks(tiles.labels, tiles.ambiguous, located(findings, request, path=path))
+    return TiledMasks(
+        tiles.labels,
+        tiles.ambiguous,
+        located(findings, request, path=path),
+        magnification=file.magnification,
+    )
 
 
 def polygon_tiles(polygons: Polygons, scheme: ClassScheme, shape: tuple[int, int]) -> TiledMasks:

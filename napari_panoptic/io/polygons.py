@@ -84,11 +84,15 @@ class PolygonFile:
         Micrometres per pixel, or None where the file does not say.
     findings
         What was odd.
+    magnification
+        That of the image in whose px the vertices are, or None where the file does
+        not say.
     """
 
     polygons: Polygons
     mpp: float | None = None
     findings: tuple[Finding, ...] = ()
+    magnification: float | None = None
 
 
 class PolygonStore:

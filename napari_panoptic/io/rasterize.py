@@ -28,6 +28,7 @@ from napari_panoptic.io._polygons import (
 from napari_panoptic.io.annotation_store import read_store
 from napari_panoptic.io.geojson_reader import read_geojson
 from napari_panoptic.io.hovernet import read_hovernet
+from napari_panoptic.io.imagej_rois import read_rois
 from napari_panoptic.io.imagescope import Annotation, read_polygons
 from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, Polygons, class_number
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
@@ -313,6 +314,7 @@ READERS = {
     Source.GEOJSON: read_geojson,
     Source.HOVERNET: read_hovernet,
     Source.ANNOTATION_STORE: read_store,
+    Source.IMAGEJ_ROI: read_rois,
 }
 """How the polygons of each form are read."""
 
@@ -332,4 +334,10 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
         file.polygons, request.shape, scheme, region=request.region, team=request.team
     )
     findings = located((*file.findings, *drawn.findings), request, path=path)
-    return LoadedMasks(drawn.labels, drawn.ambiguous, findings, mpp=file.mpp)
+    return LoadedMasks(
+        drawn.labels,
+        drawn.ambiguous,
+        findings,
+        mpp=file.mpp,
+        magnification=file.magnification,
+    )

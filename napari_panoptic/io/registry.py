@@ -38,6 +38,8 @@ class LoadedMasks:
     restored
         Recovers the objects anew with another restoration and radius, from
         what was read; None where the form needs no restoration.
+    magnification
+        That of the image in whose px the objects are, where the file says it.
     """
 
     labels: LabelImage
@@ -45,6 +47,7 @@ class LoadedMasks:
     findings: tuple[Finding, ...] = ()
     mpp: float | None = None
     restored: Callable[[Restoration, int], LoadedMasks] | None = None
+    magnification: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +206,9 @@ class Form:
         Writes the objects of one region to a path that ends in the first
         ending, and gives every file that was written, the one asked for first.
         Other places are left as they are; an `OSError` may pass.
+    losses
+        Tells what files of this form cannot hold of the objects that ``write`` is
+        given, for whoever converts them.
     write_all
         Writes regions, of which it is told the number, into an empty folder,
         which is there, in files that hold them all. Gives what could not be
@@ -218,6 +224,7 @@ class Form:
     items: ListItems | None = None
     endings: tuple[str, ...] = ()
     write: Write | None = None
+    losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: ()  # noqa: ARG005
     write_all: WriteAll | None = None
 
     def __post_init__(self) -> None:

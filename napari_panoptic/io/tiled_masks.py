@@ -28,9 +28,12 @@ class TiledMasks:
     findings_after
         Gives what only shows when every window has been read, from bool (n,):
         which objects turned out to have a pixel. None where nothing can.
+    magnification
+        That of the image in whose px the objects are, where the file says it.
     """
 
     labels: TiledLabels
     ambiguous: TiledArea | None
     findings: tuple[Finding, ...] = ()
     findings_after: Callable[[NDArray[np.bool_]], tuple[Finding, ...]] | None = None
+    magnification: float | None = None

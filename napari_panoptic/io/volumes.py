@@ -31,6 +31,7 @@ from napari_panoptic.io._files import (
     open_tiff,
     undecodable,
 )
+from napari_panoptic.io.slides import CHUNK_PX, SLIDE_ENDINGS, read_image
 
 LARGEST_VOXELS = 1 << 27
 """Images of more voxels (512 x 512 x 512) are refused before anything is allocated."""
@@ -107,6 +108,54 @@ def read_volume(path: Path, what: str) -> Volume:
     # What the header promised, a decoder may still not give.
     _check_voxels(volume.values.shape, path, what)
     return volume
+
+
+def is_slide(path: Path) -> bool:
+    """Tell slides as scanners write them by their name."""
+    return path.suffix.casefold().removeprefix(".") in SLIDE_ENDINGS
+
+
+def read_slide(path: Path, shape: tuple[int, ...]) -> Volume:
+    """Read a slide whole, with the spacing that it tells.
+
+    Parameters
+    ----------
+    path
+        The file.
+    shape
+        The size that it must have; pixels of another slide are not decoded.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is missing, damaged, too large or of another size.
+    """
+    with read_image(path) as slide:
+        check_fits(slide.shape, shape, path)
+        _check_voxels(slide.shape, path, "a slide")
+        level = slide.levels[0]
+        values = np.empty((*slide.shape, 3), np.uint8)
+        # In bands: OpenSlide gives four bytes per pixel, which a second whole slide would be.
+        for top in range(0, slide.shape[0], CHUNK_PX):
+            values[top : top + CHUNK_PX] = level[top : top + CHUNK_PX]
+        spacing = None if slide.mpp is None else (slide.mpp / 1000,) * 2
+    return Volume(values, path, is_colour=True, spacing_mm=spacing)
+
+
+def check_fits(found: tuple[int, ...], shape: tuple[int, ...], path: Path) -> None:
+    """Make sure that an image has the size of the masks.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it has another.
+    """
+    if found != shape:
+        raise UnreadableFileError(
+            f"the image must have the masks' size of {shape_text(shape)}, found "
+            f"{shape_text(found)}; make sure that it belongs to this case",
+            path=path,
+        )
 
 
 def read_mask(path: Path, what: str) -> Volume:

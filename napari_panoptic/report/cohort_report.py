@@ -526,7 +526,8 @@ def _why_nothing(request: ReportRequest) -> str:
     if not request.team_names:
         return (
             "there is nothing to report: the cohort has no predictions; put a folder per team "
-            "into Teams/ or Submissions/"
+            "into Teams/ or Submissions/ or, where a cohort.toml describes it, mend the paths of "
+            "predictions there"
         )
     return (
         "there is nothing to report: no region has both a readable annotation and a readable "

@@ -10,7 +10,6 @@ import pandas as pd
 from napari_panoptic.errors import english_list
 from napari_panoptic.evaluation.aggregation import UNDEFINED_RULES, ClassMean, Unit
 from napari_panoptic.evaluation.bootstrap import LEVEL, RESAMPLES, SEED
-from napari_panoptic.evaluation.pairs import PairComparison
 from napari_panoptic.evaluation.settings import Correction, Scoring, protocol
 from napari_panoptic.evaluation.statistics import PairedFigures
 from napari_panoptic.experiment import SHIFTS
@@ -20,10 +19,8 @@ from napari_panoptic.report.cells import (
     note,
     number,
     ranked,
-    team_cell,
     team_headings,
     team_html,
-    writer,
 )
 from napari_panoptic.report.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
 from napari_panoptic.report.markup import (
@@ -40,14 +37,16 @@ from napari_panoptic.report.markup import (
     plot_figure,
     table,
 )
-from napari_panoptic.report.team_statistics import TeamStatistics
+from napari_panoptic.report.team_tables import (
+    TableWords,
+    friedman_table,
+    means_table,
+    nemenyi_table,
+    pairs_table,
+)
 from napari_panoptic.report.text import (
     FIGURE_NAMES,
     count,
-    interval,
-    p_value,
-    ratio,
-    signed,
 )
 
 _UNIT_WORDS: Mapping[Unit, str] = {
@@ -206,70 +205,25 @@ def statistics_section(report: CohortReport) -> list[Child]:
             )
         ]
     pq = found["pq"]
+    words = TableWords(all_teams(report), FIGURE_NAMES, "pq", "PQ", "patient", "figure", "metric")
     parts: list[Child] = [
         note(
             f"Over patients with figures of all teams. Intervals: {LEVEL:.0%} bootstrap, "
             f"{count(RESAMPLES)} resamples of the patients, seed {SEED}; BCa unless another "
             f"method is named."
         ),
-        _friedman_table(report, found),
+        friedman_table(words, found),
         _left_out(report, pq.comparison.figures),
         plot_figure(
             plots.critical_difference_diagram(pq.critical, all_teams(report)),
             "critical-difference",
             "Mean ranks by PQ; teams under one bar do not differ significantly (Nemenyi).",
         ),
-        _nemenyi_table(report, pq),
-        _means_table(report, found),
-        _pairs_table(report, found),
+        nemenyi_table(words, pq),
+        means_table(words, found),
+        pairs_table(words, found),
     ]
     return parts
-
-
-def _friedman_table(report: CohortReport, found: Mapping[str, TeamStatistics]) -> Html:
-    rows, records = [], []
-    for name, own in found.items():
-        comparison = own.comparison
-        omitted = comparison.figures.omitted
-        rows.append(
-            [
-                Cell(FIGURE_NAMES[name]),
-                number(comparison.n_patients, count),
-                number(len(omitted), count),
-                number(comparison.friedman_chi2, lambda v: ratio(v, 2)),
-                number(comparison.friedman_p, p_value),
-                number(comparison.kendall_w),
-                number(own.critical.difference, lambda v: ratio(v, 2)),
-                Cell(comparison.why_undefined),
-            ]
-        )
-        records.append(
-            {
-                "metric": name,
-                "patients": comparison.n_patients,
-                "left_out": " ".join(o.patient for o in omitted),
-                "friedman_chi2": comparison.friedman_chi2,
-                "friedman_p": comparison.friedman_p,
-                "kendall_w": comparison.kendall_w,
-                "critical_difference": own.critical.difference,
-                "why_undefined": comparison.why_undefined,
-            }
-        )
-    header = [
-        "figure",
-        "n",
-        "left out",
-        "Friedman χ²",
-        "p",
-        "Kendall's W",
-        "critical difference",
-        "why undefined",
-    ]
-    caption = (
-        f"Whether the {len(report.statistics['pq'].comparison.teams)} competing teams differ, by "
-        "every figure. n: patients that compare."
-    )
-    return table(Table("friedman", caption, header, rows, pd.DataFrame(records)))
 
 
 def _left_out(report: CohortReport, figures: PairedFigures) -> Html:
@@ -282,130 +236,6 @@ def _left_out(report: CohortReport, figures: PairedFigures) -> Html:
             f"({figures.missing}):"
         ),
         bullets(reasons),
-    )
-
-
-def _nemenyi_table(report: CohortReport, found: TeamStatistics) -> Html:
-    comparison = found.comparison
-    if comparison.nemenyi_p is None:
-        why = comparison.why_undefined or "the Friedman test finds no difference"
-        return note(f"No Nemenyi test of PQ: {why}.")
-    rows = [
-        [
-            team_cell(report, team),
-            *(
-                Cell("") if row == column else number(float(p), p_value)
-                for column, p in enumerate(comparison.nemenyi_p[row])
-            ),
-        ]
-        for row, team in enumerate(comparison.teams)
-    ]
-    frame = pd.DataFrame(comparison.nemenyi_p, columns=list(comparison.teams))
-    frame.insert(0, "team", list(comparison.teams), allow_duplicates=True)
-    header: list[Child] = ["PQ", *team_headings(report, comparison.teams)]
-    caption = "p-values of the Nemenyi test of every two teams by PQ."
-    return table(Table("nemenyi", caption, header, rows, frame))
-
-
-def _means_table(report: CohortReport, found: Mapping[str, TeamStatistics]) -> Html:
-    rows, records = [], []
-    for name, own in found.items():
-        places = 1 if name.endswith("_px") else 3
-        for team, mean in own.means.items():
-            rows.append(
-                [
-                    Cell(FIGURE_NAMES[name]),
-                    team_cell(report, team),
-                    number(mean.n, count),
-                    number(mean.mean, writer(name)),
-                    Cell(interval(mean.low, mean.high, places), mean.low),
-                    Cell(mean.why if mean.why else ""),
-                ]
-            )
-            records.append(
-                {
-                    "metric": name,
-                    "team": team,
-                    "patients": mean.n,
-                    "mean": mean.mean,
-                    "low": mean.low,
-                    "high": mean.high,
-                    "method": str(mean.method),
-                    "why": mean.why,
-                }
-            )
-    header = ["figure", "team", "n", "mean", f"{LEVEL:.0%} interval", "if not BCa, why"]
-    shown = Table("means", "Means over patients.", header, rows, pd.DataFrame(records))
-    return folded(f"Means with intervals ({count(len(rows))} rows)", table(shown))
-
-
-def _pairs_table(report: CohortReport, found: Mapping[str, TeamStatistics]) -> Html:
-    header: list[Child] = [
-        "first",
-        "second",
-        "n",
-        "difference",
-        f"{LEVEL:.0%} interval",
-        "rank-biserial",
-        "Wilcoxon p",
-        "Holm p",
-        "why undefined",
-    ]
-    caption = (
-        "Every two teams by PQ over the patients with figures of both: mean of first minus "
-        "second, effect size from -1 to 1, two-sided p-values before and after Holm's correction."
-    )
-    rows = [_pair_row(report, pair, 3) for pair in found["pq"].pairs]
-    first = Table("pairs", caption, header, rows, _pairs_frame({"pq": found["pq"]}))
-    all_rows = [
-        [Cell(FIGURE_NAMES[name]), *_pair_row(report, pair, 1 if name.endswith("_px") else 3)]
-        for name, own in found.items()
-        for pair in own.pairs
-    ]
-    every = Table(
-        "pairs_all", "By every figure.", ["figure", *header], all_rows, _pairs_frame(found)
-    )
-    return fragment(
-        table(first), folded(f"By every figure ({count(len(all_rows))} rows)", table(every))
-    )
-
-
-def _pair_row(report: CohortReport, pair: PairComparison, places: int) -> list[Cell]:
-    difference = pair.difference
-    return [
-        team_cell(report, pair.first),
-        team_cell(report, pair.second),
-        number(pair.n_patients, count),
-        number(difference.mean, lambda v: signed(v, places)),
-        Cell(interval(difference.low, difference.high, places), difference.low),
-        number(pair.rank_biserial, lambda v: signed(v, 2)),
-        number(pair.wilcoxon_p, p_value),
-        number(pair.holm_p, p_value),
-        Cell(pair.why_undefined or difference.why),
-    ]
-
-
-def _pairs_frame(found: Mapping[str, TeamStatistics]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "metric": name,
-                "first": pair.first,
-                "second": pair.second,
-                "patients": pair.n_patients,
-                "left_out": " ".join(o.patient for o in pair.figures.omitted),
-                "difference": pair.difference.mean,
-                "low": pair.difference.low,
-                "high": pair.difference.high,
-                "method": str(pair.difference.method),
-                "rank_biserial": pair.rank_biserial,
-                "wilcoxon_p": pair.wilcoxon_p,
-                "holm_p": pair.holm_p,
-                "why_undefined": pair.why_undefined,
-            }
-            for name, own in found.items()
-            for pair in own.pairs
-        ]
     )
 
 

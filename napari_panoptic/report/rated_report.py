@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from napari_panoptic.errors import PanopticError
+from napari_panoptic.evaluation.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.evaluation.raters import Standing
 from napari_panoptic.rated import AtLevel, BothEmpty
 from napari_panoptic.rated_pipeline import (
     THERE,
     RatedEvaluation,
+    load_images,
     load_map,
-    load_pictures,
     load_reference,
 )
 from napari_panoptic.report import rated_plots
-from napari_panoptic.report.cells import number, team_label
+from napari_panoptic.report.cells import note, number, team_label
 from napari_panoptic.report.data_sections import findings_parts, fingerprint_parts
 from napari_panoptic.report.markup import (
     Cell,
@@ -38,13 +38,27 @@ from napari_panoptic.report.markup import (
     table,
     write_page,
 )
-from napari_panoptic.report.plots import Plot, png_bytes
+from napari_panoptic.report.plots import Plot, critical_difference_diagram, png_bytes
+from napari_panoptic.report.rated_statistics import (
+    ALL_STRUCTURES,
+    UNIT,
+    in_cases,
+    ranking_table,
+    rated_statistics,
+)
 from napari_panoptic.report.rated_tables import rated_fingerprints, tables
 from napari_panoptic.report.skeleton import (
     DATA_SLUG,
     lead,
     report_document,
     settings_beside_versions,
+)
+from napari_panoptic.report.team_tables import (
+    TableWords,
+    friedman_table,
+    means_table,
+    nemenyi_table,
+    pairs_table,
 )
 from napari_panoptic.report.text import UNDEFINED, count, interval, ratio
 
@@ -105,6 +119,7 @@ def rated_page(evaluation: RatedEvaluation, worst: list[WorstCase], *, date: str
     )
     sections = [
         Section("ranking", "Ranking", _ranking(evaluation)),
+        Section("tests", "Whether teams differ", _tests(evaluation)),
         Section("structures", "By structure", _structures(evaluation)),
         Section("raters", "Teams among the raters", _spread(evaluation)),
         Section("levels", "Dice over levels", _levels(evaluation)),
@@ -137,10 +152,10 @@ def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:
             try:
                 loaded = load_reference(cohort, cohort.region(case), structure)
                 found = load_map(cohort, team, loaded).values
-                pictures, _ = load_pictures(loaded)
+                images = load_images(loaded).images
             except (PanopticError, OSError):
                 continue
-            masks, image = loaded.reference.masks, next(iter(pictures.values()), None)
+            masks, image = loaded.reference.masks, next(iter(images.values()), None)
             number = None
             if loaded.reference.is_volume:
                 scores = by_place[structure, case].teams[team][1].slice_scores(settings)
@@ -163,10 +178,12 @@ def _team(evaluation: RatedEvaluation, name: str) -> Cell:
 def _ranking(evaluation: RatedEvaluation) -> list[Child]:
     if not evaluation.teams:
         return [paragraph("There are no predictions; the raters are compared with each other.")]
+    ranked = ranking_table(evaluation)
     rows = [
         [
             _team(evaluation, row["team"]),
-            Cell(UNDEFINED, math.nan) if pd.isna(row["rank"]) else number(row["rank"], count),
+            _rank(row["rank"]),
+            _rank(row["shared_rank"]),
             number(row["score"]),
             number(row["dice_all_cases"]),
             number(row["left_out_dice"]),
@@ -174,11 +191,12 @@ def _ranking(evaluation: RatedEvaluation) -> list[Child]:
             number(row["cases"], count),
             number(row["missing"], count),
         ]
-        for row in evaluation.ranking.to_dict("records")
+        for row in ranked.to_dict("records")
     ]
     header = [
         "team",
         "rank",
+        "shared rank",
         "score",
         "mean over all cases",
         "against all raters but one",
@@ -188,9 +206,54 @@ def _ranking(evaluation: RatedEvaluation) -> list[Child]:
     ]
     caption = (
         "The score is Dice, averaged over levels, then over the cases of each structure, then "
-        "over structures. A lower Brier score is better."
+        "over structures. A lower Brier score is better. The shared rank is 1 + the number of "
+        "teams that are significantly better over cases."
     )
-    return [table(Table("teams", caption, header, rows, evaluation.ranking))]
+    return [table(Table("teams", caption, header, rows, ranked))]
+
+
+def _rank(value: object) -> Cell:
+    return number(value, count) if isinstance(value, int) else Cell(UNDEFINED, math.nan)
+
+
+def _tests(evaluation: RatedEvaluation) -> list[Child]:
+    """Show whether teams differ over cases, and which."""
+    found = rated_statistics(evaluation)
+    if not found:
+        return [
+            paragraph(
+                f"Undefined: comparing teams needs at least two teams, found "
+                f"{len(evaluation.teams)}."
+            )
+        ]
+    names = {name: name for name in found} | {ALL_STRUCTURES: "all, mean per case"}
+    teams = evaluation.cohort.teams
+    words = TableWords(teams, names, ALL_STRUCTURES, "Dice", UNIT, "structure", "structure")
+    critical = found[ALL_STRUCTURES].critical
+    caption = (
+        "Mean ranks by Dice, mean over the structures of each case; teams under one bar do not "
+        "differ significantly (Nemenyi)."
+    )
+    return [
+        note(
+            f"Dice averaged over levels; a missing prediction counts as background. Intervals: "
+            f"{LEVEL:.0%} bootstrap, {count(RESAMPLES)} resamples of the cases, seed {SEED}; BCa "
+            f"unless another method is named. Structures of a case are not independent: each is "
+            f"tested by itself, and their mean per case; p-values are not corrected for the number "
+            f"of structures."
+        ),
+        friedman_table(words, found),
+        plot_figure(
+            critical_difference_diagram(
+                replace(critical, why_undefined=in_cases(critical.why_undefined)), teams
+            ),
+            "critical-difference",
+            caption,
+        ),
+        nemenyi_table(words, found[ALL_STRUCTURES]),
+        means_table(words, found),
+        pairs_table(words, found),
+    ]
 
 
 def _structures(evaluation: RatedEvaluation) -> list[Child]:
@@ -410,6 +473,10 @@ def _methods(evaluation: RatedEvaluation) -> list[Child]:
             f"values were averaged; missing predictions counted as background."
         ),
         paragraph(
+            "Teams were compared over cases, the structures of a case averaged: Friedman test, "
+            "and where p < 0.05 the Nemenyi test; teams that do not differ share a rank."
+        ),
+        paragraph(
             "The raters' spread is that of each rater's mask against the mean of all others by "
             "the same measure; teams were placed in it by their average over the same references. "
             "The Brier score is the mean over voxels and raters of the squared difference of "
@@ -426,6 +493,11 @@ def _methods(evaluation: RatedEvaluation) -> list[Child]:
             ),
             element(
                 "li", "Dice LR. Measures of the amount of ecologic association. Ecology, 1945."
+            ),
+            element(
+                "li",
+                "Demsar J. Statistical comparisons of classifiers over multiple data sets. "
+                "JMLR, 2006.",
             ),
             element("li", "Brier GW. Verification of forecasts. Monthly Weather Review, 1950."),
         ),

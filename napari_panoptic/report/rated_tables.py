@@ -14,7 +14,15 @@ from napari_panoptic.evaluation.raters import RELIABILITY_BINS
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import RatedEvaluation, RatedResult
+from napari_panoptic.report.rated_statistics import (
+    UNIT,
+    ranking_table,
+    rated_statistics,
+    rated_statistics_record,
+    tests_table,
+)
 from napari_panoptic.report.tables import versions
+from napari_panoptic.report.team_tables import pairs_frame
 from napari_panoptic.report.writing import write_record, write_table
 
 
@@ -39,7 +47,9 @@ def tables(evaluation: RatedEvaluation) -> Mapping[str, pd.DataFrame]:
         "levels": levels_table(evaluation),
         "cases": evaluation.cases,
         "structures": evaluation.structures,
-        "teams": evaluation.ranking,
+        "teams": ranking_table(evaluation),
+        "tests": tests_table(evaluation),
+        "pairs": pairs_frame(rated_statistics(evaluation), "structure", UNIT),
         "raters": raters_table(evaluation),
         "slices": slices_table(evaluation),
         "reliability": reliability_table(evaluation),
@@ -151,6 +161,7 @@ def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
         "raters": list(evaluation.cohort.raters),
         "score": dict(zip(evaluation.ranking["team"], evaluation.ranking["score"], strict=True)),
         "evaluated": len(evaluation.results),
+        "statistics": rated_statistics_record(evaluation),
         "warnings": warnings,
         "versions": versions(),
         "inputs": rated_fingerprints(evaluation.cohort, evaluation.teams),

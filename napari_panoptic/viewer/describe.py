@@ -73,20 +73,20 @@ class ObjectFacts:
         return styles.CAUSE_MEANINGS[self.cause] or styles.STATUS_MEANINGS[self.status]
 
     def figures(self) -> list[tuple[str, str]]:
-        """List names and values of its figures, for people."""
+        """List names and values of its figures, for people; those of a pair only of pairs."""
         if self.status is None:
             return []
-        partner = styles.UNDEFINED
-        if self.partner_id is not None:
-            partner = f"{self.partner_id} · {self.partner_class}"
-        distance = styles.length_text(self.hausdorff_px)
-        if self.hausdorff_um == self.hausdorff_um:  # NaN where the pixel size is unknown
-            distance += f" ({styles.length_text(self.hausdorff_um, 'µm')})"
-        rows = [
-            ("Partner", partner),
-            ("IoU" if self.partner_id is not None else "Best IoU", styles.ratio_text(self.iou)),
-            ("HD", distance),
-        ]
+        if self.partner_id is None:
+            rows = [("Best IoU", styles.ratio_text(self.iou))]
+        else:
+            distance = styles.length_text(self.hausdorff_px)
+            if self.hausdorff_um == self.hausdorff_um:  # NaN where the pixel size is unknown
+                distance += f" ({styles.length_text(self.hausdorff_um, 'µm')})"
+            rows = [
+                ("Partner", f"{self.partner_id} · {self.partner_class}"),
+                ("IoU", styles.ratio_text(self.iou)),
+                ("HD", distance),
+            ]
         if self.area_px is not None:
             rows.append(("Area", f"{styles.count_text(self.area_px)}{styles.THIN_SPACE}px"))
         return rows

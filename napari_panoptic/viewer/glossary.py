@@ -60,11 +60,11 @@ FIGURE_MEANINGS: Mapping[str, str] = {
 OBJECT_MEANINGS: Mapping[str, str] = {
     "status": "What became of the object.",
     "cause": "Why the object is unmatched.",
-    "iou": "Overlap with the partner; unmatched: the best overlap.",
+    "iou": "Overlap with the partner; unmatched: the best overlap; ignored: none.",
     "hausdorff_px": "Largest distance between the two outlines.",
     "hausdorff_um": "The same distance in micrometres.",
     "hausdorff95_px": "95th percentile of the outline distances.",
-    "area_px": "Area that counts, after the ambiguous policy.",
+    "area_px": "Area that counts, after the ambiguous policy; the whole where nothing is left.",
 }
 
 GROUP_MEANINGS: Mapping[GroupKind, str] = {

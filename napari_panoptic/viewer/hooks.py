@@ -1,4 +1,4 @@
-"""What napari calls: the sample cohort, opening a cohort, and reading a folder."""
+"""What napari calls: the sample cohorts, opening a cohort, and reading a folder."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ import napari
 from platformdirs import user_cache_path
 
 from napari_panoptic.errors import PanopticError
+from napari_panoptic.io.samples import write_sample
 from napari_panoptic.io.slides import probe_image, read_image
-from napari_panoptic.regions import Task
-from napari_panoptic.viewer.desk_layers import image_layer_data
+from napari_panoptic.points import Frame
+from napari_panoptic.regions import Region, Task
+from napari_panoptic.viewer.desk_layers import ROLE, image_layer_data
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
 
 LayerData = tuple[Any, ...]
-SAMPLE_FOLDER = "sample"
-"""Where the sample cohort is written, in the user's cache: in a folder that all users share,
-others could put theirs in its place."""
+SAMPLE_FOLDERS = {
+    Task.NUCLEI: "sample",
+    Task.DETECTIONS: "sample-detections",
+    Task.RATERS: "sample-raters",
+}
+"""In the user's cache: in a folder that all users share, others could put theirs in its place."""
 
 
 def sample_data() -> list[LayerData]:
@@ -27,18 +32,49 @@ def sample_data() -> list[LayerData]:
     Returns
     -------
     list
-        The image of its first region; the desk makes the other layers and
-        takes this one over.
+        The image of its first region: napari wants a layer. The desk takes this
+        one over and makes the others.
     """
-    from napari_panoptic.io.cohort import open_cohort
-    from napari_panoptic.io.sample import write_sample_cohort
+    return _first_image(_sample(Task.NUCLEI).regions[0])
 
-    cohort = open_cohort(write_sample_cohort(user_cache_path("napari-panoptic") / SAMPLE_FOLDER))
-    image = cohort.regions[0].image
-    if image is None:
-        raise PanopticError("the sample cohort has no image; delete its folder", path=cohort.root)
-    _show(Opened(Task.NUCLEI, cohort))
-    return [image_layer_data(read_image(image))]
+
+def detection_sample_data() -> list[LayerData]:
+    """Open the sample cohort of detections; as `sample_data`."""
+    return _first_image(_sample(Task.DETECTIONS).frames[0])
+
+
+def raters_sample_data() -> list[LayerData]:
+    """Open the sample cohort of several raters; as `sample_data`."""
+    from napari_panoptic.viewer.rated_scene import OWNER, picture_layer_data
+    from napari_panoptic.viewer.rated_work import load_picture
+
+    cohort = _sample(Task.RATERS)
+    structure = cohort.structures[0]
+    case = cohort.cases_with(structure)[0]
+    picture = load_picture(cohort, case, structure)
+    return [_unless_there(picture_layer_data(picture), OWNER)]
+
+
+def _sample(task: Task) -> Any:
+    """Write the sample of a task where it is not there, and show it."""
+    folder = write_sample(user_cache_path("napari-panoptic") / SAMPLE_FOLDERS[task], task)
+    opened = read_folder(folder)
+    _show(opened)
+    return opened.cohort
+
+
+def _first_image(region: Region | Frame) -> list[LayerData]:
+    if region.image is None:
+        raise PanopticError("the sample cohort has no image; delete its folder", region=region.name)
+    return [_unless_there(image_layer_data(read_image(region.image)), ROLE)]
+
+
+def _unless_there(layer: LayerData, owner: str) -> LayerData:
+    """Hide a layer where a desk has left one like it, which it takes instead."""
+    data, options, kind = layer
+    own = options["metadata"][owner]
+    is_there = any(each.metadata.get(owner) == own for each in _viewer().layers)
+    return data, {**options, "visible": not is_there}, kind
 
 
 def open_cohort_dialog(viewer: napari.Viewer) -> None:
@@ -102,7 +138,11 @@ def _read_cohort(path: str | Sequence[str]) -> list[LayerData]:
 
 
 def _show(opened: Opened) -> None:
+    show_in(_viewer(), opened)
+
+
+def _viewer() -> napari.Viewer:
     viewer = napari.current_viewer()
     if viewer is None:
         raise PanopticError("a cohort is shown in a napari window: open one first")
-    show_in(viewer, opened)
+    return viewer

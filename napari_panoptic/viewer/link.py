@@ -60,6 +60,12 @@ IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
 PREPARING = "Preparing (first start) …"
 """What is told while kernels are compiled: nothing else takes long before the first region."""
+READING = "The region is being read. Its figures and objects come in a moment."
+"""What the empty panels say before the first region."""
+FIRST_START = (
+    "On its first start the program prepares itself; on a slow machine that takes a minute. "
+    "The first region comes then."
+)
 PREPARING_MS = 500
 """How long after the start it is looked whether that is so."""
 AHEAD_MS = 30
@@ -164,7 +170,9 @@ class Link:
         if region is None and not self._session.cohort.regions:
             return
         self._request(region=region)
-        self._preparing.start()
+        if self.loader.is_busy:
+            self._say_when_empty(READING)
+            self._preparing.start()
 
     @property
     def is_settled(self) -> bool:
@@ -478,24 +486,22 @@ class Link:
         parts = [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
         if self._session.is_flattened:
             parts.append("overlaps flattened while edited")
-        elif settings.overlaps is Overlaps.KEEP:
+        elif settings.overlaps is Overlaps.KEEP and self._session.evaluation is not None:
             parts.append(self._overlaps_text(snapshot))
         if self.scene.listed is not None:
             parts.append(f"image: {self.scene.listed.others}")
         return parts
 
     def _overlaps_text(self, snapshot: RegionSnapshot) -> str:
-        """Say how many objects share pixels, and what the image shows of them."""
-        counts = dict.fromkeys(Side, 0)
-        for finding in snapshot.findings:
-            own = finding.kind is FindingKind.OVERLAPPING and finding.object_ids
-            if own and finding.team in (None, self._session.team):
-                side = Side.REFERENCE if finding.team is None else Side.PREDICTION
-                counts[side] += finding.count
-        if not any(counts.values()):
-            return "overlaps kept: no object shares pixels"
-        annotated, predicted = (count_text(counts[side]) for side in Side)
-        return f"overlaps kept: {annotated} annotated, {predicted} predicted share pixels"
+        """Say how many objects share pixels; which they are is among the notes."""
+        count = sum(
+            finding.count
+            for finding in snapshot.findings
+            if finding.kind is FindingKind.OVERLAPPING
+            and finding.object_ids
+            and finding.team in (None, self._session.team)
+        )
+        return f"overlaps kept: {count_text(count)} object{'' if count == 1 else 's'}"
 
     def _show_selection(self, selection: Selection | None) -> None:
         self.scene.emphasise(selection)
@@ -527,6 +533,7 @@ class Link:
             self._preparing.stop()
         elif WARM_UP.is_first_start:
             self._panels.title.show_title([self._session.cohort.name, PREPARING], None)
+            self._say_when_empty(FIRST_START)
 
     def _on_failure(self, error: PanopticError) -> None:
         # The region asked for stays asked for: the next one is the one after it.
@@ -534,6 +541,8 @@ class Link:
         snapshot = self._session.snapshot
         if snapshot is not None:
             self._panels.navigator.show_region(snapshot.region.name)
+        else:
+            self._say_when_empty(None)
 
     # What somebody does, and where it goes.
 

@@ -209,12 +209,17 @@ class LiveEdits:
         side = self.active_side
         if side is None or not self._is_on:
             return
-        watch = self._watches[side]
-        labels = self._labels(side)
-        if labels is not None:
-            taken = int(watch.values.values(labels.ids).max(initial=0))
-            watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
-            watch.layer.mode = "paint"
+        if self._choose_new_label(side):
+            self._watches[side].layer.mode = "paint"
+
+    def _choose_new_label(self, side: Side) -> bool:
+        """Let the brush draw a new object; tells whether there is something to draw on."""
+        watch, labels = self._watches[side], self._labels(side)
+        if labels is None:
+            return False
+        taken = int(watch.values.values(labels.ids).max(initial=0))
+        watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
+        return True
 
     def follow_selection(self) -> None:
         """Let the brush paint the selected object further."""
@@ -397,6 +402,8 @@ class LiveEdits:
             watch.is_thorough = self._is_on or is_small
             if watch.layer.editable != self._is_on:
                 watch.layer.editable = self._is_on
+                if self._is_on:  # else a first stroke would become a part of object 1
+                    self._choose_new_label(side)
 
     def _activate(self, watch: LayerWatch) -> None:
         watch.layer.visible = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ CIRCLE_WIDTH_UM, CROSS_UM = 0.9, 4.0
 """Width of the circles around annotated points, and size of the crosses of detections."""
 COMFORTABLE_UM = 90.0
 """Width of what is seen when a point is centred from afar."""
+SMALLEST_CROSS_PX = 13.0
+"""From afar crosses become no smaller on the screen: their colours could not be told."""
 _TRANSPARENT = (0.0, 0.0, 0.0, 0.0)
 _DARK = (0.05, 0.05, 0.05, 1.0)
 _CROSS_BORDER = 0.12
@@ -37,6 +40,14 @@ _CROSS_BORDER = 0.12
 def status_colours(status: NDArray[np.int8]) -> NDArray[np.float32]:
     """Give one RGBA row (0-1) per point, float32 (n, 4)."""
     return rgba_table([STATUS_COLOURS[name] for name in STATUSES])[status]
+
+
+class Tool(StrEnum):
+    """What the mouse does on the active layer of points, as napari calls it."""
+
+    LOOK = "pan_zoom"  # moves the image; a click selects
+    ADD = "add"
+    MOVE = "select"  # moves points, and marks those that Delete removes
 
 
 class PointScene:
@@ -49,11 +60,19 @@ class PointScene:
     on_points
         Called with a side, its points, and whether a change goes on, after
         somebody changed a layer of points.
+    on_tool
+        Called when somebody took another tool, or another layer.
     """
 
-    def __init__(self, viewer: Any, on_points: Callable[[Side, PointValues, bool], None]) -> None:
+    def __init__(
+        self,
+        viewer: Any,
+        on_points: Callable[[Side, PointValues, bool], None],
+        on_tool: Callable[[], None],
+    ) -> None:
         self._viewer = viewer
         self._on_points = on_points
+        self._on_tool = on_tool
         self._mpp_xy = (1.0, 1.0)
         self._distance_um = 1.0
         self._shape: tuple[int, int] | None = None
@@ -76,7 +95,6 @@ class PointScene:
             self._viewer.canvas.overlays.scale_bar.visible = True
         shape = None if image is None else image.shape
         self._shape = shape
-        self._activate(None)
         self.fit()
 
     def show_points(self, side: Side, points: PointValues | None, distance_um: float) -> None:
@@ -86,6 +104,7 @@ class PointScene:
             layer = self._layer(side)
             if points is None:
                 self._known.pop(side, None)
+                layer.mode = Tool.LOOK
                 layer.visible = False
                 return
             self._known[side] = points
@@ -97,7 +116,8 @@ class PointScene:
             self._set_defaults(side, layer, points)
             self._place(layer)
             self._set_look(side, layer)
-            layer.visible = True
+            if not layer.visible:  # napari takes another tool each time, also of a visible layer
+                layer.visible = True
 
     def show_judged(self, judged: JudgedPoints | None, distance_um: float) -> None:
         """Colour every point by what became of it."""
@@ -108,6 +128,8 @@ class PointScene:
                 points = self._known.get(side)
                 if points is None:
                     continue
+                if judged is not None and points is not judged.of(side):
+                    continue  # those of another frame or team, which are about to go
                 layer = self._layer(side)
                 if is_other_size:
                     self._set_look(side, layer)
@@ -209,12 +231,43 @@ class PointScene:
 
     # --- editing ---
 
-    def start_editing(self, side: Side) -> None:
-        """Make the layer of a side the one that napari's tools work on."""
+    def take_tool(self, side: Side, tool: Tool, row: int | None = None) -> None:
+        """Take a tool for the points of a side, which must be known.
+
+        Parameters
+        ----------
+        side
+            Whose points it works on.
+        tool
+            What for.
+        row
+            The point that it starts with, if any.
+        """
+        if side not in self._known:
+            return
+        for other in self._connected.values():
+            other.mode = Tool.LOOK
         self._activate(side)
-        layer = self._own(NAMES[side])
-        if layer is not None:
-            layer.mode = "add"
+        layer = self._layer(side)
+        layer.mode = tool
+        if tool is Tool.MOVE and row is not None:
+            layer.selected_data = {row}
+
+    def activate_points(self) -> None:
+        """Let napari's tools work on the points of the team; one in hand stays where it is."""
+        side, tool = self.tool
+        if tool is Tool.LOOK or side not in self._known:
+            known = [side for side in (Side.PREDICTION, Side.REFERENCE) if side in self._known]
+            self._activate(known[0] if known else None)
+
+    @property
+    def tool(self) -> tuple[Side, Tool]:
+        """The points that tools work on, and the one in hand; of others than these, none."""
+        side = self._active_side()
+        if side is None:
+            return Side.PREDICTION, Tool.LOOK
+        mode = str(self._connected[side].mode)
+        return side, Tool(mode) if mode in (Tool.ADD, Tool.MOVE) else Tool.LOOK
 
     def _active_side(self) -> Side | None:
         active = self._viewer.layers.selection.active
@@ -227,10 +280,18 @@ class PointScene:
     def release(self) -> None:
         """Let go of the layers; they stay in the viewer."""
         for layer in self._connected.values():
+            layer.mode = Tool.LOOK
             layer.events.data.disconnect(self._on_data)
             layer.events.set_data.disconnect(self._on_refresh)
+            layer.events.mode.disconnect(self._on_mode)
+        if self._connected:
+            self._viewer.layers.selection.events.active.disconnect(self._on_mode)
         self._connected.clear()
         self._known.clear()
+
+    def _on_mode(self, _event: Any) -> None:
+        if not self._is_filling:
+            self._on_tool()
 
     def _on_data(self, event: Any) -> None:
         """Follow what napari's tools did: added, removed, or began or ended a drag."""
@@ -313,7 +374,10 @@ class PointScene:
             )
             self._viewer.add_layer(layer)
         if self._connected.get(side) is not layer:
+            if not self._connected:
+                self._viewer.layers.selection.events.active.connect(self._on_mode)
             self._connected[side] = layer
+            layer.events.mode.connect(self._on_mode)
             layer.events.data.connect(self._on_data)
             layer.events.set_data.connect(self._on_refresh)
         return layer
@@ -337,6 +401,7 @@ class PointScene:
             layer.border_width_is_relative = True
             layer.current_border_color = np.array(_DARK)
             symbol = "cross"
+            layer.canvas_size_limits = (SMALLEST_CROSS_PX, 10_000.0)
         if not (len(layer.data) and np.all(np.isclose(layer.size, size))):
             layer.size = size
             layer.current_size = size

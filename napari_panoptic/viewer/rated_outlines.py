@@ -61,6 +61,8 @@ class CasePicture:
         Floating-point (z, y, x).
     spacing
         Distances of voxels along z, y and x, in mm where `is_mm`.
+    start
+        The slice that is looked at first.
     """
 
     pictures: Mapping[str, NDArray[Any]]
@@ -71,6 +73,7 @@ class CasePicture:
     probabilities: NDArray[np.floating]
     spacing: tuple[float, float, float]
     is_mm: bool
+    start: int = 0
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,28 @@ def disagreement_colormap(n_raters: int) -> Colormap:
     return Colormap(colours, name=f"disagreement of {n_raters}", interpolation="linear")
 
 
+def picture_layer_data(picture: CasePicture) -> tuple[Any, dict[str, Any], str]:
+    """Give data, options and type of the layer that shows the first image of a case."""
+    name, (_, values) = next(iter(_named_images(picture).items()))
+    options = {
+        "name": name,
+        "rgb": values.ndim == 4,
+        "scale": picture.spacing,
+        "units": ("millimeter" if picture.is_mm else "pixel",) * 3,
+        "metadata": {OWNER: "image"},
+    }
+    return values, options, "image"
+
+
+def _named_images(picture: CasePicture) -> dict[str, tuple[str, NDArray[Any]]]:
+    """Give modality and values of each image by the name of its layer; a black one without any."""
+    images = {
+        f"image {modality}".strip(): (modality, values)
+        for modality, values in picture.pictures.items()
+    }
+    return images or {"no image": ("", np.broadcast_to(np.uint8(0), picture.votes.shape))}
+
+
 class RatedScene:
     """The layers in a viewer.
 
@@ -112,9 +134,12 @@ class RatedScene:
         self._is_filling = True
         try:
             with moved_once(self._viewer):
+                take_unit(self._viewer, self._unit)  # before the image has another
                 self._fill_images(picture)
                 self._fill_overlays(picture)
                 take_unit(self._viewer, self._unit)
+            if is_new_case:
+                self.go_to_slice(picture.start)
             self.set_shown(self.shown)
         finally:
             self._is_filling = False
@@ -156,13 +181,7 @@ class RatedScene:
     # --- filling ---------------------------------------------------------------------------------
 
     def _fill_images(self, picture: CasePicture) -> None:
-        wanted = {
-            f"image {modality}".strip(): (modality, values)
-            for modality, values in picture.pictures.items()
-        }
-        if not wanted:
-            black = np.broadcast_to(np.uint8(0), picture.votes.shape)
-            wanted = {"no image": ("", black)}
+        wanted = _named_images(picture)
         for layer in self._own():
             if layer.metadata[OWNER] == "image" and layer.name not in wanted:
                 _open_eye(layer, is_open=False)

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import Finding, PanopticError
 from napari_panoptic.evaluation.rater_objects import ObjectAgreement, object_agreement
 from napari_panoptic.evaluation.raters import Agreement, Comparison, agreement, compare
-from napari_panoptic.rated import RatedCohort
+from napari_panoptic.rated import RatedCase, RatedCohort
 from napari_panoptic.rated_pipeline import (
+    CaseImages,
     LoadedMap,
     LoadedReference,
     RatedResult,
     evaluate_structure,
+    load_images,
     load_map,
-    load_pictures,
     load_reference,
 )
 from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
@@ -55,6 +56,8 @@ class CaseView:
     raters, objects
         How far the raters agree; None as long as that is being computed, and
         without objects.
+    images
+        What is looked at.
     picture
         What layers show.
     findings
@@ -67,7 +70,7 @@ class CaseView:
     comparison: Comparison | None
     raters: Agreement | None
     objects: ObjectAgreement | None
-    pictures: dict[str, NDArray[Any]]
+    images: CaseImages
     picture: CasePicture
     findings: tuple[Finding, ...]
 
@@ -92,23 +95,22 @@ def load_view(
     PanopticError
         Where the raters' masks cannot be read.
     """
-    findings: tuple[Finding, ...] = ()
     if known is not None and (known.wanted.case, known.wanted.structure) == (
         wanted.case,
         wanted.structure,
     ):
         loaded, raters, objects = known.loaded, known.raters, known.objects
-        pictures = known.pictures
+        images = known.images
     else:
         loaded = load_reference(cohort, cohort.region(wanted.case), wanted.structure)
         raters = objects = None
-        pictures, findings = load_pictures(loaded)
+        images = load_images(loaded)
     prediction = None
     values: NDArray[np.floating] = np.broadcast_to(np.float32(0), loaded.reference.shape)
     if wanted.team is not None:
         prediction = load_map(cohort, wanted.team, loaded)
         values = prediction.values
-    found = (*loaded.findings, *findings, *(prediction.findings if prediction else ()))
+    found = (*loaded.findings, *images.findings, *(prediction.findings if prediction else ()))
     view = CaseView(
         wanted,
         loaded,
@@ -116,8 +118,8 @@ def load_view(
         None,
         None,
         None,
-        pictures,
-        _picture(cohort, loaded, pictures, values),
+        images,
+        _picture(cohort, loaded, images, values),
         tuple(dict.fromkeys(found)),
     )
     if values.size > PICTURE_FIRST_VOXELS:
@@ -130,18 +132,26 @@ def load_view(
     return replace(view, comparison=comparison, raters=raters, objects=objects)
 
 
+def load_picture(cohort: RatedCohort, case: RatedCase, structure: str) -> CasePicture:
+    """Load what layers show of a case without a team."""
+    loaded = load_reference(cohort, case, structure)
+    nothing: NDArray[np.floating] = np.broadcast_to(np.float32(0), loaded.reference.shape)
+    return _picture(cohort, loaded, load_images(loaded), nothing)
+
+
 def _picture(
     cohort: RatedCohort,
     loaded: LoadedReference,
-    pictures: dict[str, NDArray[Any]],
+    images: CaseImages,
     values: NDArray[np.floating],
 ) -> CasePicture:
     reference = loaded.reference
     ndim = len(reference.shape)
-    spacing = loaded.spacing_mm or (1.0,) * ndim
+    known_mm = loaded.spacing_mm or images.spacing_mm
+    spacing = known_mm or (1.0,) * ndim
     is_few = len(reference.raters) < 256  # bytes are sent to the display sooner
     votes = reference.votes.astype(np.uint8) if is_few else reference.votes
-    volumes = {name: as_volume(image, ndim) for name, image in pictures.items()}
+    volumes = {name: as_volume(image, ndim) for name, image in images.images.items()}
     return CasePicture(
         pictures=volumes,
         contrasts={name: contrast(image) for name, image in volumes.items() if image.ndim == 3},
@@ -150,8 +160,15 @@ def _picture(
         votes=as_volume(votes, ndim),
         probabilities=as_volume(values, ndim),
         spacing=(spacing[0] if ndim == 3 else 1.0, spacing[-2], spacing[-1]),
-        is_mm=loaded.spacing_mm is not None,
+        is_mm=known_mm is not None,
+        start=middle_slice(as_volume(votes, ndim)),
     )
+
+
+def middle_slice(votes: NDArray[np.unsignedinteger]) -> int:
+    """Give the middle one of the slices that a rater marked; of all where nobody did."""
+    marked = np.flatnonzero([plane.any() for plane in votes])
+    return int(marked[len(marked) // 2]) if marked.size else len(votes) // 2
 
 
 def as_volume(image: NDArray[Any], ndim: int) -> NDArray[Any]:

@@ -30,6 +30,7 @@ from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.object_rows import SIDES, GivenVerdicts
 from napari_panoptic.viewer.part_work import Sight
 from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.review_watch import Looked
 from napari_panoptic.viewer.review_work import (
     ReviewLines,
     Task,
@@ -80,6 +81,7 @@ class ReviewPart(DeskPart):
         self.reviewing: Reviewing | None = None
         self._lines: ReviewLines | None = None
         self._writers: set[Any] = set()
+        self._look: Any | None = None
         self._wanted: ReviewRecord | None = None
         self._shown_object: tuple[str, Object] | None = None
         self._is_stale = True
@@ -163,7 +165,7 @@ class ReviewPart(DeskPart):
         if lines is not None:
             lines.changed.disconnect(self._show_cohort)
             lines.stop()
-        reviewing, self.reviewing = self.reviewing, None
+        reviewing, self.reviewing, self._look = self.reviewing, None, None
         if reviewing is not None:
             reviewing.changed.disconnect(self.refresh)
             reviewing.failed.disconnect(self._on_failed)
@@ -476,10 +478,26 @@ class ReviewPart(DeskPart):
             self._settle.start()
 
     def _on_poll(self) -> None:
-        if self.reviewing is None or self._lines is None:
+        """Look at the review file in another thread: a network drive may take its time."""
+        if self.reviewing is None or self._look is not None:
             return
-        regions = self.reviewing.poll()
-        if regions:
+        question = self.reviewing.question()
+        if question is None:
+            return
+        worker = create_worker(question, _start_thread=False)
+        worker.returned.connect(lambda looked: self._on_looked(worker, looked))
+        worker.finished.connect(lambda: self._on_look_ended(worker))
+        self._look = worker
+        worker.start()
+
+    def _on_look_ended(self, worker: Any) -> None:
+        if worker is self._look:
+            self._look = None
+
+    def _on_looked(self, worker: Any, looked: Looked) -> None:
+        if worker is not self._look or self.reviewing is None or self._lines is None:
+            return
+        if regions := self.reviewing.take(looked):
             self._lines.forget([region for region in regions if region != self._region()])
             self._settle.start()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from psygnal import Signal
@@ -14,6 +16,7 @@ from napari_panoptic.review import ReviewStore
 from napari_panoptic.session import Session
 from napari_panoptic.verdicts import HistoryEntry, ReviewRecord, Verdict
 from napari_panoptic.viewer.judged import Judged, Object, Subjects, judged_as_one
+from napari_panoptic.viewer.review_watch import Looked, Place, Watch, look_for_file
 
 LONGEST_WAIT_S = 0.4
 """How long the window waits at most while another one writes."""
@@ -60,6 +63,9 @@ class Reviewing:
         # What the file was last seen to hold: the region, and the reviewer's verdicts there.
         self._known: tuple[str, list[ReviewRecord]] | None = None
         self._reviewed: dict[str, set[str]] = {}
+        self._watch: Watch | None = None
+        self._age = 0
+        self._is_outdated = False
 
     @property
     def reviewer(self) -> str:
@@ -107,6 +113,7 @@ class Reviewing:
 
     def close(self) -> None:
         """Let go of the file."""
+        self._end_watch()
         store, self._store = self._store, None
         if store is not None:
             store.close()
@@ -210,23 +217,51 @@ class Reviewing:
                 return []
         return sorted(self._reviewed[team])
 
-    def poll(self) -> tuple[str, ...]:
-        """Notice what other windows did to the file; gives the regions concerned."""
-        if self._problem is not None:
-            return ()  # told once; "try again" goes on
+    def question(self) -> Callable[[], Looked] | None:
+        """Give what finds out what other windows did to the file; None where that is no matter.
+
+        To be called in another thread, one at a time; the answer is for `take`.
+        """
+        if self._problem is not None or not self._reviewer:
+            return None  # told once; "try again" goes on
         if self._store is None:
-            if self._reviewer and self._path.exists():
-                self.begin()
+            return partial(look_for_file, self._path, self._place())
+        if self._watch is not None and self._watch.times_opened != self._store.times_opened:
+            self._end_watch()
+        if self._watch is None:
+            self._watch = Watch(self._store)
+        return partial(self._watch.look, self._place(), is_outdated=self._is_outdated)
+
+    def take(self, looked: Looked) -> tuple[str, ...]:
+        """Take the answer to a question; gives the regions where others changed verdicts."""
+        if self._problem is not None:
             return ()
-        try:
-            regions = self._store.poll()
-        except ReviewError as error:
-            self._tell(error)
-            return ()
-        if regions:
-            self._forget()
-            self.refresh()
-        return regions
+        if looked.is_there and self._store is None:
+            self.begin()
+        elif looked.error is not None and looked.place.age == self._age:
+            self._tell(looked.error)
+        elif looked.verdicts is not None:
+            place = self._place()
+            # What was given or chosen meanwhile makes the answer an old one.
+            self._is_outdated = looked.place != place
+            if not self._is_outdated:
+                if place.region is not None:
+                    self._known = place.region, looked.verdicts.records
+                if place.team is not None:
+                    self._reviewed = {place.team: set(looked.verdicts.reviewed)}
+                self._judged = None
+                self.refresh()
+        return looked.regions
+
+    def _place(self) -> Place:
+        snapshot = self._session.snapshot
+        region = None if snapshot is None else snapshot.region.name
+        return Place(region, self._session.team, self._age)
+
+    def _end_watch(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
 
     def find(self, record: ReviewRecord) -> Object | None:
         """Find the object that a verdict is about among those shown."""
@@ -248,6 +283,7 @@ class Reviewing:
             self._tell(error)
             return None
         self._problem = None
+        self._age += 1
         for notice in self._store.notices:
             self.noticed.emit(notice)
         return self._store
@@ -268,6 +304,7 @@ class Reviewing:
     def _take(self, place: Object, record: ReviewRecord) -> None:
         """Show a verdict that was saved: it alone has changed what is shown."""
         subjects, judged = self._subjects, self._judged
+        self._age += 1
         self._reviewed.get(record.team, set()).add(record.region)
         if (
             subjects is None
@@ -302,6 +339,7 @@ class Reviewing:
 
     def _forget(self) -> None:
         """Read the file again when its verdicts are needed."""
+        self._age += 1
         self._known = None
         self._reviewed = {}
 

@@ -181,6 +181,7 @@ class Scene:
         self.emphasise(None)
         if not snapshot.slide.is_slide:
             self._drop_other_teams(snapshot)
+        self._take_unit()
         is_new = previous is None or previous.region != snapshot.region
         if is_new:
             self.fit()  # how heavy outlines are depends on the zoom
@@ -475,8 +476,15 @@ class Scene:
                 self._viewer.layers.remove(layer)
                 self._forget(role)
 
-    def _fill_image(self, image: SlideImage | None) -> None:
+    def _take_unit(self) -> None:
+        """Give all layers the region's unit before one is added: napari then draws at once."""
+        for role in list(self._layers):
+            layer = self._mine(role)
+            if layer is not None and {str(own) for own in layer.units} != set(self._pixels.units):
+                layer.units = self._pixels.units
         take_unit(self._viewer, self._pixels.units[0])
+
+    def _fill_image(self, image: SlideImage | None) -> None:
         layer = self._mine(IMAGE)
         if image is None:
             self._put_away(IMAGE)

@@ -207,16 +207,17 @@ def test_reasons_of_references_where_only_predictions_are_cut() -> None:
 
 
 def test_shares_are_never_rounded_over_a_border() -> None:
-    # 2499, 2501 and 4999 of 5000 px in the ambiguous area, and an unmatched rest.
-    prediction = np.repeat(np.arange(1, 4, dtype=np.int32), 5000).reshape(3, 5000)
+    # 1, 2499, 2501 and 4999 of 5000 px in the ambiguous area, and an unmatched rest.
+    prediction = np.repeat(np.arange(1, 5, dtype=np.int32), 5000).reshape(4, 5000)
     void = np.zeros(prediction.shape, bool)
-    for row, n in enumerate((2499, 2501, 4999)):
+    for row, n in enumerate((1, 2499, 2501, 4999)):
         void[row, :n] = True
-    classes = dict.fromkeys((1, 2, 3), CLASS_NAMES[0])
+    classes = dict.fromkeys((1, 2, 3, 4), CLASS_NAMES[0])
     case = LabelCase(np.zeros_like(prediction), prediction, {}, classes, void)
     found = reasons(evaluate_case(case, ambiguous="majority"), Side.PREDICTION).tolist()
     place = "of its 5000 px in the ambiguous area"
     assert found == [
+        f"over 0 % {place}, not more than half, and unmatched: counts",
         f"under 50 % {place}, not more than half, and unmatched: counts",
         f"over 50 % {place} and unmatched: ignored",
         f"under 100 % {place} and unmatched: ignored",

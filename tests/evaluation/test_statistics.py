@@ -11,6 +11,7 @@ from napari_panoptic.errors import SettingsError
 from napari_panoptic.evaluation.aggregate import spread
 from napari_panoptic.evaluation.statistics import (
     MissingRule,
+    certain_decimals,
     compare_teams,
     critical_difference,
 )
@@ -82,6 +83,7 @@ def test_spread_counts_what_is_defined() -> None:
     assert found.sd == pytest.approx(np.std([1.0, 3.0, 8.0], ddof=1))
     assert np.isnan(spread([]).mean)
     assert np.isnan(spread([2.0]).sd)
+    assert spread([1.0, 4.0]).sd == pytest.approx(np.sqrt(4.5))
 
 
 @pytest.mark.parametrize(("n_teams", "n_patients"), [(3, 30), (4, 25), (6, 12), (9, 40)])
@@ -231,3 +233,14 @@ def test_figures_that_do_not_fit_together() -> None:
         compare_teams({"a": [0.1, 0.2]}, patients=["P"])
     with pytest.raises(ValueError, match="infinite"):
         compare_teams({"a": [0.1, float("inf")]})
+
+
+@pytest.mark.parametrize(
+    ("largest", "decimals"),
+    [(0.999, 12), (0.1, 12), (0.0999, 13), (1.0, 11), (250.0, 9), (3e-7, 15), (0.0, 0)],
+)
+def test_decimals_beyond_the_twelfth_digit_of_the_largest_figure_are_not_certain(
+    largest: float, decimals: int
+) -> None:
+    assert certain_decimals(np.array([[0.0, -largest], [largest / 3, 0.0]])) == decimals
+    assert certain_decimals(np.zeros((2, 0))) == 0

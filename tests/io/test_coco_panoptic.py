@@ -143,3 +143,60 @@ def test_a_wrong_png(tmp_path: Path) -> None:
     (root / "panoptic_val" / "a_1.png").unlink()
     with pytest.raises(UnreadableFileError, match="there is no such file"):
         read(root)
+
+
+def data_set(root: Path, categories: list[dict[str, Any]]) -> Path:
+    """Write a data set as it is distributed, without a description, and a team's predictions."""
+    path = cohort_in(root, ALL, categories)
+    (path / "cohort.toml").unlink()
+    (path / "Teams").mkdir()
+    for name in ("team.json", "team"):
+        (path / name).rename(path / "Teams" / name)
+    return path
+
+
+def test_a_data_set_needs_no_description(tmp_path: Path) -> None:
+    cohort = open_cohort(data_set(tmp_path, [*CATEGORIES, STUFF]))
+    assert cohort.findings == ()
+    assert cohort.scheme.names == ("epithelial", "Lymphocyte")
+    assert cohort.scheme.colours == ((9, 9, 9), (1, 1, 1))
+    assert cohort.scheme.ambiguous is None
+    (region,) = cohort.regions
+    assert region.image == tmp_path / "images" / "a_1.png"
+    for files in (region.reference, *cohort.predictions["team", "a_1"].values()):
+        assert files is not None
+        loaded = load_masks(files, cohort.scheme, shape=SHAPE)
+        assert loaded.labels.ids.tolist() == [5, 300, 256**3 - 1]
+
+
+@pytest.mark.parametrize("called", ["ambiguous", "unsure"])
+def test_a_category_of_crowds_alone_or_of_the_name_is_the_excluded_area(
+    called: str, tmp_path: Path
+) -> None:
+    area = {"id": 9, "name": called, "isthing": 1}
+    info = segments((5, 7, 0), (300, 3, 0), (70000, 9, int(called == "unsure")))
+    path = data_set(tmp_path, [*CATEGORIES, area])
+    table = json.loads((path / "panoptic_val.json").read_text())
+    table["annotations"][0]["segments_info"] = info
+    (path / "panoptic_val.json").write_text(json.dumps(table))
+    scheme = open_cohort(path).scheme
+    assert scheme.ambiguous == called
+    assert scheme.names == ("epithelial", "Lymphocyte")
+
+
+def test_classes_without_colours_get_different_ones(tmp_path: Path) -> None:
+    things = [{"id": n, "name": f"c{n}"} for n in (7, 3, 9)]
+    colours = open_cohort(data_set(tmp_path, things)).scheme.colours
+    assert len(set(colours)) == 3
+
+
+@pytest.mark.parametrize("categories", [[], [{"id": 7, "name": "A"}, {"id": 3, "name": "a"}]])
+def test_a_data_set_without_classes_of_different_names_is_refused(
+    categories: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    path = data_set(tmp_path, CATEGORIES)
+    (path / "panoptic_val.json").write_text(
+        json.dumps({"images": [], "annotations": [], "categories": categories})
+    )
+    with pytest.raises(CohortError, match=r"different names.*cohort\.toml"):
+        open_cohort(path)

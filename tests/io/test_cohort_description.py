@@ -61,13 +61,24 @@ def check(cohort: Cohort, *, team: str, region: str, classes: list[str]) -> None
         assert loaded.labels.class_names_of_objects().tolist() == classes
 
 
-def test_the_page_has_three_examples() -> None:
+def test_the_page_has_four_examples() -> None:
     names = [tomllib.loads(text)["name"] for text in EXAMPLES]
-    assert names == ["PanNuke, fold 3", "CoNIC", "Slides"]
+    assert names == ["My model", "PanNuke, fold 3", "CoNIC", "Slides"]
+
+
+def test_the_example_of_own_label_images_of_the_page(tmp_path: Path) -> None:
+    root = describe(tmp_path, EXAMPLES[0])
+    for region in ("p1_a", "p1_b"):
+        save(root / f"images/{region}.png", np.zeros((*SHAPE, 3), np.uint8))
+        save(root / f"annotation/{region}.tif", two_objects())
+        save(root / f"model/{region}.tif", two_objects())
+    cohort = open_cohort(root)
+    assert cohort.patients == ("p1",)
+    check(cohort, team="predictions", region="p1_b", classes=["Nucleus", "Nucleus"])
 
 
 def test_the_pannuke_example_of_the_page(tmp_path: Path) -> None:
-    root = describe(tmp_path, EXAMPLES[0])
+    root = describe(tmp_path, EXAMPLES[1])
     channels = np.zeros((*SHAPE, 6))
     channels[..., 1] = np.where(two_objects() == 1, 5, 0)
     channels[..., 4] = np.where(two_objects() == 2, 6, 0)
@@ -85,7 +96,7 @@ def test_the_pannuke_example_of_the_page(tmp_path: Path) -> None:
 
 
 def test_the_conic_example_of_the_page(tmp_path: Path) -> None:
-    root = describe(tmp_path, EXAMPLES[1])
+    root = describe(tmp_path, EXAMPLES[2])
     ids = two_objects()
     array = np.stack([ids, np.where(ids == 1, 4, 0) + np.where(ids == 2, 6, 0)], axis=-1)
     for region in ("consep_1-0003", "consep_1-0012"):
@@ -105,7 +116,7 @@ def test_the_conic_example_of_the_page(tmp_path: Path) -> None:
 
 
 def test_the_example_of_whole_slides_of_the_page(tmp_path: Path) -> None:
-    root = describe(tmp_path, EXAMPLES[2])
+    root = describe(tmp_path, EXAMPLES[3])
     ids = two_objects()
     for region in ("p_1", "p_2"):
         write_svs(root / f"slides/{region}.svs", np.zeros((*SHAPE, 3), np.uint8))

@@ -65,7 +65,7 @@ from tests.small_cohort import write_cohort
 
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "protocols",
-    "aggregation", "statistics", "robustness", "size", "cause", "gallery", "methods",
+    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "gallery", "methods",
 )  # fmt: skip
 VOID = {"meta", "img", "br"}
 

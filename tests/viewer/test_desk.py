@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from napari._vispy import canvas as canvas_module
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox
@@ -141,15 +142,28 @@ class TestManners:
         assert [layer.name for layer in viewer.layers] == names
         close_desk(again)
 
-    def test_another_cohort_replaces_the_first(self, desk, viewer, cohort, wait_until):
+    def test_another_cohort_replaces_the_first(self, desk, viewer, cohort, wait_until, monkeypatch):
         from dataclasses import replace
 
+        warned = []
+        monkeypatch.setattr(canvas_module, "show_warning", warned.append)
         smaller = replace(cohort, name="smaller", teams=cohort.teams[:1])
         first = desk.session
         desk.show_cohort(smaller)
+        assert "being read" in desk.panels.metrics.message_text()
         wait_until(lambda: desk.is_settled)
         assert len(first.region_changed) == 0
         assert [layer.name for layer in viewer.layers] == ["image", "reference", "careful"]
+
+        # Without an image nothing tells the size of a pixel: layers change their unit at once.
+        without = replace(cohort, regions=(replace(cohort.regions[0], image=None),))
+        desk.show_cohort(without)
+        wait_until(lambda: desk.is_settled)
+        assert {str(layer.units[0]) for layer in viewer.layers} == {"pixel"}
+        desk.show_cohort(cohort)
+        wait_until(lambda: desk.is_settled)
+        assert {str(layer.units[0]) for layer in viewer.layers} == {"micrometer"}
+        assert warned == []
 
 
 def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
@@ -201,6 +215,7 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     assert "reference" not in viewer.layers
     assert "not evaluated" in desk.panels.title.title()
     assert not desk.panels.metrics.is_showing_figures()
+    assert "choose another region" in desk.panels.metrics.message_text()
     assert desk.panels.navigator.region_text(SECOND, 1) == "missing"
     close_desk(desk)
 

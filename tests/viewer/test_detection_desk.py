@@ -1,5 +1,8 @@
 """The desk of detections in one window: what is shown, edited, saved; and other desks beside it."""
 
+import shutil
+from dataclasses import replace
+
 import napari
 import numpy as np
 import pytest
@@ -7,8 +10,11 @@ from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox
 
+from napari_panoptic.detected import evaluate_detections
+from napari_panoptic.evaluation.detections import DetectionSettings
 from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.io.point_files import read_points
+from napari_panoptic.scored import MISSING_ANSWER
 from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.styles import STATUS_COLOURS
@@ -134,14 +140,15 @@ def test_an_added_detection_is_as_sure_as_the_surest(desk, layers):
 
 
 def test_the_annotation_is_edited_alike(desk, layers, viewer):
-    desk.scene.start_editing(Side.REFERENCE)
+    desk.settings.add_annotated.click()
     assert viewer.layers.selection.active is layers[Side.REFERENCE]
     assert str(layers[Side.REFERENCE].mode) == "add"
     fn = desk.session.judged.counts.fn
     layers[Side.REFERENCE].add([420.0, 10.0])
     assert desk.session.judged.counts.fn == fn + 1
     assert ("A01_00a", None) in desk.session.unsaved
-    layers[Side.REFERENCE].mode = "pan_zoom"
+    desk.settings.add_annotated.click()
+    assert str(layers[Side.REFERENCE].mode) == "pan_zoom"
 
 
 def test_slider_and_curve_set_the_threshold(desk, layers):
@@ -202,7 +209,7 @@ def test_other_frames_and_teams(desk, layers, wait_until):
     _agree(desk, layers)
     desk.navigator.choose_frame("A02_00b")
     wait_until(lambda: desk.is_settled)
-    assert "no usable file of this team" in desk.title.figure()
+    assert "file of this team: missing" in desk.title.figure()
     assert not layers[Side.PREDICTION].visible
     assert desk.navigator.team_text("offset", 2) == "missing"
     assert desk.navigator.frame_text("A02_00b", 1) == "missing"
@@ -222,6 +229,123 @@ def test_a_click_selects_and_keys_are_listed(desk):
     desk._on_keys()
     assert "next frame" in dict(desk.keys.lines()).values()
     desk.keys.close()
+
+
+def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
+    settings, layer = desk.settings, layers[Side.PREDICTION]
+    assert viewer.layers.selection.active is layer
+    settings.add_detections.click()
+    assert str(layer.mode) == "add"
+    assert "add detected points" in desk.title.selected_text()
+    layer.add([50.0, 50.0])
+    desk._on_undo(True)
+    assert str(layer.mode) == "add"  # stays in hand
+    settings.add_detections.click()
+    assert str(layer.mode) == "pan_zoom"
+    layer.mode = "select"  # by napari's own button
+    assert settings.move_points.isChecked()
+    settings.move_points.click()
+    desk.session.select((Side.REFERENCE, 2))
+    settings.move_points.click()
+    reference = layers[Side.REFERENCE]
+    assert viewer.layers.selection.active is reference
+    assert (str(reference.mode), set(reference.selected_data)) == ("select", {2})
+    reference.remove_selected()
+    assert len(desk.session.judged.reference) == len(reference.data) == 5
+    settings.move_points.click()
+    assert "Click a point" in desk.title.selected_text() or "annotated" in (
+        desk.title.selected_text()
+    )
+
+
+def test_scores_of_atypia_frame_by_frame_and_in_sum(desk, wait_until):
+    panel, scores = desk.atypia, desk.session.scores
+    for team in desk.session.cohort.team_names:
+        found = scores.of(team)
+        expected = [scores.ranks[team], found.points, found.n_frames, found.n_right]
+        shown = [panel.team_text(team, column) for column in range(1, 5)]
+        assert [text.replace("\N{MINUS SIGN}", "-") for text in shown] == [str(v) for v in expected]
+    assert panel.table.texts() == [
+        ["A01_00", "careful", "2", "2", "0.850", "1"],
+        ["A02_00", "careful", "1", "1", "0.850", "1"],
+        ["H01_00", "careful", "3", "3", "0.850", "1"],
+    ]
+    assert panel.table.selected() == 0
+    panel.all_teams.setChecked(True)
+    texts = panel.table.texts()
+    assert len(texts) == 12
+    assert ["A01_00", "timid", "2", "not evaluated", "–", "0"] in texts
+    row = texts.index(["H01_00", "offset", "3", "1", "0.200", "\N{MINUS SIGN}1"])
+    panel._on_row(row)
+    wait_until(lambda: desk.is_settled)
+    assert (desk.session.shown.frame.name, desk.session.team) == ("H01_00a", "offset")
+    assert panel.table.selected() == row
+    panel.all_teams.setChecked(False)
+    panel.choose_team("eager")
+    assert desk.session.team == "eager"
+
+
+def test_a_missing_answer_is_said_and_a_cohort_without_scores_has_no_panel(desk, viewer):
+    session = desk.session
+    first, *others = session.scores.frames
+    lacking = replace(first, answers={**first.answers, "careful": MISSING_ANSWER})
+    session.set_scores(replace(session.scores, frames=(lacking, *others)))
+    desk._show_lists()
+    assert desk.atypia.table.texts()[0] == ["A01_00", "careful", "2", "missing", "–", "–"]
+    assert [desk.atypia.team_text("careful", column) for column in (2, 3, 6)] == ["2", "2", "1"]
+    dock = viewer.window.dock_widgets["Atypia"].parentWidget()
+    assert not dock.isHidden()
+    desk.show_cohort(replace(session.cohort, atypia=()))
+    assert dock.isHidden()
+
+
+def test_other_frames_follow_another_distance_and_can_be_stopped(desk, wait_until):
+    session = desk.session
+    desk._on_settings(DetectionSettings(3.0))
+    desk._on_pause()
+    wait_until(lambda: desk.is_settled)
+    known = session.n_known
+    assert session.counts("A01_00a", "careful") == session.judged.counts
+    assert known < len(session.cohort.frames)
+    assert desk.navigator.progress_text() == f"frames: {known} of 6"
+    assert desk.figures.table.horizontalHeaderItem(2).text() == f"{known} of 6 frames"
+    desk._on_pause()
+    wait_until(lambda: desk.is_settled)
+    fresh = evaluate_detections(session.cohort, DetectionSettings(3.0))
+    assert session.pooled("careful") == fresh.counts("careful")
+    assert desk.navigator.progress_text() == ""
+    assert desk.figures.table.horizontalHeaderItem(2).text() == "all frames"
+
+
+def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, wait_until):
+    folder = shutil.copytree(detection_sample, tmp_path / "odd")
+    own = {
+        team: folder / "teams" / team / "mitosis" / "A01_00a.csv"
+        for team in desk.session.cohort.team_names
+    }
+    own["careful"].write_text("10,10,0.5\nwhat?\n")
+    own["eager"].write_text("")
+    own["offset"].unlink()
+    own["timid"].write_text("x,y\n")
+    assert open_in(viewer, folder) is desk
+    wait_until(lambda: desk.is_settled)
+    assert any("line 2 of A01_00a.csv" in f.message for f in desk.session.findings)
+    assert desk.title.notes_text() == "⚠ 3 notes"
+    desk._on_team("eager")
+    assert "nothing detected" in desk.title.title()
+    assert "F 0.000" in desk.title.figure()
+    for team, word in (("offset", "missing"), ("timid", "unreadable")):
+        desk._on_team(team)
+        desk._show_lists()
+        assert f"file of this team: {word}" in desk.title.figure()
+        assert desk.navigator.frame_text("A01_00a", 1) == word
+        assert desk.navigator.team_text(team, 2) == word
+        told = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(desk_module, "show_info", told.append)
+            desk.settings.add_detections.click()
+        assert "nothing to change" in told[0]
+        assert not desk.settings.add_detections.isChecked()
 
 
 def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, monkeypatch):

@@ -1,11 +1,16 @@
 """What napari itself calls."""
 
+import shutil
+
 import numpy as np
 import pytest
 
 from napari_panoptic.io.slides import SLIDE_ENDINGS
+from napari_panoptic.regions import Task
 from napari_panoptic.viewer import hooks, opening
 from napari_panoptic.viewer.widgets.desk import Inspector, desk_in, desk_of, make_inspector
+from napari_panoptic.viewer.widgets.detection_desk import detection_desk_in
+from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in
 from tests.io.builders import noise, write_svs
 from tests.paths import REPOSITORY
 
@@ -19,8 +24,40 @@ def test_the_sample_opens_on_the_desk(
     desk = desk_of(viewer)
     wait_until(lambda: desk.is_settled)
     assert [layer.name for layer in viewer.layers][:2] == ["image", "reference"]
-    assert desk.session.cohort.root == cache / hooks.SAMPLE_FOLDER
+    assert desk.session.cohort.root == cache / hooks.SAMPLE_FOLDERS[Task.NUCLEI]
     close_desk(desk)
+
+
+def test_samples_of_other_tasks_open_one_after_the_other(
+    close_desk, make_napari_viewer, wait_until, monkeypatch, cache, detection_sample
+):
+    monkeypatch.setattr(hooks, "user_cache_path", lambda _name: cache)
+    shutil.copytree(detection_sample, cache / hooks.SAMPLE_FOLDERS[Task.DETECTIONS])
+    viewer = make_napari_viewer()
+
+    def seen():
+        return {layer.name for layer in viewer.layers if layer.visible}
+
+    viewer.open_sample("napari-panoptic", "sample-detections")
+    detections = detection_desk_in(viewer)
+    wait_until(lambda: detections.is_settled)
+    assert viewer.layers[0].name == "image"
+    assert seen() == {"image", "annotated points", "detections"}
+
+    viewer.open_sample("napari-panoptic", "sample-raters")
+    raters = rated_desk_in(viewer)
+    wait_until(lambda: raters.is_settled)
+    assert detection_desk_in(viewer) is None
+    assert raters.cohort.root == cache / hooks.SAMPLE_FOLDERS[Task.RATERS]
+    assert not seen() & {"annotated points", "detections"}
+    images = [layer for layer in viewer.layers if layer.visible and layer.name.startswith("image")]
+    assert len(images) == 1
+
+    viewer.open_sample("napari-panoptic", "sample-detections")
+    again = detection_desk_in(viewer)
+    wait_until(lambda: again.is_settled)
+    assert seen() == {"image", "annotated points", "detections"}  # the one that was there
+    close_desk(again)
 
 
 def test_a_cohort_folder_is_read_by_naming_the_plugin(

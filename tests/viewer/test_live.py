@@ -11,8 +11,9 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox
 
 from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
-from napari_panoptic.viewer import recolour, styles
+from napari_panoptic.viewer import live_edits, recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.edits import LayerValues
 from napari_panoptic.viewer.styles import Look
@@ -195,6 +196,23 @@ class TestStrokes:
         press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
         follows()
         assert len(desk.session.evaluation.outcomes.prediction) == len(outcomes)
+
+    def test_a_first_stroke_is_no_part_of_an_object_that_nobody_chose(
+        self, desk, layer, canvas, follows
+    ):
+        edits, before = part_of(desk).edits, desk.session.evaluation.outcomes.prediction
+        desk.session.select(None)
+        edits.set_on(False)
+        layer.selected_label = 1  # as napari gives every layer
+        edits.set_on(True)
+        layer.mode, layer.brush_size = "paint", 5
+        y, x = free_place(desk)
+        drag(canvas, line(desk, (y - 3, x - 3), (y + 3, x + 3)))
+        follows()
+        after = desk.session.evaluation.outcomes.prediction
+        assert len(after) == len(before) + 1
+        own = np.isin(after.ids, before.ids)
+        np.testing.assert_array_equal(after.area_px[own], before.area_px)
 
     def test_figures_follow_before_the_button_is_released(self, desk, layer, canvas):
         row = row_of_status(desk, Side.PREDICTION, Status.TP)
@@ -670,6 +688,34 @@ class TestPieces:
         assert (fast[..., :3] == (255, 0, 255)).all(axis=-1).any()
         desk.link.scene._luts.clear()
         desk.link.scene._colours.clear()
+
+
+def test_objects_that_share_pixels_are_flattened_while_edited(desk, wait_until):
+    session = desk.session
+    desk.link._request(settings=session.protocol.replaced(overlaps=Overlaps.KEEP))
+    wait_until(lambda: desk.is_settled)
+    kept = session.evaluation
+    assert "overlaps kept: 4 objects" in desk.panels.title.title()
+    assert "as soon as one is edited, all are flattened" in part_of(desk).widget.state.text()
+    # The object that others cover completely has a row, and a ring around its pixels.
+    covered = kept.pair.reference
+    (row,) = set(range(len(covered))) - set((np.unique(covered.index) - 1).tolist())
+    session.select_row(Side.REFERENCE, row)
+    rings = desk._viewer.layers["selected object"]
+    assert rings.visible
+    assert np.asarray(rings.data).any()
+    with patch.object(live_edits, "show_warning") as told:
+        for _ in range(2):
+            session.edit(Side.REFERENCE, *np.array([[3, 3], [3, 4]]), 0)
+            session.edit(Side.REFERENCE, *np.array([[3], [3]]), 9999, classes={9999: "Epithelial"})
+    wait_until(lambda: desk.is_settled)
+    told.assert_called_once_with(live_edits.FLATTENED)
+    assert "overlaps flattened while edited" in desk.panels.title.title()
+    assert len(session.evaluation.outcomes.reference) == len(kept.outcomes.reference)  # - 1 + 1
+    session.discard_edits()
+    wait_until(lambda: desk.is_settled)
+    assert session.evaluation is kept
+    assert "overlaps kept: 4 objects" in desk.panels.title.title()
 
 
 @pytest.fixture

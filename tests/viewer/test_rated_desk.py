@@ -1,5 +1,6 @@
 """The desk for several raters, in one window for all tests of this module."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import napari
@@ -9,14 +10,16 @@ from napari.layers import Image, Vectors
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.errors import CohortError
+from napari_panoptic.errors import CohortError, Finding, FindingKind
 from napari_panoptic.io.raters_sample import write_raters_sample
-from napari_panoptic.rated_pipeline import evaluate_raters
+from napari_panoptic.level_outlines import outline_segments
+from napari_panoptic.rated_pipeline import CaseImages, evaluate_raters
 from napari_panoptic.report.text import ratio
-from napari_panoptic.viewer import rated_scene
+from napari_panoptic.viewer import rated_scene, rated_work
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.rated_scene import disagreement_colormap
+from napari_panoptic.viewer.rated_work import middle_slice
 from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in
 from napari_panoptic.viewer.widgets.rated_strips import SliceStrip
 
@@ -159,6 +162,89 @@ def test_slices_lead_to_the_worst_and_where_is_clicked(desk, show):
     assert not np.array_equal(before, _layer(desk, "outline of each rater").data)
     show(FLAT)
     assert desk._docks["Slices"].isHidden()
+
+
+def test_a_volume_is_first_shown_in_the_middle_of_what_was_marked(desk, show):
+    show(FLAT)
+    show(DEEP)
+    marked = np.flatnonzero(desk.view.picture.votes.any(axis=(1, 2)))
+    assert desk.scene.slice_number == marked[len(marked) // 2]
+    drawn = _layer(desk, "outline of each rater").data
+    expected = [outline_segments(m[desk.scene.slice_number]) for m in desk.view.picture.masks]
+    np.testing.assert_array_equal(drawn[:, 0], np.concatenate(expected)[:, 0])
+    assert middle_slice(np.zeros((5, 2, 2), np.uint8)) == 2
+
+
+def test_worst_slices_come_one_after_the_other_and_back(desk, show):
+    show(DEEP)
+    scores = desk.view.comparison.slice_scores(desk.cohort.settings)
+    marked = np.flatnonzero(desk.view.picture.votes.any(axis=(1, 2)))
+    worst = marked[np.argsort(scores[marked], kind="stable")]
+    seen = []
+    for step in (1, 1, 1, -1):
+        desk.slices.step_worst(step)
+        seen.append(desk.scene.slice_number)
+    assert seen == [*worst[:3], worst[1]]
+    assert f"Slice {worst[1]}: Dice {ratio(float(scores[worst[1]]))}." in desk.slices.note.text()
+    desk.scene.go_to_slice(10)
+    desk.slices.step_worst(1)
+    assert desk.scene.slice_number == worst[0]
+    show(FLAT)
+
+
+def test_each_step_draws_the_outlines_of_its_own_slice(desk, show):
+    show(DEEP)
+    drawn = _layer(desk, "outline of each rater")
+    for number in (8, 9, 3, 9):
+        desk.scene.go_to_slice(number)
+        expected = [outline_segments(mask[number]) for mask in desk.view.picture.masks]
+        np.testing.assert_array_equal(drawn.data[:, 0], np.concatenate(expected)[:, 0])
+        assert len(drawn.edge_color) == len(drawn.data)
+    show(FLAT)
+
+
+def test_a_rater_can_be_drawn_alone(desk, show):
+    show(FLAT)
+    layer = _layer(desk, "outline of each rater")
+    every = len(layer.data)
+    desk.raters.pairs.chosen.emit(1)
+    alone = outline_segments(desk.view.picture.masks[1][0])
+    np.testing.assert_array_equal(layer.data[:, 0], alone[:, 0])
+    desk.raters.pairs.chosen.emit(1)
+    assert len(layer.data) == every
+
+
+def test_of_a_large_case_the_picture_comes_before_its_figures(desk, show, wait_until):
+    show(FLAT)
+    seen = []
+    on_view = desk._on_view
+    with (
+        patch.object(rated_work, "PICTURE_FIRST_VOXELS", 0),
+        patch.object(desk._loader, "_on_view", side_effect=lambda v: (on_view(v), look())),
+    ):
+
+        def look():
+            seen.append((desk.levels.average.text(), desk.title.text(), desk.view.picture))
+
+        desk._on_case("prostate/case03")
+        wait_until(lambda: desk.is_settled)
+    (first, told, picture), (last, _, same) = seen
+    assert first == "\N{EN DASH}"
+    assert "figures are being computed" in told
+    assert last == ratio(desk.view.comparison.score(desk.cohort.settings))
+    assert same is picture  # not drawn again
+
+
+def test_an_image_that_does_not_fit_is_told_of_in_the_window(desk, show):
+    show(FLAT)
+    view = desk.view
+    finding = Finding(FindingKind.UNREADABLE, "the image must have the masks' size; not shown")
+    desk.view = replace(view, images=CaseImages({}, None, (finding,)))
+    desk._show_title()
+    assert "image not shown: the image must have the masks' size" in desk.title.text()
+    desk.view = view
+    desk._show_title()
+    assert "image not shown" not in desk.title.text()
 
 
 def test_the_cross_of_a_panel_only_hides_it(desk):

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import threading
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -23,6 +24,7 @@ from napari_panoptic.viewer.judged import Judged, Subjects
 from napari_panoptic.viewer.object_rows import SIDES, ObjectFilter
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.review_part import ReviewPart
+from napari_panoptic.viewer.review_watch import Watch
 from napari_panoptic.viewer.reviewing import read_verdicts
 from napari_panoptic.viewer.widgets.desk import OBJECTS_DOCK, desk_of
 from napari_panoptic.viewer.widgets.review_dialogs import NO_HISTORY, TOO_FEW
@@ -367,7 +369,7 @@ class TestReviewers:
 
 
 class TestTheFile:
-    def test_what_another_window_does_is_shown(self, desk, part, canvas):
+    def test_what_another_window_does_is_shown(self, desk, part, canvas, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
         subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
@@ -375,8 +377,35 @@ class TestTheFile:
         )
         with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
             other.give(subject, Verdict.BOTH_WRONG)
+        wait_until(lambda: verdict_texts(desk)[1] == "both wrong")
+
+    def test_a_slow_drive_does_not_hold_the_window_up(
+        self, desk, part, panel, canvas, wait_until, monkeypatch
+    ):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        threads, answers = [], threading.Event()
+        looked = Watch._looked
+
+        def slow(*arguments):
+            threads.append(threading.get_ident())
+            assert answers.wait(20)
+            return looked(*arguments)
+
+        wait_until(lambda: part._look is None)
+        monkeypatch.setattr(Watch, "_looked", slow)
         part._on_poll()
-        assert verdict_texts(desk)[1] == "both wrong"
+        wait_until(lambda: threads)
+        part._on_poll()  # no second look while the first one has not come back
+        desk.session.select_row(Side.REFERENCE, 1)
+        press(canvas, Qt.Key.Key_2, ALT)
+        assert panel.state_text().startswith("✓")
+        assert part._look is not None
+        answers.set()
+        wait_until(lambda: part._look is None)
+        assert verdict_texts(desk)[:2] == ["annotation right", "prediction right"]
+        assert len(threads) == 1
+        assert threads[0] != threading.get_ident()
 
     def test_a_place_that_cannot_be_written_is_told_and_another_one_helps(
         self, desk, part, panel, canvas, told, tmp_path

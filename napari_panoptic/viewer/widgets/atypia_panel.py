@@ -15,17 +15,16 @@ from napari_panoptic.detection_session import DetectionSession
 from napari_panoptic.evaluation.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.scored import AtypiaAnswer, AtypiaEvaluation, LoadedScores
 from napari_panoptic.viewer.glossary import ATYPIA_MEANINGS
-from napari_panoptic.viewer.shown import shown
+from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, points_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.navigator import NAME_ROLE, figure_tree, fill_item
-from napari_panoptic.viewer.widgets.parts import ElidedLabel
 
 _TEAM_HEADER = {
     "Team": "Whose scores; click to list them.",
     **{title: ATYPIA_MEANINGS[title] for title in ("rank", "points", "frames", "right")},
-    "open": ATYPIA_MEANINGS[str(AnswerState.NOT_EVALUATED)],
-    "missing": ATYPIA_MEANINGS[str(AnswerState.MISSING)],
+    str(AnswerState.NOT_EVALUATED): ATYPIA_MEANINGS[str(AnswerState.NOT_EVALUATED)],
+    str(AnswerState.MISSING): ATYPIA_MEANINGS[str(AnswerState.MISSING)],
 }
 _TEAM_ROWS = 7
 """So many teams are seen without scrolling."""
@@ -58,7 +57,8 @@ class AtypiaPanel(QWidget):
         self._teams = figure_tree(_TEAM_HEADER)
         self._teams.setRootIsDecorated(False)
         self._teams.currentItemChanged.connect(self._on_team)
-        self._note = ElidedLabel()
+        self._note = PlainLabel()
+        self._note.setWordWrap(True)
         self.table = ArrayTable()
         self.table.row_chosen.connect(self._on_row)
         self.table.centre_wanted.connect(self._on_row)
@@ -102,7 +102,7 @@ class AtypiaPanel(QWidget):
             self._teams.clear()
             self._items = {}
             if scores is None:
-                self._note.set_text("reading the scores …")
+                self._note.setText("reading the scores …")
                 return
             by_points = sorted(
                 scores.team_names, key=lambda team: scores.ranks.get(team, len(scores.team_names))
@@ -119,7 +119,7 @@ class AtypiaPanel(QWidget):
         self._teams.setFixedHeight(
             height + (0 if header is None else header.sizeHint().height()) + 6
         )
-        self._note.set_text(POINTS_RULE, tooltip=ATYPIA_MEANINGS["points"])
+        self._note.setText(f"{POINTS_RULE}.")
 
     def _mark_team(self, team: str | None) -> None:
         item = self._items.get(team or "")
@@ -154,16 +154,16 @@ class AtypiaPanel(QWidget):
                 "frame",
                 "The frame whose atypia was scored; click to look at it.",
                 _words([row.loaded.frame.name for row in rows]),
-                width=92,
+                width=80,
                 is_text=True,
                 tooltip=lambda row: self._where(rows[row].loaded),
             ),
-            Column("team", "Whose score.", _words([r.team for r in rows]), width=76, is_text=True),
+            Column("team", "Whose score.", _words([r.team for r in rows]), width=70, is_text=True),
             Column(
                 "true",
                 ATYPIA_MEANINGS["true score"],
                 _words([_said(row.loaded.reference) for row in rows]),
-                width=44,
+                width=40,
                 is_text=True,
                 tooltip=lambda row: rows[row].loaded.reference.why,
             ),
@@ -171,7 +171,7 @@ class AtypiaPanel(QWidget):
                 "score",
                 ATYPIA_MEANINGS["score"],
                 _words([_said(row.answer) for row in rows]),
-                width=92,
+                width=98,
                 is_text=True,
                 tooltip=lambda row: (
                     rows[row].answer.why or ATYPIA_MEANINGS[str(rows[row].answer.state)]
@@ -182,14 +182,14 @@ class AtypiaPanel(QWidget):
                 "How sure the team is of its score.",
                 np.array([row.answer.given.confidence for row in rows], float),
                 text=ratio_text,
-                width=48,
+                width=44,
             ),
             Column(
                 "points",
                 ATYPIA_MEANINGS["points"],
                 np.array([math.nan if value is None else value for value in points], float),
                 text=points_text,
-                width=50,
+                width=46,
             ),
         )
 

@@ -176,11 +176,15 @@ class AuditPanel(ListPanel):
         self._headline.setToolTip(tooltip)
 
     def _fill_effect(self, audited: Audited) -> None:
+        counted = (
+            "Under the second policy, and the change. As PQ counts: a misclassified object is an "
+            "FP of the predicted class and an FN of the annotated one."
+        )
         header = [
             Cell("Class", "Classes that change; the last line is the region."),
             Cell("TP", "Under the second policy, and the change."),
-            Cell("FP", "Under the second policy, and the change."),
-            Cell("FN", "Under the second policy, and the change."),
+            Cell("FP", counted),
+            Cell("FN", counted),
             Cell("PQ", "Panoptic quality under the second policy."),
             Cell("change", "PQ under the second policy minus that under the first."),
         ]

@@ -12,6 +12,7 @@ from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, WorstFirst
+from napari_panoptic.viewer.widgets.parts import opens_menu
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
 _VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}
@@ -31,7 +32,7 @@ class FilterMenu(QToolButton):
         self._menu = QMenu(self)
         self._menu.setToolTipsVisible(True)
         self.setMenu(self._menu)
-        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        opens_menu(self)
         let_shrink(self)
         self.setToolTip(f"Which {title} to list.")
         self.set_words(words)
@@ -103,7 +104,7 @@ class ChoiceMenu(QToolButton):
         self._menu = QMenu(self)
         self._menu.setToolTipsVisible(True)
         self.setMenu(self._menu)
-        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        opens_menu(self)
         let_shrink(self)
         self.setToolTip(meaning)
         self._actions = {}

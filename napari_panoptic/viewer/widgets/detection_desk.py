@@ -27,7 +27,7 @@ from napari_panoptic.viewer.keys import (
     TABLE_KEYS,
 )
 from napari_panoptic.viewer.opening import ask_for_folder
-from napari_panoptic.viewer.point_scene import PointScene
+from napari_panoptic.viewer.point_scene import PointScene, Tool
 from napari_panoptic.viewer.shown import show_error, show_info, shown
 from napari_panoptic.viewer.widgets.atypia_panel import AtypiaPanel
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
@@ -112,7 +112,7 @@ class DetectionDesk:
         self.session: DetectionSession | None = None
         self.reader: FrameReader | None = None
         self.finder = StandingsFinder()
-        self.scene = PointScene(viewer, self._on_points)
+        self.scene = PointScene(viewer, self._on_points, self._show_tool)
         self.settings = inspector.settings
         self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
         self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
@@ -205,8 +205,7 @@ class DetectionDesk:
         window.splitDockWidget(
             self._docks[FIGURES_DOCK], self._docks[POINTS_DOCK], Qt.Orientation.Vertical
         )
-        window.tabifyDockWidget(self._docks[POINTS_DOCK], self._docks[ATYPIA_DOCK])
-        self._docks[POINTS_DOCK].raise_()
+        window.tabifyDockWidget(self._docks[FIGURES_DOCK], self._docks[ATYPIA_DOCK])
         # The controls hold napari's tools for points.
         put_napari_below(window, self._docks[FRAMES_DOCK], controls_first=True)
         # Sizes can be given once Qt has laid the docks out.
@@ -221,6 +220,7 @@ class DetectionDesk:
         window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         share_left_column(window, frames)
         share_height(window, {figures: 0.5, self._docks[POINTS_DOCK]: 0.3})
+        figures.raise_()  # before the scores, which lie behind it
         # The canvas has another size now.
         after_layout(self._inspector, self.scene.fit, FOLLOW_MS)
 
@@ -267,9 +267,11 @@ class DetectionDesk:
         self.show_frame(region or cohort.frames[0].name)
         self.reader.read_others(cohort.frames)
         self.reader.read_scores()
-        if self._docks:
-            self._docks[ATYPIA_DOCK].setVisible(bool(cohort.atypia))
-            self._docks[POINTS_DOCK].raise_()
+        if self._docks and not cohort.atypia:
+            self._docks[ATYPIA_DOCK].hide()
+        elif self._docks and self._docks[ATYPIA_DOCK].isHidden():
+            self._docks[ATYPIA_DOCK].show()
+            self._docks[FIGURES_DOCK].raise_()
 
     def show_frame(self, name: str) -> None:
         """Show a frame as soon as it is read."""
@@ -309,7 +311,7 @@ class DetectionDesk:
             (self.settings.open_wanted, self._on_open),
             (self.settings.team_chosen, self._on_team),
             (self.settings.settings_chosen, self._on_settings),
-            (self.settings.edit_wanted, self.scene.start_editing),
+            (self.settings.tool_wanted, self._on_tool),
             (self.settings.undo_wanted, self._on_undo),
             (self.settings.save_wanted, self.save_as),
             (self.title.keys_clicked, self._on_keys),
@@ -402,6 +404,7 @@ class DetectionDesk:
         self.scene.show_frame(self._image, session.shown.mpp_xy)
         for side in Side:
             self._show_side(side)
+        self.scene.activate_points()
         self._show_judged()
         self._show_selection()
 
@@ -421,7 +424,7 @@ class DetectionDesk:
             self._show_side(Side.PREDICTION)  # another team
         self.scene.show_judged(session.judged, session.settings.distance_um)
         self.title.show_session(session)
-        self.title.show_selected(session)
+        self._show_tool()
         self.settings.show_session(session)
         self.legend.show_session(session)
         if session.selection is None:
@@ -457,7 +460,15 @@ class DetectionDesk:
         side, row = session.selection or (None, -1)
         self.scene.mark(side, row)
         self.points.show_selection(session.selection)
-        self.title.show_selected(session)
+        self._show_tool()
+
+    def _show_tool(self) -> None:
+        """Show the tool in hand, and what to do with it; without one, the selected point."""
+        if self.session is not None:
+            side, tool = self.scene.tool
+            self.settings.show_tool(side, tool)
+            self.title.show_selected(self.session, side, tool)
+            self.settings.show_edits(self.session, side)
 
     # --- what somebody does, and where it goes ---
 
@@ -469,6 +480,21 @@ class DetectionDesk:
         if self.session is not None:
             side = self.scene.side_edited()
             (self.session.undo if back else self.session.redo)(side)
+
+    def _on_tool(self, side: Side | None, tool: Tool) -> None:
+        """Take a tool for a side; for that of the selected point where None."""
+        session = self.session
+        if session is None:
+            return
+        selection = session.selection
+        if side is None:
+            side = self.scene.side_edited() if selection is None else selection[0]
+        if session.points(side) is None:
+            whose = "annotation" if side is Side.REFERENCE else "team"
+            show_info(f"this {whose} has no usable file of this frame: there is nothing to change")
+        row = selection[1] if selection is not None and selection[0] is side else None
+        self.scene.take_tool(side, tool, row)
+        self._show_tool()
 
     def _on_team(self, name: str) -> None:
         if self.session is not None and name:

@@ -40,6 +40,7 @@ from napari_panoptic.regions import Rgb
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import DETECTION_MEANINGS, POINT_STATUS_MEANINGS
 from napari_panoptic.viewer.keys import DETECTION_KEYS, KEY_LIST, key_text
+from napari_panoptic.viewer.point_scene import Tool
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, decimal_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
@@ -49,6 +50,7 @@ from napari_panoptic.viewer.widgets.navigator import (
     figure_tree,
     fill_item,
     list_by_patient,
+    measured_once,
 )
 from napari_panoptic.viewer.widgets.parts import (
     COMPACT_COMBO,
@@ -60,7 +62,6 @@ from napari_panoptic.viewer.widgets.parts import (
     qcolor,
 )
 
-_MISSING = "missing"
 _FAILURES = {"FN": POINT_STATUS_MEANINGS[Status.FN], "FP": POINT_STATUS_MEANINGS[Status.FP]}
 _FRAME_HEADER = {
     "Patient / frame": "A frame of a patient; click to show it.",
@@ -75,7 +76,11 @@ _TEAM_HEADER = {
 }
 _STEPS = 1000
 SIDE_WORDS = {Side.REFERENCE: "annotated", Side.PREDICTION: "detected"}
-NOTHING_SELECTED = "Click a circle or a cross to see what became of it; N: next failure."
+NOTHING_SELECTED = "Click a point to see what became of it; N: next failure."
+_TOOL_HINTS = {
+    Tool.ADD: "Click the image to add {} points; the button again stops.",
+    Tool.MOVE: "Drag {} points, Delete removes them; the button again stops.",
+}
 
 
 class DetectionNavigator(QWidget):
@@ -95,6 +100,7 @@ class DetectionNavigator(QWidget):
         self._team_items: dict[str, QTreeWidgetItem] = {}
         self._progress_row, self._progress = QWidget(), QProgressBar()
         self._pause = QPushButton("stop")
+        self._pause.setMinimumWidth(self.fontMetrics().horizontalAdvance("go on") + 28)
         self._pause.clicked.connect(lambda _=False: self.pause_wanted.emit())
         previous, following = QPushButton("◀ previous"), QPushButton("next ▶")
         previous.setToolTip("Previous frame (K)")
@@ -138,24 +144,15 @@ class DetectionNavigator(QWidget):
 
     def show_figures(self, session: DetectionSession, *, is_paused: bool = False) -> None:
         """Show frame, team and all figures anew, and of how many frames they are known."""
-        cohort, team = session.cohort, session.team
+        cohort = session.cohort
         current = "" if session.shown is None else session.shown.frame.name
-        by_patient: dict[str, DetectionCounts] = {}
-        for frame in cohort.frames:
-            counts = session.counts(frame.name, team)
-            item = self._frames[frame.name]
-            if counts is not None:
-                known = by_patient.get(frame.patient, DetectionCounts())
-                by_patient[frame.patient] = known + counts
-            fill_item(item, 1, _texts(counts, _MISSING if session.is_known(frame.name) else ""))
-            item.setToolTip(1, shown(session.failed.get(frame.name, "")))
-        for patient, item in self._patients.items():
-            fill_item(item, 1, _texts(by_patient.get(patient), ""))
+        with measured_once(self._tree):
+            self._fill_frames(session)
         for name, item in self._team_items.items():
-            here = _texts(session.counts(current, name), _MISSING if current else "")
+            here = _texts(session.counts(current, name), _lacking(session, current, name))
             fill_item(item, 1, (ratio_text(session.pooled(name).f_measure), *here))
         self._mark(self._tree, self._frames.get(current))
-        self._mark(self._teams, self._team_items.get(team or ""))
+        self._mark(self._teams, self._team_items.get(session.team or ""))
         n_known, n_frames = session.n_known, len(cohort.frames)
         self._progress_row.setVisible(n_known < n_frames)
         self._progress.setRange(0, max(n_frames, 1))
@@ -167,6 +164,21 @@ class DetectionNavigator(QWidget):
             if is_paused
             else "Leave the figures of the other frames unknown for now."
         )
+
+    def _fill_frames(self, session: DetectionSession) -> None:
+        by_patient: dict[str, DetectionCounts] = {}
+        for frame in session.cohort.frames:
+            counts = session.counts(frame.name, session.team)
+            item = self._frames[frame.name]
+            if counts is not None:
+                known = by_patient.get(frame.patient, DetectionCounts())
+                by_patient[frame.patient] = known + counts
+            fill_item(item, 1, _texts(counts, _lacking(session, frame.name, session.team)))
+            why = shown(session.failed.get(frame.name, ""))
+            if item.toolTip(1) != why:
+                item.setToolTip(1, why)
+        for patient, item in self._patients.items():
+            fill_item(item, 1, _texts(by_patient.get(patient), ""))
 
     def progress_text(self) -> str:
         """Give how many frames' figures are known; empty where all are."""
@@ -201,6 +213,17 @@ class DetectionNavigator(QWidget):
             signal.emit(name)  # type: ignore[attr-defined]
 
 
+def _lacking(session: DetectionSession, frame: str, team: str | None) -> str:
+    """Say in a word why there are no counts; nothing while they are not known."""
+    if team is None or not session.is_known(frame):
+        return ""
+    if frame in session.failed:
+        return "unreadable"
+    if session.has_annotation(frame):
+        return session.lacking(frame, team)
+    return "no annotation"
+
+
 def _texts(counts: DetectionCounts | None, without: str) -> tuple[str, str, str]:
     if counts is None:
         return (without, *((UNDEFINED,) * 2 if without else ("", "")))
@@ -213,12 +236,12 @@ class DetectionFigures(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.table = FigureTable()
-        self.curve = CurveView()
+        self.curve, self._heading = CurveView(), heading("")
         self._note = ElidedLabel()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.table)
-        layout.addWidget(heading("Precision and recall, all frames"))
+        layout.addWidget(self._heading)
         layout.addWidget(self.curve, 1)
         layout.addWidget(self._note)
 
@@ -240,6 +263,7 @@ class DetectionFigures(QWidget):
         frames
             How many those are, while the figures of others are not known yet.
         """
+        self._heading.set_rich(f"<b>Precision and recall, {frames}</b>")
         header = [
             Cell(""),
             Cell("this frame", "Of the frame and team shown."),
@@ -306,7 +330,7 @@ class PointTable(QWidget):
         xy = np.concatenate([reference.xy_px, prediction.xy_px])
         self.table.show_rows(
             (
-                Column("side", "Annotated, or detected by the team.", side, width=76, is_text=True),
+                Column("side", "Annotated, or detected by the team.", side, width=70, is_text=True),
                 Column(
                     "id",
                     "Line in the file.",
@@ -336,8 +360,8 @@ class PointTable(QWidget):
                     text=decimal_text,
                     width=46,
                 ),
-                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=50),
-                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=50),
+                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=56),
+                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=56),
             ),
             chosen if self.only_failures.isChecked() else None,
         )
@@ -390,7 +414,7 @@ class DetectionSettingsPanel(QWidget):
     open_wanted = Signal()
     team_chosen = Signal(str)
     settings_chosen = Signal(DetectionSettings)
-    edit_wanted = Signal(object)  # Side
+    tool_wanted = Signal(object, object)  # Side or None, Tool
     undo_wanted = Signal(bool)  # back?
     save_wanted = Signal()
 
@@ -412,13 +436,20 @@ class DetectionSettingsPanel(QWidget):
         self.slider.setToolTip(DETECTION_MEANINGS["threshold"])
         self._threshold = PlainLabel()
         self.open = QPushButton("Open cohort…")
-        self.edit_team = _button(
-            "add detections", "Take napari's tool that adds points: detections."
+        self.add_detections = _push_button(
+            "add detections", "Each click on the image adds a detection."
         )
-        self.edit_reference = _button("add annotated", "The same for annotated points.")
-        self.undo = _button("undo", f"Take the newest change back ({key_text('Ctrl-z')}).")
-        self.redo = _button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
-        self.save = _button("save as…", "Write the points that were changed to a CSV file.")
+        self.add_annotated = _push_button("add annotated", "Each click adds an annotated point.")
+        self.move_points = _push_button(
+            "move, delete",
+            "Drag points to move them; Delete removes those marked. Works on the points that were "
+            "selected or edited last: detections or annotated ones.",
+        )
+        for button in (self.add_detections, self.add_annotated, self.move_points):
+            button.setCheckable(True)
+        self.undo = _push_button("undo", f"Take the newest change back ({key_text('Ctrl-z')}).")
+        self.redo = _push_button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
+        self.save = _push_button("save as…", "Write the points that were changed to a CSV file.")
         self._edits = ElidedLabel()
         self._lay_out()
         self._connect()
@@ -458,6 +489,17 @@ class DetectionSettingsPanel(QWidget):
         self._edits.set_text(f"not saved: {', '.join(words)}" if words else "no unsaved edits")
         self.save.setEnabled(session.points(side) is not None)
 
+    def show_tool(self, side: Side, tool: Tool) -> None:
+        """Show which tool is in hand, and for whose points."""
+        is_adding = tool is Tool.ADD
+        self.add_detections.setChecked(is_adding and side is Side.PREDICTION)
+        self.add_annotated.setChecked(is_adding and side is Side.REFERENCE)
+        self.move_points.setChecked(tool is Tool.MOVE)
+
+    def _on_tool(self, side: Side | None, tool: Tool, checked: bool) -> None:
+        """Take the tool of a button, or put it down."""
+        self.tool_wanted.emit(side, tool if checked else Tool.LOOK)
+
     def threshold_text(self) -> str:
         """Give what is said about the threshold."""
         return self._threshold.text()
@@ -483,13 +525,18 @@ class DetectionSettingsPanel(QWidget):
         third.addWidget(self._threshold)
         grid.addWidget(PlainLabel("confidence"), 3, 0)
         grid.addLayout(third, 3, 1)
-        edits = QHBoxLayout()
-        edits.setSpacing(3)
-        for button in (self.edit_team, self.edit_reference, self.undo, self.redo, self.save):
-            edits.addWidget(button)
-        edits.addStretch(1)
-        grid.addLayout(edits, 4, 0, 1, 2)
-        grid.addWidget(self._edits, 5, 0, 1, 2)
+        tools, edits = QHBoxLayout(), QHBoxLayout()
+        for row, buttons in (
+            (tools, (self.add_detections, self.add_annotated, self.move_points)),
+            (edits, (self.undo, self.redo, self.save)),
+        ):
+            row.setSpacing(3)
+            for button in buttons:
+                row.addWidget(button)
+        tools.addStretch(1)
+        edits.addWidget(self._edits, 1)
+        grid.addLayout(tools, 4, 0, 1, 2)
+        grid.addLayout(edits, 5, 0, 1, 2)
         grid.setColumnStretch(1, 1)
         self._threshold.setMinimumWidth(self.fontMetrics().horizontalAdvance("no confidences"))
 
@@ -499,8 +546,12 @@ class DetectionSettingsPanel(QWidget):
         self.distance.valueChanged.connect(lambda _: self._choose())
         self.slider.valueChanged.connect(lambda _: self._choose())
         self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(DetectionSettings()))
-        self.edit_team.clicked.connect(lambda _=False: self.edit_wanted.emit(Side.PREDICTION))
-        self.edit_reference.clicked.connect(lambda _=False: self.edit_wanted.emit(Side.REFERENCE))
+        for button, side, tool in (
+            (self.add_detections, Side.PREDICTION, Tool.ADD),
+            (self.add_annotated, Side.REFERENCE, Tool.ADD),
+            (self.move_points, None, Tool.MOVE),
+        ):
+            button.clicked.connect(partial(self._on_tool, side, tool))
         self.undo.clicked.connect(lambda _=False: self.undo_wanted.emit(True))
         self.redo.clicked.connect(lambda _=False: self.undo_wanted.emit(False))
         self.save.clicked.connect(lambda _=False: self.save_wanted.emit())
@@ -524,6 +575,12 @@ class DetectionSettingsPanel(QWidget):
         low, high = self._range
         share = (confidence - low) / (high - low) if high > low else 1.0
         return min(max(round(_STEPS * share), 1), _STEPS)
+
+
+def _push_button(text: str, tooltip: str) -> QPushButton:
+    button = QPushButton(text)
+    button.setToolTip(tooltip)
+    return button
 
 
 def _button(text: str, tooltip: str) -> QToolButton:
@@ -576,6 +633,11 @@ class DetectionTitle(QWidget):
         parts = [frame.name, session.team or "no team", f"within {settings.distance_um:g} µm"]
         if settings.confidence is not None:
             parts.append(f"confidence ≥ {settings.confidence:.3f}")
+        parts += [
+            f"nothing {word}"
+            for side, word in SIDE_WORDS.items()
+            if (points := session.points(side)) is not None and not len(points)
+        ]
         keys = " · ".join(f"{key.text}: {key.meaning}" for key in (*DETECTION_KEYS, KEY_LIST))
         self._title.set_text(" · ".join(parts), tooltip=keys)
         figure = (
@@ -585,9 +647,10 @@ class DetectionTitle(QWidget):
         )
         self._figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
-    def show_selected(self, session: DetectionSession) -> None:
-        """Show the selected point in a line."""
-        self._selected.set_text(_described(session))
+    def show_selected(self, session: DetectionSession, side: Side, tool: Tool) -> None:
+        """Show the selected point in a line; with a tool in hand, what to do with it."""
+        hint = "" if tool is Tool.LOOK else _TOOL_HINTS[tool].format(SIDE_WORDS[side])
+        self._selected.set_text(hint or _described(session))
 
     def title(self) -> str:
         """Give the title as it is shown."""
@@ -612,7 +675,8 @@ def _why(session: DetectionSession) -> str:
         return "no usable annotation"
     if session.team is None:
         return "no predictions: add a team's files"
-    return "no usable file of this team"
+    word = session.lacking("" if session.shown is None else session.shown.frame.name, session.team)
+    return f"file of this team: {word}"
 
 
 def _described(session: DetectionSession) -> str:

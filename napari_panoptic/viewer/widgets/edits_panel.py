@@ -50,7 +50,8 @@ FOLLOW_MS = 60
 AS_SELECTED = "as the selected object"
 NOTHING_EDITED = (
     "Nothing is edited here. Press Edit, choose the brush (2) or the eraser (1), and paint on the "
-    "image: every figure follows. Files are never changed; what you draw is a working copy."
+    "image: every figure follows. The brush draws a new object, or goes on with the selected one. "
+    "Files are never changed; what you draw is a working copy."
 )
 WILL_FLATTEN = (
     "Objects of this region share pixels: as soon as one is edited, all are flattened, and so are "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from operator import add
 
@@ -332,6 +333,25 @@ def figure_tree(header: Mapping[str, str]) -> QTreeWidget:
     horizontal.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
     horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
     return tree
+
+
+@contextmanager
+def measured_once(tree: QTreeWidget) -> Iterator[None]:
+    """Fill many lines of a tree of figures; its columns become as wide as all of them, at the end.
+
+    Qt measures all lines after each text otherwise: half a million for 500 regions.
+    """
+    header = tree.header()
+    if header is None:
+        raise RuntimeError("a tree widget always has a header")
+    columns = range(1, tree.columnCount())
+    for column in columns:
+        header.setSectionResizeMode(column, QHeaderView.ResizeMode.Fixed)
+    try:
+        yield
+    finally:
+        for column in columns:
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
 
 
 def _summed(lines: Sequence[RegionSummary]) -> Counts | None:

@@ -35,7 +35,7 @@ from napari_panoptic.viewer.object_rows import (
 from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.widgets.choice_menus import ChoiceMenu, FilterMenu, let_shrink
 from napari_panoptic.viewer.widgets.object_table_model import ObjectTableModel
-from napari_panoptic.viewer.widgets.parts import is_desk_key, viewport_of
+from napari_panoptic.viewer.widgets.parts import is_desk_key, opens_menu, viewport_of
 from napari_panoptic.viewer.widgets.sortable_view import SortableView
 
 EMPTY = (
@@ -295,7 +295,7 @@ class ObjectTable(QWidget):
         columns.setToolTip("Which columns to show; also by a right click on the header.")
         columns.setMenu(self._columns)
         let_shrink(columns)
-        columns.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        opens_menu(columns)
         second.addWidget(self.worst)
         second.addWidget(self.others)
         second.addWidget(self._menus["verdict"])

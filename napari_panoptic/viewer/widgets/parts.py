@@ -31,6 +31,7 @@ from qtpy.QtWidgets import (
     QStyleOptionViewItem,
     QTableWidget,
     QTableWidgetItem,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -43,6 +44,12 @@ TISSUE: Rgb = (214, 178, 205)
 
 COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { width: 16px }"
 """Style of menus that have to fit into narrow strips."""
+
+
+def opens_menu(button: QToolButton) -> None:
+    """Let a button open its menu at once, with the arrow beside its text and not upon it."""
+    button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+    button.setStyleSheet("QToolButton { padding-right: 11px }")
 
 
 def qcolor(rgb: Rgb) -> QColor:

@@ -50,6 +50,8 @@ RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Shift-w", "the one before"),
 )
 """Keys of this desk."""
+NAPARI_KEYS = "← →"
+"""Napari's own, which go from slice to slice."""
 
 
 class RatedDesk:
@@ -73,7 +75,9 @@ class RatedDesk:
         self._wanted: Wanted | None = None
         self.view: CaseView | None = None
         self.title = RatedTitle()
-        self.legend = RatedLegend(" · ".join(f"{s.text}: {s.meaning}" for s in RATED_KEYS))
+        keys = [(shortcut.text, shortcut.meaning) for shortcut in RATED_KEYS]
+        keys.append((NAPARI_KEYS, "previous, next slice"))
+        self.legend = RatedLegend(" · ".join(f"{key}: {meaning}" for key, meaning in keys))
         self.cases = CasesPanel(cohort)
         self.levels = LevelsPanel(cohort.settings, self.scene.shown)
         self.slices = SlicesPanel()
@@ -282,6 +286,9 @@ class RatedDesk:
             parts.append("figures are being computed …")
         if view.prediction is not None and view.prediction.state in (MISSING, UNREADABLE):
             parts.append(f"prediction {view.prediction.state}: counted as background")
+        if view.images.findings:
+            # The case would look like one without an image otherwise.
+            parts.append(f"image not shown: {view.images.findings[0].message}")
         notes = "\n".join(finding.message for finding in view.findings)
         marked = " ⚠" if view.findings else ""
         self.title.set_text(" · ".join(parts) + marked, tooltip=notes)

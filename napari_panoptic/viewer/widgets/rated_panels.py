@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import Qt
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -441,6 +442,7 @@ class RatedLegend(RichLabel):
         super().__init__()
         self._keys = keys
         self.setWordWrap(True)
+        self.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.setContentsMargins(6, 2, 6, 2)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
 
@@ -459,6 +461,17 @@ class RatedLegend(RichLabel):
         ]
         keys = _unbroken(self._keys).replace("&nbsp;·&nbsp;", " · ")
         self.set_rich(f"{'&nbsp; '.join(named)}<br>{keys}")
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Take as many lines as this width needs, and leave the rest to the image."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        height = self.heightForWidth(self.width())
+        if height > 0:  # else it has no text yet
+            self.setFixedHeight(height)
 
 
 def _unbroken(text: str) -> str:

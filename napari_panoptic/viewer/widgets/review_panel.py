@@ -35,7 +35,14 @@ from napari_panoptic.viewer.judged import VERDICTS
 from napari_panoptic.viewer.keys import key_text
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
-from napari_panoptic.viewer.widgets.parts import Cell, ElidedLabel, FigureTable, heading, separator
+from napari_panoptic.viewer.widgets.parts import (
+    Cell,
+    ElidedLabel,
+    FigureTable,
+    heading,
+    opens_menu,
+    separator,
+)
 
 VERDICT_KEYS: Mapping[Verdict, str] = {
     verdict: f"Alt-{number}" for number, verdict in enumerate(VERDICTS, start=1)
@@ -323,7 +330,7 @@ class ReviewPanel(QScrollArea):
         self._export.setText("export")
         self._export.setToolTip("Write verdicts as CSV, or this region for QuPath.")
         self._export.setMenu(menu)
-        self._export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        opens_menu(self._export)
 
     def _exports(self) -> list[tuple[str, Callable[[], None]]]:
         return [

@@ -38,7 +38,7 @@ from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.styles import count_text
 from napari_panoptic.viewer.team_grid import MAX_TEAMS
 from napari_panoptic.viewer.widgets.array_table import ArrayTable
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO
+from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, opens_menu
 from napari_panoptic.viewer.widgets.teams_columns import (
     object_columns,
     object_sentence,
@@ -297,7 +297,7 @@ class TeamsPanel(QWidget):
         views.addStretch(1)
         self._menu.setToolTipsVisible(True)
         self._teams.setMenu(self._menu)
-        self._teams.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        opens_menu(self._teams)
         self._teams.setToolTip(f"Which teams are compared: up to {MAX_TEAMS}.")
         views.addWidget(self._teams)
         lists = QGridLayout()

@@ -2,9 +2,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from qtpy.QtCore import Qt
 
 from napari_panoptic.errors import Finding, FindingKind
-from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Restoration
+from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Overlaps, Restoration
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source, Team
@@ -94,6 +95,18 @@ class TestSettingsPanel:
         panel.settings_chosen.connect(told.append)
         panel.combo("matching").setCurrentIndex(panel.combo("matching").findText("centroid"))
         assert told == [EvaluationSettings(matching=Matching.CENTROID)]
+
+    def test_overlaps_are_kept_on_request(self, qtbot, cohort):
+        panel = make(qtbot, SettingsPanel())
+        panel.show_cohort(cohort)
+        panel.show_settings(EvaluationSettings(), EvaluationSettings())
+        told, combo = [], panel.combo("overlaps")
+        panel.settings_chosen.connect(told.append)
+        combo.setCurrentIndex(combo.findText("keep"))
+        assert told == [EvaluationSettings(overlaps=Overlaps.KEEP)]
+        # "keep" is a word of another setting, too.
+        tip = combo.itemData(combo.currentIndex(), Qt.ItemDataRole.ToolTipRole)
+        assert "keeps all of its pixels" in tip
 
     def test_differences_are_marked_and_reset(self, qtbot):
         panel = make(qtbot, SettingsPanel())
