@@ -478,9 +478,9 @@ class Scene:
 
     def _take_unit(self) -> None:
         """Give all layers the region's unit before one is added: napari then draws at once."""
-        for role in list(self._layers):
-            layer = self._mine(role)
-            if layer is not None and {str(own) for own in layer.units} != set(self._pixels.units):
+        for layer in self._viewer.layers:
+            is_mine = ROLE in layer.metadata  # or an earlier scene's: it is taken over
+            if is_mine and {str(own) for own in layer.units} != set(self._pixels.units):
                 layer.units = self._pixels.units
         take_unit(self._viewer, self._pixels.units[0])
 
