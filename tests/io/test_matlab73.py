@@ -103,7 +103,7 @@ def test_what_claims_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_chunk_that_inflates_without_end(tmp_path: Path) -> None:
     path = tmp_path / "a.mat"
-    bomb = zlib.compress(bytes(2**28))
+    bomb = zlib.compress(bytes(2**25))  # HDF5 1.14 keeps no more than 64 kB of so small a chunk
     with h5py.File(path, "w") as file:
         dataset = file.create_dataset("img", (8, 8), "u1", chunks=(8, 8), compression="gzip")
         dataset.id.write_direct_chunk((0, 0), bomb)

@@ -229,7 +229,7 @@ def test_a_table_is_written_whole_or_not_at_all(
 
 def test_every_digit_is_written(evaluation: CohortEvaluation, tmp_path: Path) -> None:
     write_tables(evaluation, tmp_path)
-    found = pd.read_csv(tmp_path / "objects.csv")
+    found = pd.read_csv(tmp_path / "objects.csv", float_precision="round_trip")
     wanted = objects_table(evaluation)
     np.testing.assert_array_equal(found["iou"], wanted["iou"].to_numpy(float))
     np.testing.assert_array_equal(found["centroid_y_px"], wanted["centroid_y_px"].to_numpy(float))

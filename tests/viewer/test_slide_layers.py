@@ -108,7 +108,7 @@ def test_a_level_is_indexed_as_an_array(pair: LabelPair, outcomes: Outcomes) -> 
     with pytest.raises(IndexError):
         level[0, 0, 0]
     with pytest.raises(ValueError, match="copy"):
-        np.asarray(level, copy=False)
+        level.__array__(copy=False)
 
 
 def test_objects_are_ellipses_until_their_pixels_are_there(
