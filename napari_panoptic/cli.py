@@ -194,8 +194,8 @@ def _add_cohort(parser: argparse.ArgumentParser) -> None:
         "cohort",
         type=Path,
         metavar="COHORT",
-        help="a folder in the layout of MoNuSAC 2020, QUBIQ or MITOS-ATYPIA-14, or with a "
-        "cohort.toml",
+        help="a folder in the layout of MoNuSAC 2020, PanNuke, CoNIC, COCO panoptic, QUBIQ or "
+        "MITOS-ATYPIA-14, or with a cohort.toml",
     )
     parser.add_argument(
         "--allow-outside",
@@ -235,7 +235,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
     )
     _add_what(parser)
-    _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
+    _choice(parser, "--restoration", Restoration, "how objects of colour-coded masks are recovered")
     _add_radius(parser)
     _choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
     parser.add_argument(
@@ -523,7 +523,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="replace files of the same names in DIR"
     )
     _add_source(parser)
-    _choice(parser, "--restoration", Restoration, "how objects are recovered from colour-coded")
+    _choice(parser, "--restoration", Restoration, "how objects of colour-coded masks are recovered")
     _add_radius(parser)
     _set_run(parser, _convert)
 

@@ -108,6 +108,10 @@ class PointScene:
                 layer.visible = False
                 return
             self._known[side] = points
+            # Before it is filled: napari does not follow the data of hidden layers, and would look
+            # for points that are no more. Only where it is hidden: the tool changes with it.
+            if not layer.visible:
+                layer.visible = True
             layer.selected_data = set()
             layer.data = points.xy_px[:, ::-1].copy()
             layer.features = pd.DataFrame(
@@ -116,8 +120,6 @@ class PointScene:
             self._set_defaults(side, layer, points)
             self._place(layer)
             self._set_look(side, layer)
-            if not layer.visible:  # napari takes another tool each time, also of a visible layer
-                layer.visible = True
 
     def show_judged(self, judged: JudgedPoints | None, distance_um: float) -> None:
         """Colour every point by what became of it."""

@@ -21,6 +21,7 @@ def test_what_comes_back() -> None:
     )
     assert tuple(result.objects.columns) == OBJECT_COLUMNS
     assert result.objects["id"].tolist() == [1, 2, 100, 200]
+    assert result.objects.index.tolist() == [0, 1, 2, 3]
     assert result.objects["partner_id"].tolist() == [100, 200, 1, 2]
     assert result.objects["status"].tolist() == ["TP", "misclassified"] * 2
     assert result.objects["hausdorff_um"].tolist() == [0.0] * 4

@@ -39,7 +39,7 @@ def _reference(masks):
 def cases(draw, *, least_raters=1):
     """Draw raters, a map and settings; small, with many ties and empty levels."""
     n = draw(st.integers(least_raters, 10))
-    shape = draw(st.sampled_from([(1, 1), (2, 3), (2, 2, 3)]))
+    shape = draw(st.sampled_from([(1, 1), (2, 3), (3, 2, 1), (2, 2, 3)]))
     size = math.prod(shape)
     bits = draw(st.lists(st.booleans(), min_size=n * size, max_size=n * size))
     values = draw(st.lists(st.sampled_from(TELLING), min_size=size, max_size=size))
@@ -82,6 +82,7 @@ def test_slices_equal_the_definition_on_each_slice_alone(case):
         assert found.slices is None
         assert found.slice_scores(settings).size == 0
         return
+    assert len(found.slice_scores(settings)) == reference.shape[0]
     for z in range(reference.shape[0]):
         shares = oracle.reference_of(reference.masks[:, z])
         expected = oracle.dice_at_levels(shares, values[z], settings)
