@@ -21,7 +21,8 @@ from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.preferences import PREFERENCES, Preferences
 from napari_panoptic.viewer.widgets.desk import desk_of
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
+"""Longer than a window waits for kernels that are compiled anew on a busy machine."""
 
 
 def pytest_collection_modifyitems(items):

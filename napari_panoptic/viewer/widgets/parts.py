@@ -49,7 +49,7 @@ COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { w
 def opens_menu(button: QToolButton) -> None:
     """Let a button open its menu at once, with the arrow beside its text and not upon it."""
     button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-    button.setStyleSheet("QToolButton { padding-right: 11px }")
+    button.setStyleSheet("QToolButton { padding-right: 9px }")
 
 
 def qcolor(rgb: Rgb) -> QColor:
