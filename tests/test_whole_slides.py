@@ -215,7 +215,7 @@ def test_other_forms_say_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["evaluate", str(root), "--output", str(output), *IN_WINDOWS]) == 1
     said = capsys.readouterr().err
     assert "masks in the form 'colour-coded' can only be read as a whole" in said
-    assert "labels, imagescope, geojson, hovernet and annotation-store" in said
+    assert "labels, imagescope, geojson, hovernet, annotation-store and imagej-roi" in said
 
 
 def test_the_challenges_scoring_says_why_not(
