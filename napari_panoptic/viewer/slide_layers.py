@@ -28,8 +28,6 @@ from napari_panoptic.palette import rgba_table, status_colour_table
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
-from napari_panoptic.viewer.failure_cells import SMALLEST_CELL_PX as SMALLEST_CELL_PX
-from napari_panoptic.viewer.failure_cells import FailureCells as FailureCells
 from napari_panoptic.viewer.layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
 from napari_panoptic.viewer.listed import DIMMED_ALPHA, Listed, Others
 from napari_panoptic.viewer.outline_pixels import outline_pixels

@@ -37,7 +37,6 @@ from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import camera, styles
 from napari_panoptic.viewer import layers as drawing
 from napari_panoptic.viewer.cell_pictures import CellPictures, grid_shape, team_lut
-from napari_panoptic.viewer.cell_pictures import cell_pictures as cell_pictures
 from napari_panoptic.viewer.desk_layers import image_layer_data, set_unless_so
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.recolour import label_colours, set_colours

@@ -34,11 +34,12 @@ from napari_panoptic.regions import MONUSAC_CLASSES, Cohort, MaskFiles, Source
 from napari_panoptic.session import Session
 from napari_panoptic.snapshots import RegionSnapshot, load_region
 from napari_panoptic.viewer import layers, marks, slide_layers
+from napari_panoptic.viewer.cell_pictures import cell_pictures
 from napari_panoptic.viewer.consensus_view import consensus_picture
 from napari_panoptic.viewer.edits import LayerValues, shows
+from napari_panoptic.viewer.failure_cells import SMALLEST_CELL_PX, FailureCells
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
-from napari_panoptic.viewer.team_grid import cell_pictures
 
 PATIENCE_S = 180.0
 """How long anybody waits for kernels at most."""
@@ -208,7 +209,7 @@ def draw_slide(snapshot: RegionSnapshot) -> None:
         drawn.look = slide_layers.SideLook(codes, (width_px,) * slide_layers.LEVELS_FROM_PIXELS)
         for level in drawn.levels:
             np.asarray(level)
-    slide_layers.FailureCells.count(outcomes, labels.shape, slide_layers.SMALLEST_CELL_PX)
+    FailureCells.count(outcomes, labels.shape, SMALLEST_CELL_PX)
 
 
 def save_something(folder: Path) -> None:
