@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
+from napari_panoptic._compiled import compiled
+from napari_panoptic.evaluation.overlap import OverlapTable
 from napari_panoptic.evaluation.settings import AmbiguousPolicy
+
+_Counted = tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
+"""Of each object: area, ambiguous area, sums of coordinates, those of ambiguous pixels. Or of
+each pair: reference row, prediction row, shared pixels, ambiguous ones among them."""
+_Judged = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]
+"""As in `JudgedSide`."""
+_Pairs = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]
+"""Of each pair: reference row, prediction row, shared pixels, IoU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,43 +96,70 @@ def judge(table: OverlapTable, policy: AmbiguousPolicy) -> JudgedOverlap:
     policy
         Which pixels count.
     """
-    cut_reference = policy is AmbiguousPolicy.CLIP
-    cut_prediction = policy in (AmbiguousPolicy.CLIP, AmbiguousPolicy.CLIP_PREDICTIONS)
-    reference = _judged_side(table.reference, cut=cut_reference)
-    prediction = _judged_side(table.prediction, cut=cut_prediction)
-    outside = table.intersection - table.void_intersection
-    intersection = outside if cut_prediction else table.intersection
-    rows, columns = table.pair_reference, table.pair_prediction
-    if policy is AmbiguousPolicy.MAJORITY:
-        reference_outside = table.reference.area - table.reference.void_area
-        prediction_outside = table.prediction.area - table.prediction.void_area
-        union = reference_outside[rows] + prediction_outside[columns] - outside
-        iou = np.divide(outside, union, out=np.zeros(len(union)), where=union > 0)
-    else:
-        union = reference.area[rows] + prediction.area[columns] - intersection
-        iou = np.divide(intersection, union, out=np.zeros(len(union)), where=union > 0)
-    counts = intersection > 0
+    reference, prediction = table.reference, table.prediction
+    judged_reference, judged_prediction, pairs = _judged(
+        (reference.area, reference.void_area, reference.sum_yx, reference.void_sum_yx),
+        (prediction.area, prediction.void_area, prediction.sum_yx, prediction.void_sum_yx),
+        (
+            table.pair_reference,
+            table.pair_prediction,
+            table.intersection,
+            table.void_intersection,
+        ),
+        policy is AmbiguousPolicy.CLIP,
+        policy in (AmbiguousPolicy.CLIP, AmbiguousPolicy.CLIP_PREDICTIONS),
+        policy is AmbiguousPolicy.MAJORITY,
+    )
     return JudgedOverlap(
-        policy=policy,
-        reference=reference,
-        prediction=prediction,
-        pair_reference=rows[counts],
-        pair_prediction=columns[counts],
-        intersection=intersection[counts],
-        iou=iou[counts],
+        policy, JudgedSide(*judged_reference), JudgedSide(*judged_prediction), *pairs
     )
 
 
-def _judged_side(side: SideTable, *, cut: bool) -> JudgedSide:
-    area = side.area - side.void_area if cut else side.area
-    sum_yx = side.sum_yx - side.void_sum_yx if cut else side.sum_yx
-    gone = area == 0
-    # What is gone keeps the place where it was, so that it can be looked at.
-    sum_yx = np.where(gone[:, None], side.sum_yx, sum_yx)
-    pixels = np.where(gone, side.area, area)
-    return JudgedSide(
-        area=area,
-        centroid_yx_px=sum_yx / np.maximum(pixels, 1)[:, None],
-        gone=gone,
-        ambiguous_share=side.void_area / np.maximum(side.area, 1),
+@compiled
+def _judged(
+    reference: _Counted,
+    prediction: _Counted,
+    pairs: _Counted,
+    cut_reference: bool,
+    cut_prediction: bool,
+    is_majority: bool,
+) -> tuple[_Judged, _Judged, _Pairs]:
+    references, predictions = (
+        _judged_side(reference, cut_reference),
+        _judged_side(prediction, cut_prediction),
     )
+    # Under majority the IoU alone leaves ambiguous pixels out.
+    reference_area = reference[0] - reference[1] if is_majority else references[0]
+    prediction_area = prediction[0] - prediction[1] if is_majority else predictions[0]
+    pair_reference, pair_prediction, shared, void_shared = pairs
+    intersection = shared - void_shared if cut_prediction else shared
+    counting = np.flatnonzero(intersection > 0)
+    rows, columns = pair_reference[counting], pair_prediction[counting]
+    iou = np.zeros(len(counting))
+    for k in range(len(counting)):
+        place = counting[k]
+        common = intersection[place] - (void_shared[place] if is_majority else 0)
+        union = reference_area[rows[k]] + prediction_area[columns[k]] - common
+        if union > 0:
+            iou[k] = common / union
+    return references, predictions, (rows, columns, intersection[counting], iou)
+
+
+@compiled
+def _judged_side(side: _Counted, cut: bool) -> _Judged:
+    counted, void_counted, sums, void_sums = side
+    n = len(counted)
+    area, centroid = counted.copy(), np.empty((n, 2))
+    gone, share = np.empty(n, np.bool_), np.empty(n)
+    for k in range(n):
+        if cut:
+            area[k] -= void_counted[k]
+        gone[k] = area[k] == 0
+        # What is gone keeps the place where it was, so that it can be looked at.
+        is_cut = cut and not gone[k]
+        pixels = max(area[k] if is_cut else counted[k], 1)
+        for axis in range(2):
+            cut_away = void_sums[k, axis] if is_cut else 0
+            centroid[k, axis] = (sums[k, axis] - cut_away) / pixels
+        share[k] = void_counted[k] / max(counted[k], 1)
+    return area, centroid, gone, share

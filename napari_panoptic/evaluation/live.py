@@ -40,11 +40,12 @@ from napari_panoptic.evaluation.metrics import count
 from napari_panoptic.evaluation.overlap import OverlapTable, SideTable, overlap_table, side_table
 from napari_panoptic.evaluation.recount import (
     EditedSide,
+    extent,
     numbers_in,
     recount_pixels,
     recount_void,
     recount_window,
-    remeasure,
+    settle,
 )
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
@@ -116,14 +117,16 @@ class _LiveSide:
         objects[:, [VOID_SUM_Y, VOID_SUM_X]] = table.void_sum_yx
         objects[:, [Y0, X0, Y1, X1]] = table.bbox
         objects[:, FIRST] = table.first_pixel
-        self.marks = np.zeros(len(self.rows), np.uint8)
+        self.counted = EditedSide.untouched(self.index, self.rows)
         self._table = table
         self._stale: list[NDArray[np.int64]] = []
         self.slot_of = {int(id_): slot for slot, id_ in enumerate(self.ids)}
 
     def slots(self, ids: NDArray[np.int64], classes: Mapping[int, str]) -> NDArray[np.int32]:
         """Give the 1-based slot of each id, 0 for background; new ids get a slot."""
-        if ids.size and (ids == ids[0]).all():  # as in a stroke or a fill
+        if len(ids) == 1:
+            return self.slots_of_few(ids, classes)
+        if ids.size and (ids == ids[0]).all():  # as in an undone stroke
             return np.full(ids.shape, self.slots_of_few(ids[:1], classes)[0], np.int32)
         unique, inverse = np.unique(ids, return_inverse=True)
         return self.slots_of_few(unique, classes)[inverse]
@@ -146,7 +149,7 @@ class _LiveSide:
         if len(self.ids) >= len(self._store):
             self._store = np.concatenate([self.rows, blank_rows(len(ids) + _SPARE_ROWS)])
         self.rows = self._store[: len(self.ids) + 1]
-        self.marks = np.zeros(len(self.rows), np.uint8)
+        self.counted = EditedSide.untouched(self.index, self.rows)
 
     def _class_number(self, id_: int, class_name: str | None) -> int:
         if id_ < 0:
@@ -159,14 +162,9 @@ class _LiveSide:
             )
         return self.class_names.index(str(class_name)) + 1
 
-    def counted(self) -> EditedSide:
-        """Give what the kernels change."""
-        return EditedSide(self.index, self.rows, self.marks)
-
     def take_touched(self) -> NDArray[np.int64]:
-        """List the rows that were touched since the last time."""
-        touched = np.flatnonzero(self.marks[1:] != 0)
-        self.marks[:] = 0
+        """List the rows that were touched since the last time, and make sure of their places."""
+        touched = settle(self.counted) - 1
         self._stale.append(touched)
         return touched
 
@@ -175,7 +173,7 @@ class _LiveSide:
         stale = np.concatenate([*self._stale, np.zeros(0, np.int64)])
         self._stale.clear()
         if len(stale) > _FEW_ROWS:
-            self._table = self._frozen(self.rows)
+            self._table = self.table_of(np.arange(len(self.ids)))
         elif len(stale):
             # After a stroke, copying columns and a few rows beats gathering all rows.
             few = self.table_of(stale)
@@ -191,7 +189,11 @@ class _LiveSide:
 
     def table_of(self, slots: NDArray[np.int64]) -> SideTable:
         """Freeze the counts of some slots (0-based)."""
-        return self._frozen(self.rows[np.concatenate([[0], slots + 1])])
+        table = side_table(self.rows, self.index.shape, slots + 1)
+        gone = table.area == 0  # such slots have no place
+        if gone.any():
+            table.bbox[gone], table.first_pixel[gone] = 0, 0
+        return table
 
     def seen(self) -> SideTable:
         """Give views of the counts, which the next edit changes; slots without pixels are odd."""
@@ -204,13 +206,6 @@ class _LiveSide:
             bbox=objects[:, Y0 : X1 + 1],  # type: ignore[arg-type]
             first_pixel=objects[:, FIRST],
         )
-
-    def _frozen(self, rows: NDArray[np.int64]) -> SideTable:
-        height, width = self.index.shape
-        table = side_table(rows, (height, width))
-        gone = table.area == 0  # such slots have no place
-        table.bbox[gone], table.first_pixel[gone] = 0, 0
-        return table
 
     def labels(self) -> LabelImage:
         """Give a view of the labels; its pixels change with the next edit."""
@@ -284,11 +279,12 @@ class LiveEvaluation:
         ys, xs = np.asarray(y, np.int64), np.asarray(x, np.int64)
         if not len(ys):
             return Edit(side, 0, ())
-        self._check_inside(int(ys.min()), int(xs.min()), int(ys.max()) + 1, int(xs.max()) + 1)
-        wanted = np.broadcast_to(np.asarray(ids, np.int64), ys.shape)
+        self._check_inside(*extent(ys, xs))
+        wanted = np.asarray(ids, np.int64)
+        wanted = np.broadcast_to(wanted, ys.shape) if wanted.ndim else wanted.reshape(1)
         slots = own.slots(wanted, classes or {})
         changed, pairs = recount_pixels(
-            own.counted(),
+            own.counted,
             self._other(side).index,
             self._void,
             ys,
@@ -322,7 +318,7 @@ class LiveEvaluation:
         slot_of_number = np.zeros(int(present[-1]) + 1, np.int32)
         slot_of_number[present] = own.slots_of_few(window.ids[present], classes or {})
         changed, pairs = recount_window(
-            own.counted(),
+            own.counted,
             self._other(side).index,
             self._void,
             (top, left),
@@ -342,7 +338,7 @@ class LiveEvaluation:
         """
         before, self._void = self._void, ambiguous
         self._pair = replace(self._pair, ambiguous=ambiguous)
-        reference, prediction = (self._sides[side].counted() for side in Side)
+        reference, prediction = (self._sides[side].counted for side in Side)
         self._add_shared(*recount_void(reference, prediction, before, ambiguous))
         for side, live in self._sides.items():
             self._repixelled[side].update(live.take_touched().tolist())
@@ -437,7 +433,7 @@ class LiveEvaluation:
             joined=joined,
             reference=reference.table_of(joined.reference),
             prediction=prediction.table_of(joined.prediction),
-            table=self._pairs.table(reference.seen(), prediction.seen()),
+            table=self._pairs.seen(reference.seen(), prediction.seen()),
             repixelled=self._repixelled,
         )
 
@@ -455,7 +451,6 @@ class LiveEvaluation:
     def _after(self, side: Side, changed_px: int, pairs: PairCounts) -> Edit:
         """Bring the rest up to date with pixels that are set and counted."""
         own = self._sides[side]
-        remeasure(own.counted())
         self._add_shared(*pairs)
         touched = own.take_touched()
         self._repixelled[side].update(touched.tolist())

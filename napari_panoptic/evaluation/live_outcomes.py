@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap, JudgedSide, judge
-from napari_panoptic.evaluation.decisions import decide
+from napari_panoptic.evaluation.decisions import Decisions, decide
 from napari_panoptic.evaluation.distances import PairDistances
 from napari_panoptic.evaluation.known_distances import KnownDistances, matched_distances
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
@@ -113,50 +113,27 @@ class LiveOutcomes:
         """Decide anew what edits concern."""
         self._take_classes(edited.pair)
         joined, settings = edited.joined, self.settings
-        apart = judge(_counted_apart(edited), settings.ambiguous)
-        judged = self._in_place(apart, joined)
-        matches = match(edited.pair, edited.table, judged, settings)
-        reference_partner = matches.reference_partner[joined.reference]
-        prediction_partner = matches.prediction_partner[joined.prediction]
+        counted = _counted_apart(edited)
+        apart = judge(counted, settings.ambiguous)
+        rows = joined.reference, joined.prediction
+        matches = match(edited.pair, counted, apart, settings, rows=rows)
         reference, prediction = decide(
             apart,
-            Matches(
-                _renumbered(reference_partner, joined.prediction),
-                _renumbered(prediction_partner, joined.reference),
-                matches.pair,
-            ),
+            matches,
             edited.pair.reference.class_index[joined.reference],
             edited.pair.prediction.class_index[joined.prediction],
             near_iou=settings.near_iou,
         )
         if settings.distances:
-            self._measure(edited, judged, matches)
-        for side, rows, own, counted, decisions, partner in (
-            (
-                Side.REFERENCE,
-                joined.reference,
-                apart.reference,
-                edited.reference,
-                reference,
-                reference_partner,
-            ),
-            (
-                Side.PREDICTION,
-                joined.prediction,
-                apart.prediction,
-                edited.prediction,
-                prediction,
-                prediction_partner,
-            ),
-        ):
-            columns = self._columns[side]
-            columns.write("status", rows, decisions.status)
-            columns.write("cause", rows, decisions.cause)
-            columns.write("partner", rows, partner)
-            columns.write("iou", rows, decisions.iou)
-            columns.write("area_px", rows, np.where(own.gone, counted.area, own.area))
-            columns.write("centroid_yx_px", rows, own.centroid_yx_px)
-            columns.write("bbox", rows, counted.bbox)
+            self._measure(edited, self._in_place(apart, joined), matches)
+        partner = _among_all(matches.reference_partner, joined.prediction)
+        self._columns[Side.REFERENCE].decided(
+            joined.reference, edited.reference, apart.reference, reference, partner
+        )
+        partner = _among_all(matches.prediction_partner, joined.reference)
+        self._columns[Side.PREDICTION].decided(
+            joined.prediction, edited.prediction, apart.prediction, prediction, partner
+        )
 
     def _take_classes(self, pair: LabelPair) -> None:
         """Take over ids and classes, and make room for new objects."""
@@ -214,7 +191,7 @@ class LiveOutcomes:
             ):
                 column = np.full(len(joined), np.nan)
                 column[np.searchsorted(joined, at)] = figures
-                self._columns[side].write(name, joined, column)
+                self._columns[side].write(joined, **{name: column})
 
 
 class _Columns:
@@ -234,12 +211,33 @@ class _Columns:
     def __getitem__(self, name: str) -> Column:
         return self._columns[name]
 
-    def write(self, name: str, rows: NDArray[np.int64], values: Column) -> None:
-        """Write some rows of a column."""
-        column = self._columns[name]
-        if name in self._frozen and not (column[rows] == values).all():
-            del self._frozen[name]
-        column[rows] = values
+    def decided(
+        self,
+        rows: NDArray[np.int64],
+        counted: SideTable,
+        judged: JudgedSide,
+        decisions: Decisions,
+        partner: NDArray[np.int32],
+    ) -> None:
+        """Write what was counted, judged and decided of some rows."""
+        self.write(
+            rows,
+            status=decisions.status,
+            cause=decisions.cause,
+            partner=partner,
+            iou=decisions.iou,
+            area_px=np.where(judged.gone, counted.area, judged.area),
+            centroid_yx_px=judged.centroid_yx_px,
+            bbox=counted.bbox,
+        )
+
+    def write(self, rows: NDArray[np.int64], **values: Column) -> None:
+        """Write some rows of columns."""
+        for name, new in values.items():
+            column = self._columns[name]
+            if name in self._frozen and not (column[rows] == new).all():
+                del self._frozen[name]
+            column[rows] = new
 
     def take_classes(self, labels: LabelImage, more: int) -> None:
         """Take over ids and classes, with blank rows for new objects."""
@@ -323,10 +321,15 @@ def _counted_apart(edited: Edited) -> OverlapTable:
 
 
 def _renumbered(rows: NDArray[np.int32], chosen: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Turn rows into positions among chosen ones; no partner stays none."""
-    places = np.searchsorted(chosen, rows).astype(np.int32)
-    places[rows == NO_PARTNER] = NO_PARTNER
-    return places
+    """Turn rows into positions among chosen ones."""
+    return np.searchsorted(chosen, rows).astype(np.int32)
+
+
+def _among_all(partner: NDArray[np.int32], chosen: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Turn positions among chosen rows into these rows; no partner stays none."""
+    rows = np.full(len(chosen) + 1, NO_PARTNER, np.int32)
+    rows[:-1] = chosen
+    return rows[partner]  # no partner is -1, the last
 
 
 def _among(rows: NDArray[np.int32], chosen: Collection[int]) -> NDArray[np.bool_]:

@@ -12,6 +12,8 @@ from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
 
 _LOW = np.int64(0xFFFFFFFF)
+# Room for so many more, where values come to be.
+_SPARE = 1024
 Column = NDArray[Any]
 
 
@@ -37,10 +39,50 @@ class Joined:
     void_intersection: NDArray[np.int64]
 
 
+class _LiveColumn:
+    """Values in a row that change, come and go in place; what was given away stays as it is."""
+
+    def __init__(self, values: Column) -> None:
+        self._store, self._length = values, len(values)
+        self._is_given = True
+
+    @property
+    def values(self) -> Column:
+        """All values, until the next change."""
+        return self._store[: self._length]
+
+    def given(self) -> Column:
+        """Give all values for good."""
+        self._is_given = True
+        return self.values
+
+    def changeable(self) -> Column:
+        """Give all values to somebody who changes some."""
+        if self._is_given:
+            self._move(self._length)
+        return self.values
+
+    def insert(self, at: NDArray[np.int64], values: Column) -> None:
+        """Put values before places, which ascend."""
+        length = self._length + len(at)
+        if self._is_given or length > len(self._store):
+            self._move(length)
+        _insert(self._store, self._length, at, values)
+        self._length = length
+
+    def delete(self, at: NDArray[np.int64]) -> None:
+        """Leave places out, which ascend."""
+        _delete(self.changeable(), at)
+        self._length -= len(at)
+
+    def _move(self, length: int) -> None:
+        store = np.empty(length + _SPARE, self._store.dtype)
+        store[: self._length] = self.values
+        self._store, self._is_given = store, False
+
+
 class LivePairs:
     """The pairs of an overlap table under edit.
-
-    Arrays that were handed out are never changed.
 
     Parameters
     ----------
@@ -49,11 +91,12 @@ class LivePairs:
     """
 
     def __init__(self, table: OverlapTable) -> None:
-        self.pair_reference, self.pair_prediction = table.pair_reference, table.pair_prediction
-        self.intersection = table.intersection
-        self.void_intersection = table.void_intersection
-        self._keys = _key(table.pair_reference + 1, table.pair_prediction + 1)
-        self._turned = np.sort(_turned(self._keys))
+        keys = _key(table.pair_reference + 1, table.pair_prediction + 1)
+        self._keys, self._turned = _LiveColumn(keys), _LiveColumn(np.sort(_turned(keys)))
+        self._reference = _LiveColumn(table.pair_reference)
+        self._prediction = _LiveColumn(table.pair_prediction)
+        self._shared = _LiveColumn(table.intersection)
+        self._void_shared = _LiveColumn(table.void_intersection)
 
     def add(
         self, keys: NDArray[np.int64], change: NDArray[np.int64], void_change: NDArray[np.int64]
@@ -69,13 +112,13 @@ class LivePairs:
         """
         order = np.argsort(keys)
         keys, change, void_change = keys[order], change[order], void_change[order]
-        at = np.searchsorted(self._keys, keys)
-        known = at < len(self._keys)
-        known[known] = self._keys[at[known]] == keys[known]
-        self.intersection = _increased(self.intersection, at[known], change[known])
-        self.void_intersection = _increased(self.void_intersection, at[known], void_change[known])
-        gone = at[known][self.intersection[at[known]] == 0]
-        new = ~known & (change > 0)
+        shared = self._shared.changeable()
+        at, is_known = _add_to_known(
+            self._keys.values, shared, self._void_shared.changeable(), keys, change, void_change
+        )
+        gone = at[is_known]
+        gone = gone[shared[gone] == 0]
+        new = ~is_known & (change > 0)
         if new.any():
             self._insert(at[new], keys[new], change[new], void_change[new])
             gone += np.searchsorted(at[new], gone, side="right")
@@ -87,10 +130,21 @@ class LivePairs:
         return OverlapTable(
             reference=reference,
             prediction=prediction,
-            pair_reference=self.pair_reference,
-            pair_prediction=self.pair_prediction,
-            intersection=self.intersection,
-            void_intersection=self.void_intersection,
+            pair_reference=self._reference.given(),
+            pair_prediction=self._prediction.given(),
+            intersection=self._shared.given(),
+            void_intersection=self._void_shared.given(),
+        )
+
+    def seen(self, reference: SideTable, prediction: SideTable) -> OverlapTable:
+        """Give the same, which the next edit may change."""
+        return OverlapTable(
+            reference=reference,
+            prediction=prediction,
+            pair_reference=self._reference.values,
+            pair_prediction=self._prediction.values,
+            intersection=self._shared.values,
+            void_intersection=self._void_shared.values,
         )
 
     def joined_to(
@@ -118,17 +172,17 @@ class LivePairs:
             None where there are more.
         """
         found, rows, columns, at = _joined(
-            self._keys, self._turned, reference, prediction, *numbers, limit
+            self._keys.values, self._turned.values, reference, prediction, *numbers, limit
         )
         if not found:
             return None
         return Joined(
             rows,
             columns,
-            self.pair_reference[at],
-            self.pair_prediction[at],
-            self.intersection[at],
-            self.void_intersection[at],
+            self._reference.values[at],
+            self._prediction.values[at],
+            self._shared.values[at],
+            self._void_shared.values[at],
         )
 
     def _insert(
@@ -138,58 +192,63 @@ class LivePairs:
         shared: NDArray[np.int64],
         void_shared: NDArray[np.int64],
     ) -> None:
-        self._keys = _with_more(self._keys, at, keys)
-        self.intersection = _with_more(self.intersection, at, shared)
-        self.void_intersection = _with_more(self.void_intersection, at, void_shared)
-        rows, columns = (_high(keys) - 1).astype(np.int32), ((keys & _LOW) - 1).astype(np.int32)
-        self.pair_reference = _with_more(self.pair_reference, at, rows)
-        self.pair_prediction = _with_more(self.pair_prediction, at, columns)
+        self._keys.insert(at, keys)
+        self._shared.insert(at, shared)
+        self._void_shared.insert(at, void_shared)
+        self._reference.insert(at, (_high(keys) - 1).astype(np.int32))
+        self._prediction.insert(at, ((keys & _LOW) - 1).astype(np.int32))
         turned = np.sort(_turned(keys))
-        self._turned = _with_more(self._turned, np.searchsorted(self._turned, turned), turned)
+        self._turned.insert(np.searchsorted(self._turned.values, turned), turned)
 
     def _delete(self, at: NDArray[np.intp]) -> None:
-        turned = np.sort(_turned(self._keys[at]))
-        self._turned = _with_fewer(self._turned, np.searchsorted(self._turned, turned))
-        self._keys = _with_fewer(self._keys, at)
-        self.intersection = _with_fewer(self.intersection, at)
-        self.void_intersection = _with_fewer(self.void_intersection, at)
-        self.pair_reference = _with_fewer(self.pair_reference, at)
-        self.pair_prediction = _with_fewer(self.pair_prediction, at)
+        turned = np.sort(_turned(self._keys.values[at]))
+        self._turned.delete(np.searchsorted(self._turned.values, turned))
+        for column in (
+            self._keys,
+            self._shared,
+            self._void_shared,
+            self._reference,
+            self._prediction,
+        ):
+            column.delete(at)
 
 
 @compiled
-def _with_more(column: Column, at: NDArray[np.int64], values: Column) -> Column:
-    """Put values before places, which ascend; a fraction of the time of `numpy.insert`."""
-    longer = np.empty(len(column) + len(at), column.dtype)
-    done = 0
-    for k in range(len(at)):
-        longer[done + k : at[k] + k] = column[done : at[k]]
-        longer[at[k] + k] = values[k]
-        done = at[k]
-    longer[done + len(at) :] = column[done:]
-    return longer
+def _insert(store: Column, length: int, at: NDArray[np.int64], values: Column) -> None:
+    """Put values before places of the first `length`, which ascend; there is room for them."""
+    end = length
+    for k in range(len(at) - 1, -1, -1):
+        store[at[k] + k + 1 : end + k + 1] = store[at[k] : end].copy()
+        store[at[k] + k] = values[k]
+        end = at[k]
 
 
 @compiled
-def _with_fewer(column: Column, at: NDArray[np.int64]) -> Column:
-    """Leave places out, which ascend."""
-    shorter = np.empty(len(column) - len(at), column.dtype)
-    done = 0
+def _delete(column: Column, at: NDArray[np.int64]) -> None:
+    """Let what follows places, which ascend, move up."""
     for k in range(len(at)):
-        shorter[done - k : at[k] - k] = column[done : at[k]]
-        done = at[k] + 1
-    shorter[done - len(at) :] = column[done:]
-    return shorter
+        end = at[k + 1] if k + 1 < len(at) else len(column)
+        column[at[k] - k : end - k - 1] = column[at[k] + 1 : end].copy()
 
 
-def _increased(
-    column: NDArray[np.int64], at: NDArray[np.intp], change: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    if not change.any():
-        return column
-    column = column.copy()
-    column[at] += change
-    return column
+@compiled
+def _add_to_known(
+    known: NDArray[np.int64],
+    shared: NDArray[np.int64],
+    void_shared: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    change: NDArray[np.int64],
+    void_change: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Add to the pairs that are there; give the place of each key, and whether it is there."""
+    at, is_known = np.empty(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+    for k in range(len(keys)):
+        at[k] = np.searchsorted(known, keys[k])
+        if at[k] < len(known) and known[at[k]] == keys[k]:
+            is_known[k] = True
+            shared[at[k]] += change[k]
+            void_shared[at[k]] += void_change[k]
+    return at, is_known
 
 
 def _key(reference: NDArray[np.integer], prediction: NDArray[np.integer]) -> NDArray[np.int64]:

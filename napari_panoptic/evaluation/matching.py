@@ -36,7 +36,12 @@ class Matches:
 
 
 def match(
-    pair: LabelPair, table: OverlapTable, judged: JudgedOverlap, settings: EvaluationSettings
+    pair: LabelPair,
+    table: OverlapTable,
+    judged: JudgedOverlap,
+    settings: EvaluationSettings,
+    *,
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
 ) -> Matches:
     """Match the objects of a label pair by the rule that the settings name.
 
@@ -46,6 +51,9 @@ def match(
         The label pair, its overlap table, and that table after the policy.
     settings
         Rule and threshold.
+    rows
+        Where table and judged hold some objects of the pair only: their rows among all
+        reference objects and predictions, ascending.
 
     Returns
     -------
@@ -57,7 +65,7 @@ def match(
         objects of a side share pixels, the one-to-one subset in any case.
     """
     if settings.matching is Matching.CENTROID:
-        chosen = _centroid_pairs(pair, judged)
+        chosen = _centroid_pairs(pair, judged, rows)
         is_contested = pair.has_planes
     else:
         chosen = np.flatnonzero(judged.iou > settings.iou_threshold)
@@ -72,12 +80,16 @@ def match(
     return Matches(reference_partner, prediction_partner, chosen)
 
 
-def _centroid_pairs(pair: LabelPair, judged: JudgedOverlap) -> NDArray[np.int64]:
+def _centroid_pairs(
+    pair: LabelPair,
+    judged: JudgedOverlap,
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+) -> NDArray[np.int64]:
     best = _best_of_each(
         judged.pair_reference,
         judged.pair_prediction,
         judged.iou,
-        pair.prediction.ids,
+        pair.prediction.ids if rows is None else pair.prediction.ids[rows[1]],
         len(judged.reference.area),
     )
     best = best[best >= 0]
@@ -85,7 +97,8 @@ def _centroid_pairs(pair: LabelPair, judged: JudgedOverlap) -> NDArray[np.int64]
     y, x = (
         np.rint(judged.prediction.centroid_yx_px[judged.pair_prediction[best]]).astype(np.int64).T
     )
-    wanted = judged.pair_reference[best] + 1
+    reference = judged.pair_reference[best]
+    wanted = (reference if rows is None else rows[0][reference]) + 1
     hit = np.any([sheet[y, x] == wanted for sheet in pair.reference.sheets], axis=0)
     if judged.cuts_reference and pair.ambiguous is not None:
         hit &= ~pair.ambiguous[y, x]

@@ -510,14 +510,18 @@ def _for_kernels(
     return sides, read_only(area)
 
 
-def side_table(rows: NDArray[np.int64], shape: tuple[int, int]) -> SideTable:
-    """Freeze the counts of rows; the first one is the background and left out."""
-    return SideTable(*_columns(rows, max(shape)))
+def side_table(
+    rows: NDArray[np.int64], shape: tuple[int, int], chosen: NDArray[np.int64] | None = None
+) -> SideTable:
+    """Freeze the counts of all rows but the first, the background; or of chosen ones."""
+    if chosen is None:
+        chosen = np.arange(1, len(rows))
+    return SideTable(*_columns(rows, chosen, max(shape)))
 
 
 @compiled
 def _columns(
-    rows: NDArray[np.int64], far: int
+    rows: NDArray[np.int64], chosen: NDArray[np.int64], far: int
 ) -> tuple[
     NDArray[np.int64],
     NDArray[np.int64],
@@ -527,12 +531,12 @@ def _columns(
     NDArray[np.int64],
 ]:
     """Write each row's figures to their columns, in the order of `SideTable`."""
-    n = len(rows) - 1
+    n = len(chosen)
     area, void_area, first = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     sums, void_sums = np.empty((n, 2), np.int64), np.empty((n, 2), np.int64)
     bbox = np.empty((n, 4), np.int32)
     for k in range(n):
-        row = rows[k + 1]
+        row = rows[chosen[k]]
         area[k], void_area[k], first[k] = row[AREA], row[VOID_AREA], row[FIRST]
         sums[k, 0], sums[k, 1] = row[SUM_Y], row[SUM_X]
         void_sums[k, 0], void_sums[k, 1] = row[VOID_SUM_Y], row[VOID_SUM_X]

@@ -35,6 +35,9 @@ from napari_panoptic.evaluation.counting import (
     with_room,
 )
 
+Counts = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]
+"""Rows, marks and touched rows, as in `EditedSide`."""
+
 # Marks of rows: touched at all, and perhaps smaller than its bounding box now.
 TOUCHED, DOUBTFUL = 1, 2
 # A pair table for the few pairs of a stroke; it grows.
@@ -55,11 +58,24 @@ class EditedSide:
         int64 (n + 1, 11): counts, as in `counting`; row 0 is the background, unused.
     marks
         uint8 (n + 1,): what was done to each row.
+    touched
+        int64 (n + 2,): how many rows have a mark, then these rows.
     """
 
     index: NDArray[np.int32]
     rows: NDArray[np.int64]
     marks: NDArray[np.uint8]
+    touched: NDArray[np.int64]
+
+    @classmethod
+    def untouched(cls, index: NDArray[np.int32], rows: NDArray[np.int64]) -> EditedSide:
+        """Start without a mark."""
+        return cls(index, rows, np.zeros(len(rows), np.uint8), np.zeros(len(rows) + 1, np.int64))
+
+    @property
+    def counts(self) -> Counts:
+        """What kernels change besides the image."""
+        return self.rows, self.marks, self.touched
 
 
 def recount_pixels(
@@ -82,8 +98,10 @@ def recount_pixels(
         int32 image of the other side.
     void
         The ambiguous area, or None.
-    y, x, slots
-        (n,): pixels, each at most once, and what they become.
+    y, x
+        (n,): pixels, each at most once.
+    slots
+        (n,) or (1,): what they become.
     is_reference
         Whether `own` is the reference.
 
@@ -96,7 +114,7 @@ def recount_pixels(
         pixels, and those in the void, changed.
     """
     return _recount_pixels(
-        (own.index, facing, _as_bytes(void)), (own.rows, own.marks), (y, x, slots), is_reference
+        (own.index, facing, _as_bytes(void)), own.counts, (y, x, slots), is_reference
     )
 
 
@@ -113,7 +131,7 @@ def recount_window(
     """Set all pixels of a window; the rest as in :func:`recount_pixels`."""
     return _recount_window(
         (own.index, facing, _as_bytes(void)),
-        (own.rows, own.marks),
+        own.counts,
         corner_yx,
         numbers,
         slot_of_number,
@@ -140,26 +158,55 @@ def recount_void(
         As the pairs of :func:`recount_pixels`; no pair shares more or less than before.
     """
     return _recount_void(
-        (reference.index, reference.rows, reference.marks),
-        (prediction.index, prediction.rows, prediction.marks),
+        reference.index,
+        reference.counts,
+        prediction.index,
+        prediction.counts,
         _as_bytes(before),
         _as_bytes(after),
     )
 
 
-def remeasure(own: EditedSide) -> None:
-    """Find bounding boxes and first pixels again where they are in doubt.
+def settle(own: EditedSide) -> NDArray[np.int64]:
+    """Find bounding boxes and first pixels again where they are in doubt, and take marks away.
 
     Objects are looked for in their boxes; boxes that cover more than the image
     together cost more than one pass over it.
+
+    Returns
+    -------
+    int64 (k,)
+        The rows that had a mark, ascending, without the background.
     """
-    _remeasure(own.index, own.rows, own.marks)
+    return _settle(own.index, own.counts)
+
+
+def extent(y: NDArray[np.int64], x: NDArray[np.int64]) -> tuple[int, int, int, int]:
+    """Give the box of pixels, of which there is one at least: y0, x0, y1, x1, half-open."""
+    return _extent(y, x)
 
 
 def _as_bytes(void: NDArray[np.bool_] | None) -> NDArray[np.uint8]:
     if void is None:
         return np.zeros((0, 0), np.uint8)
     return np.ascontiguousarray(void).view(np.uint8)
+
+
+@compiled
+def _extent(y: NDArray[np.int64], x: NDArray[np.int64]) -> tuple[int, int, int, int]:
+    y0, x0, y1, x1 = y[0], x[0], y[0], x[0]
+    for k in range(len(y)):
+        y0, x0, y1, x1 = min(y0, y[k]), min(x0, x[k]), max(y1, y[k]), max(x1, x[k])
+    return y0, x0, y1 + 1, x1 + 1
+
+
+@compiled
+def _mark(counts: Counts, row: np.integer, what: int) -> None:
+    _, marks, touched = counts
+    if marks[row] == 0:
+        touched[0] += 1
+        touched[touched[0]] = row
+    marks[row] |= what
 
 
 @compiled
@@ -211,24 +258,23 @@ def _set_run(
     new: np.int32,
     facing: np.int32,
     void: np.int64,
-    rows: NDArray[np.int64],
-    marks: NDArray[np.uint8],
+    counts: Counts,
     table: PairTable,
     width: int,
     is_reference: bool,
 ) -> int:
     """Count a run that went from one object to another; return how many pairs are new."""
     length = x1 - x0
+    rows = counts[0]
     if old > 0:
         row = rows[old]
         _add_to_row(row, y, x0, x1, -1, void)
-        marks[old] |= TOUCHED
-        if y == row[Y0] or y == row[Y1] - 1 or x0 == row[X0] or x1 == row[X1]:
-            marks[old] |= DOUBTFUL
+        at_edge = y == row[Y0] or y == row[Y1] - 1 or x0 == row[X0] or x1 == row[X1]
+        _mark(counts, old, TOUCHED | DOUBTFUL if at_edge else TOUCHED)
     if new > 0:
         row = rows[new]
         _add_to_row(row, y, x0, x1, 1, void)
-        marks[new] |= TOUCHED
+        _mark(counts, new, TOUCHED)
         row[Y0] = min(row[Y0], y)
         row[X0] = min(row[X0], x0)
         row[Y1] = max(row[Y1], y + 1)
@@ -246,56 +292,56 @@ def _set_run(
 @compiled
 def _recount_pixels(
     images: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]],
-    counts: tuple[NDArray[np.int64], NDArray[np.uint8]],
+    counts: Counts,
     pixels: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]],
     is_reference: bool,
 ) -> tuple[int, PairCounts]:
     index, facing, void = images
-    rows, marks = counts
     ys, xs, slots = pixels
     width = index.shape[1]
     has_void = void.size > 0
+    is_one = len(slots) == 1
     table = pair_table(_PLACES)
     used, changed = 0, 0
     for start in range(0, len(ys), _PIXELS):
         end = min(start + _PIXELS, len(ys))
         table = with_room(table, used, 2 * (end - start))
-        for k in range(start, end):
-            y, x, new = ys[k], xs[k], slots[k]
-            old = index[y, x]
-            if old == new:
-                continue
-            changed += 1
-            index[y, x] = new
-            v = np.int64(void[y, x] if has_void else 0)
-            used += _set_run(
-                y,
-                x,
-                x + 1,
-                old,
-                new,
-                facing[y, x],
-                v,
-                rows,
-                marks,
-                table,
-                width,
-                is_reference,
-            )
+        k = start
+        while k < end:
+            y, x0, new = ys[k], xs[k], slots[0 if is_one else k]
+            old, f = index[y, x0], facing[y, x0]
+            v = np.int64(void[y, x0] if has_void else 0)
+            x = x0
+            # On to the right as long as pixels follow each other that are alike.
+            while True:
+                index[y, x] = new
+                k, x = k + 1, x + 1
+                if (
+                    k == end
+                    or ys[k] != y
+                    or xs[k] != x
+                    or (not is_one and slots[k] != new)
+                    or index[y, x] != old
+                    or facing[y, x] != f
+                    or (has_void and void[y, x] != v)
+                ):
+                    break
+            if old != new:
+                changed += x - x0
+                used += _set_run(y, x0, x, old, new, f, v, counts, table, width, is_reference)
     return changed, filled(table)
 
 
 @compiled
 def _recount_window(
     images: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]],
-    counts: tuple[NDArray[np.int64], NDArray[np.uint8]],
+    counts: Counts,
     corner_yx: tuple[int, int],
     numbers: NDArray[np.uint16],
     slot_of_number: NDArray[np.int32],
     is_reference: bool,
 ) -> tuple[int, PairCounts]:
     index, facing, void = images
-    rows, marks = counts
     top, left = corner_yx
     height, width = numbers.shape
     has_void = void.size > 0
@@ -337,8 +383,7 @@ def _recount_window(
                 new,
                 f,
                 np.int64(v),
-                rows,
-                marks,
+                counts,
                 table,
                 index.shape[1],
                 is_reference,
@@ -365,13 +410,13 @@ def _void_run(row: NDArray[np.int64], y: int, x0: np.int64, x1: np.int64, sign: 
 
 @compiled
 def _recount_void(
-    reference_side: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]],
-    prediction_side: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]],
+    reference: NDArray[np.int32],
+    reference_counts: Counts,
+    prediction: NDArray[np.int32],
+    prediction_counts: Counts,
     before: NDArray[np.uint8],
     after: NDArray[np.uint8],
 ) -> PairCounts:
-    reference, reference_rows, reference_marks = reference_side
-    prediction, prediction_rows, prediction_marks = prediction_side
     height, width = reference.shape
     nothing = np.zeros(width, np.uint8)
     table = pair_table(_PLACES)
@@ -398,10 +443,10 @@ def _recount_void(
                 x += 1
             sign = np.int64(1) if v else np.int64(-1)
             x0, x1 = np.int64(start), np.int64(x)
-            _void_run(reference_rows[r], y, x0, x1, sign)
-            _void_run(prediction_rows[p], y, x0, x1, sign)
-            reference_marks[r] |= TOUCHED
-            prediction_marks[p] |= TOUCHED
+            _void_run(reference_counts[0][r], y, x0, x1, sign)
+            _void_run(prediction_counts[0][p], y, x0, x1, sign)
+            _mark(reference_counts, r, TOUCHED)
+            _mark(prediction_counts, p, TOUCHED)
             used += _count_pair(table, r, p, np.int64(0), sign * (x1 - x0))
     return filled(table)
 
@@ -444,17 +489,37 @@ def _shrink(index: NDArray[np.int32], row: NDArray[np.int64], slot: np.integer) 
 
 
 @compiled
-def _remeasure(index: NDArray[np.int32], rows: NDArray[np.int64], marks: NDArray[np.uint8]) -> None:
+def _settle(index: NDArray[np.int32], counts: Counts) -> NDArray[np.int64]:
+    rows, marks, touched = counts
+    slots = np.sort(touched[1 : touched[0] + 1])
+    if len(slots) > 0 and slots[0] == 0:  # the background
+        marks[0] = 0
+        slots = slots[1:]
+    _remeasure(index, rows, marks, slots)
+    for slot in slots:
+        marks[slot] = 0
+    touched[0] = 0
+    return slots
+
+
+@compiled
+def _remeasure(
+    index: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    marks: NDArray[np.uint8],
+    slots: NDArray[np.int64],
+) -> None:
     height, width = index.shape
-    doubtful = np.flatnonzero(marks & DOUBTFUL)
     boxes_px = np.int64(0)
-    for slot in doubtful:
+    for slot in slots:
         row = rows[slot]
-        if row[AREA] > 0:
+        if marks[slot] & DOUBTFUL and row[AREA] > 0:
             boxes_px += (row[Y1] - row[Y0]) * (row[X1] - row[X0])
     by_box = boxes_px <= height * width
-    for slot in doubtful:
+    for slot in slots:
         row = rows[slot]
+        if not marks[slot] & DOUBTFUL:
+            continue
         if row[AREA] > 0 and by_box:
             _shrink(index, row, slot)
         else:

@@ -8,15 +8,19 @@ from numpy.typing import NDArray
 
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.live_pairs import Joined, LivePairs
-from napari_panoptic.evaluation.overlap import overlap_table
+from napari_panoptic.evaluation.overlap import OverlapTable, overlap_table
 
 N = 12
 Shared = dict[tuple[int, int], list[int]]
 
 
-def no_pairs() -> LivePairs:
+def empty_table() -> OverlapTable:
     nothing = LabelImage.empty((1, 1), ("Epithelial",))
-    return LivePairs(overlap_table(LabelPair(nothing, nothing)))
+    return overlap_table(LabelPair(nothing, nothing))
+
+
+def no_pairs() -> LivePairs:
+    return LivePairs(empty_table())
 
 
 def change_at_random(rng: np.random.Generator, pairs: LivePairs, shared: Shared) -> None:
@@ -46,7 +50,7 @@ def joined_slowly(shared: Shared, rows: set[int], columns: set[int]) -> tuple[se
         rows, columns = more_rows, more_columns
 
 
-def assert_pairs(found: LivePairs | Joined, shared: Shared) -> None:
+def assert_pairs(found: OverlapTable | Joined, shared: Shared) -> None:
     listed = zip(
         found.pair_reference.tolist(),
         found.pair_prediction.tolist(),
@@ -65,10 +69,16 @@ def rows_of(chosen: set[int]) -> NDArray[np.int64]:
 @pytest.mark.parametrize("seed", range(20))
 def test_pairs_come_and_go(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    pairs, shared = no_pairs(), {}
+    empty = empty_table()
+    pairs, shared = LivePairs(empty), {}
+    held: list[tuple[OverlapTable, Shared]] = []
     for _ in range(40):
         change_at_random(rng, pairs, shared)
-        assert_pairs(pairs, shared)
+        if rng.random() < 0.5:  # else what comes next changes what is there
+            held.append((pairs.table(empty.reference, empty.prediction), dict(shared)))
+        assert_pairs(pairs.seen(empty.reference, empty.prediction), shared)
+    for table, then in held:
+        assert_pairs(table, then)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -90,13 +100,18 @@ def test_joined_objects_are_those_that_a_slow_search_finds(seed: int) -> None:
             assert is_found == (max(len(rows), len(columns)) < limit)
 
 
-def test_arrays_that_were_handed_out_stay_as_they_are() -> None:
-    pairs = no_pairs()
+def test_tables_that_were_handed_out_stay_as_they_are() -> None:
+    empty = empty_table()
+    pairs = LivePairs(empty)
     one = np.array([1], np.int64)
     pairs.add((one << 32) | 1, 5 * one, one)
-    held = pairs.intersection, pairs.void_intersection, pairs.pair_reference
+    held = pairs.table(empty.reference, empty.prediction)
     pairs.add((one << 32) | 1, one, one)
+    held_later = pairs.table(empty.reference, empty.prediction)
     pairs.add((one << 32) | 2, one, one)
     pairs.add((one << 32) | 1, -6 * one, -2 * one)
-    assert [column.tolist() for column in held] == [[5], [1], [0]]
-    assert pairs.pair_prediction.tolist() == [1]
+    assert len(empty.intersection) == 0
+    assert (held.intersection.tolist(), held.void_intersection.tolist()) == ([5], [1])
+    assert (held_later.intersection.tolist(), held_later.void_intersection.tolist()) == ([6], [2])
+    assert held.pair_reference.tolist() == held_later.pair_reference.tolist() == [0]
+    assert pairs.seen(empty.reference, empty.prediction).pair_prediction.tolist() == [1]
