@@ -208,12 +208,14 @@ def test_without_a_store_nobody_runs_far_ahead(
 
 @pytest.mark.parametrize("with_store", [True, False])
 def test_what_was_handed_on_is_kept_by_nobody(
-    cohort: Cohort, tmp_path: Path, with_store: bool
+    cohort: Cohort, tmp_path: Path, with_store: bool, request: pytest.FixtureRequest
 ) -> None:
     many = many_regions(cohort, 30)
     store = tmp_path if with_store else None
     handed_on: list[weakref.ref[Any]] = []
     most = 0
+    gc.freeze()  # what is there already need not be gone through each time
+    request.addfinalizer(gc.unfreeze)
     for results in run_regions(many, SMALL_WORK, jobs=2, store=store):
         handed_on.append(weakref.ref(results[0][0].objects))
         gc.collect()
@@ -511,7 +513,7 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {name: (folder / f"{name}.csv").read_bytes() for name in TABLES}
 
 
-N_LARGE = 600
+N_LARGE = 300
 
 
 @pytest.fixture(scope="module")
@@ -531,6 +533,14 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 target.mkdir(parents=True, exist_ok=True)
                 os.link(path, target / path.name.replace(source.name, name))
     return many
+
+
+@pytest.fixture(scope="module")
+def large_tables(large: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What comes of it where nothing interrupts."""
+    output = tmp_path_factory.mktemp("whole")
+    assert main(["evaluate", str(large), "--output", str(output)]) == 0
+    return tables_of(output)
 
 
 def command(cohort: Path, output: Path, *options: str) -> list[str]:
@@ -565,9 +575,13 @@ def killed_in_the_middle(arguments: list[str], store: Path, how: str) -> subproc
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
 @pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_tables(
-    large: Path, tmp_path: Path, how: str, scheduler: str, capsys: pytest.CaptureFixture[str]
+    large: Path,
+    large_tables: dict[str, bytes],
+    tmp_path: Path,
+    how: str,
+    scheduler: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["evaluate", str(large), "--output", str(tmp_path / "whole")]) == 0
     output = tmp_path / "out"
     process = killed_in_the_middle(
         command(large, output, "--jobs", "2", "--scheduler", scheduler), output / ".parts", how
@@ -587,7 +601,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_tables(
     assert (
         f"{n_done} of {N_LARGE} regions were done by an interrupted run" in capsys.readouterr().err
     )
-    assert tables_of(output) == tables_of(tmp_path / "whole")
+    assert tables_of(output) == large_tables
     assert sorted(path.name for path in output.iterdir()) == sorted(
         [*(f"{name}.csv" for name in TABLES), "evaluation.json"]
     )
@@ -718,9 +732,10 @@ def test_workers_of_another_version_are_refused(
         list(run_regions(cohort, SMALL_WORK, scheduler=cluster.address))
 
 
-def test_a_killed_worker_is_survived(cluster: Cluster, large: Path, tmp_path: Path) -> None:
+def test_a_killed_worker_is_survived(
+    cluster: Cluster, large: Path, large_tables: dict[str, bytes], tmp_path: Path
+) -> None:
     """Last but one of the cluster's tests: it costs a worker."""
-    assert main(["evaluate", str(large), "--output", str(tmp_path / "whole")]) == 0
     arguments = command(large, tmp_path / "out", "--scheduler", cluster.address)
     process = subprocess.Popen(arguments, cwd=REPOSITORY)
     store = tmp_path / "out" / ".parts"
@@ -730,7 +745,7 @@ def test_a_killed_worker_is_survived(cluster: Cluster, large: Path, tmp_path: Pa
     cluster.workers[0].kill()
     assert len(list(store.glob("*.part.json"))) < N_LARGE
     assert process.wait(180) == 0
-    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
+    assert tables_of(tmp_path / "out") == large_tables
 
 
 def test_no_workers_are_an_error(cluster: Cluster, cohort: Cohort) -> None:
