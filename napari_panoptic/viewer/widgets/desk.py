@@ -53,7 +53,7 @@ LEGEND_DOCK = "Panoptic legend"
 LEFT_WIDTH, RIGHT_WIDTH = 280, 430
 TABS_WIDTH = 28
 """The tabs of the panels stand at their right side."""
-METRICS_HEIGHT = 655
+METRICS_HEIGHT = 645
 TALL_WINDOW = 900
 """From this height on, metrics and objects stand above each other instead of in tabs."""
 
