@@ -272,11 +272,13 @@ class LiveEvaluation:
         Raises
         ------
         LabelError
-            For a new id without a class, or pixels outside the image; nothing is
-            changed then.
+            For a new id without a class, pixels outside the image, or more y than x;
+            nothing is changed then.
         """
         own = self._sides[side]
         ys, xs = np.asarray(y, np.int64), np.asarray(x, np.int64)
+        if ys.shape != xs.shape:
+            raise LabelError(f"each pixel needs y and x, found {len(ys)} and {len(xs)}")
         if not len(ys):
             return Edit(side, 0, ())
         self._check_inside(*extent(ys, xs))

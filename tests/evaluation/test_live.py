@@ -310,6 +310,8 @@ def test_pixels_outside_the_image_change_nothing() -> None:
             live.set_pixels(Side.PREDICTION, np.array([y, 3]), np.array([x, 3]), 0)
         with pytest.raises(LabelError, match="must lie in the image of 12 x 12 px"):
             live.set_window(Side.PREDICTION, IdWindow((y, x), one, np.array([0, 3])))
+    with pytest.raises(LabelError, match="needs y and x, found 2 and 1"):
+        live.set_pixels(Side.PREDICTION, np.array([3, 4]), np.array([3]), 0)
     with pytest.raises(LabelError, match="the number 1, there are 1 ids"):
         live.set_window(Side.PREDICTION, IdWindow((0, 0), one, np.array([0])))
     assert live.evaluate(EvaluationSettings()).metrics.pq == 1.0
