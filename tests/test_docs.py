@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from pathlib import Path
 
@@ -65,6 +66,18 @@ def test_commands_are_understood(command: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_reference_speaks_of_what_is_there() -> None:
+    """A build of the documentation fails otherwise; it needs packages that the tests do not."""
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"auto(?:class|function|module):: (\S+)\n((?: +.*\n|\n(?= ))*)", text)
+    assert len(listed) > 5
+    for name, below in listed:
+        found = pkgutil.resolve_name(name)
+        members = re.findall(r":members: (.+)", below)
+        for member in [*", ".join(members).split(", "), *re.findall(r"automethod:: (\w+)", below)]:
+            assert not member or hasattr(found, member), f"{name} has no {member}"
 
 
 def test_every_page_is_in_the_contents() -> None:
