@@ -507,7 +507,8 @@ def roi_bytes(value: Any) -> bytes:
         for roi in _listed(value):
             roi = roi if isinstance(roi, dict) else {"name": roi}
             name = text_of(roi.get("name", "")).encode("utf-8", "replace").decode()
-            archive.writestr(zipfile.ZipInfo(name.replace("\0", "") or "x"), _roi(roi))
+            # No archive has longer names.
+            archive.writestr(zipfile.ZipInfo(name.replace("\0", "")[:10_000] or "x"), _roi(roi))
     return packed.getvalue()
 
 

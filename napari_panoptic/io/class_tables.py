@@ -129,14 +129,14 @@ def _from_csv(path: Path) -> ClassTable:
             file,
             sep=delimiter,
             usecols=[id_column, class_column],
-            dtype={id_column: "object", class_column: "category"},
+            # As categories, classes that are all numbers would be read as such: 01 as 1.
+            dtype={id_column: "object", class_column: "object"},
             keep_default_na=False,
             index_col=False,
         )
-    categories = frame[class_column].cat
-    names = [str(name).strip() for name in categories.categories]
-    code = np.array(categories.codes, np.int64)
+    code, classes = pd.factorize(frame[class_column])
     if (code < 0).any():
         raise ValueError("rows without a class")
+    names = [str(name).strip() for name in classes]
     ids = np.fromiter(map(object_id, frame[id_column]), np.int64, len(frame))
-    return ClassTable.of(ids, code, names)
+    return ClassTable.of(ids, code.astype(np.int64), names)

@@ -206,7 +206,8 @@ class _Rois:
 
     def _rings(self, roi: ImagejRoi, number: int) -> Rings:
         try:
-            rings = [np.asarray(ring, np.float64).reshape(-1, 2) for ring in _outlines(roi)]
+            with np.errstate(all="ignore"):  # what is no number is found below
+                rings = [np.asarray(ring, np.float64).reshape(-1, 2) for ring in _outlines(roi)]
         except _DAMAGED_ROI as error:
             reason = f"ROI {number} has an outline that cannot be read ({error})"
             raise _unreadable(self._path, reason, number) from error

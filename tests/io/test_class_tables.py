@@ -21,6 +21,8 @@ GOOD = {
     "more columns.csv": "x,class,id,y\n9,a,3,z\n9,b,1,z\n",
     "spaces.csv": " id , class \n3, a \n1,b\n",
     "numbers of classes.csv": "id,class\n3,1\n1,2\n4,7\n",
+    "numbers with zeros.csv": "id,class\n3,01\n1,2\n",
+    "numbers without end.csv": "id,class\n3,3\n1,inf\n",
     "twice.csv": "id,class\n3,a\n3,b\n",
     "blank lines.csv": "id,class\n\n3,a\n\n",
     "quoted.csv": 'id,class\n"3","a, b"\n',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -186,6 +187,14 @@ def test_one_plane_of_a_stack_is_read_and_several_are_refused(tmp_path: Path) ->
         read(tmp_path, {"Epithelial-1.roi": on_plane(3), "Epithelial-2.roi": on_plane(4)})
 
 
+def with_a_signalling_nan() -> bytes:
+    """A NaN of which NumPy warns when it converts it."""
+    whole = ImagejRoi.frompoints(np.array([[1.5, 2.0], [8.25, 2.0], [5.0, 9.0]], np.float32))
+    place = struct.pack(">f", 8.25)
+    assert whole.tobytes().count(place) == 1
+    return whole.tobytes().replace(place, b"\xff\xbe\xbe\xbe")
+
+
 @pytest.mark.parametrize(
     ("rois", "said"),
     [
@@ -194,6 +203,7 @@ def test_one_plane_of_a_stack_is_read_and_several_are_refused(tmp_path: Path) ->
         ({"1.roi": polygon(), "2.roi": polygon().tobytes()[:70]}, r"ROI 2 \('2.roi'\) is damaged"),
         ({"a.roi": composite([SQUARE]).tobytes()[:-130]}, "is damaged"),
         ({"a.roi": composite([[(0.0, 0.0), (1e30, 0.0), (1.0, 1.0)]])}, "ROI 1 lies nowhere"),
+        ({"a.roi": with_a_signalling_nan()}, "ROI 1 lies nowhere"),
     ],
 )
 def test_damaged_ones_are_refused_as_a_whole(
