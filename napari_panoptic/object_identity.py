@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.evaluation.vocabulary import Side
-
 
 # Centroids of one object under two settings lie closer together than this share of its radius;
 # those of two objects, which share no pixel, do not (but for rings and crescents).
