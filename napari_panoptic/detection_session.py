@@ -34,15 +34,15 @@ class _History:
 
     Parameters
     ----------
+    saved
+        The points as a file has them: the one that was read, or written since.
     past, future
         What undo and redo lead to, the nearest last.
-    is_saved
-        Whether the present state is in a file.
     """
 
+    saved: Points
     past: list[Points] = field(default_factory=list)
     future: list[Points] = field(default_factory=list)
-    is_saved: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,11 +168,10 @@ class DetectionSession:
         before = self.points(side)
         if before is None or self.shown is None:
             return
-        history = self._histories.setdefault(self._place(side), _History())
+        history = self._histories.setdefault(self._place(side), _History(before))
         if not goes_on:
             history.past.append(before)
             history.future.clear()
-        history.is_saved = False
         self._put(side, points)
 
     def undo(self, side: Side) -> bool:
@@ -190,14 +189,24 @@ class DetectionSession:
 
     def mark_saved(self, side: Side) -> None:
         """Note that the present points of a side are in a file."""
-        if (history := self._histories.get(self._place(side))) is not None:
-            history.is_saved = True
+        history, now = self._histories.get(self._place(side)), self.points(side)
+        if history is not None and now is not None:
+            history.saved = now
             self.figures_changed.emit()
 
     @property
     def unsaved(self) -> list[Place]:
         """The sides with changes that no file has."""
-        return [place for place, history in self._histories.items() if not history.is_saved]
+        return [
+            place
+            for place, history in self._histories.items()
+            if self._points_at(place) is not history.saved
+        ]
+
+    def _points_at(self, place: Place) -> Points | None:
+        name, team = place
+        loaded = self._frames[name]
+        return loaded.reference if team is None else loaded.predictions.get(team)
 
     def _place(self, side: Side) -> Place:
         name = "" if self.shown is None else self.shown.frame.name
@@ -213,7 +222,6 @@ class DetectionSession:
         if not source:
             return False
         target.append(now)
-        history.is_saved = False
         self._put(side, source.pop())
         self.points_changed.emit(side)
         return True

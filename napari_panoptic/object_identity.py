@@ -13,16 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.evaluation.vocabulary import Side
-
-if TYPE_CHECKING:
-    pass
-
 
 # Centroids of one object under two settings lie closer together than this share of its radius;
 # those of two objects, which share no pixel, do not (but for rings and crescents).

@@ -88,11 +88,17 @@ def test_edits_are_judged_at_once_and_taken_back(session):
     assert session.undo(Side.PREDICTION)
     assert session.points(Side.PREDICTION) is before
     assert session.counts("A01_00a", "careful") == counts
+    assert session.unsaved == []  # nothing can be lost
     assert not session.undo(Side.PREDICTION)
     assert session.redo(Side.PREDICTION)
     assert session.points(Side.PREDICTION) is far
+    assert session.unsaved == [("A01_00a", "careful")]
     session.mark_saved(Side.PREDICTION)
+    session.show("A01_00b")
     assert session.unsaved == []
+    session.show("A01_00a")
+    assert session.undo(Side.PREDICTION)
+    assert session.unsaved == [("A01_00a", "careful")]  # the file has what was taken back
 
 
 def test_a_drag_is_one_change(session):

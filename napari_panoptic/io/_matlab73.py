@@ -53,7 +53,7 @@ def variables(path: Path) -> dict[str, tuple[int, ...]]:
             # Other links lead to other files, which whoever made this one may choose.
             if isinstance(file.get(name, getlink=True), h5py.HardLink)
             if isinstance(item := file[name], h5py.Dataset) and item.dtype.kind in "biuf"
-            if not (item.external or item.is_virtual)
+            if not (item.shape is None or item.external or item.is_virtual)
         }
 
 

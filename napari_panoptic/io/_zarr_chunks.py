@@ -8,6 +8,8 @@ Importing this takes half a second, and few cohorts need it.
 from __future__ import annotations
 
 import asyncio
+import gzip
+import io
 import math
 import zlib
 from collections.abc import Iterator, Mapping
@@ -250,24 +252,32 @@ def inflated(codec: str, data: bytes, limit: int, *, path: Path) -> bytes:
             except imagecodecs.ZstdError as error:
                 _check(limit + ("too small" in str(error)), limit, path)
                 raise
-    return _deflated(data, limit, zlib.MAX_WBITS | (16 if codec == "gzip" else 0), path)
+        case "gzip":
+            return _gunzipped(data, limit, path)
+    stream = zlib.decompressobj()
+    try:
+        found = stream.decompress(data, limit + 1)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    _check(len(found), limit, path)
+    if not stream.eof:
+        raise ValueError("a chunk is cut off")
+    return found
 
 
-def _deflated(data: bytes, limit: int, wbits: int, path: Path) -> bytes:
-    """Inflate the streams of gzip, of which several may follow each other, or one of zlib."""
-    found = b""
-    while True:
-        stream = zlib.decompressobj(wbits)
-        try:
-            found += stream.decompress(data, limit + 1 - len(found))
-        except zlib.error as error:
-            raise ValueError(str(error)) from error
-        _check(len(found), limit, path)
-        if not stream.eof:
-            raise ValueError("a chunk is cut off")
-        data = stream.unused_data.lstrip(b"\0")
-        if not data or wbits == zlib.MAX_WBITS:
-            return found
+def _gunzipped(data: bytes, limit: int, path: Path) -> bytes:
+    """Inflate the streams of gzip, of which several may follow each other."""
+    if not data:
+        raise ValueError("a chunk is cut off")
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            found = file.read(limit + 1)
+    except EOFError as error:
+        raise ValueError("a chunk is cut off") from error
+    except (OSError, zlib.error) as error:
+        raise ValueError(str(error)) from error
+    _check(len(found), limit, path)
+    return found
 
 
 def _check(n_bytes: int, limit: int, path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import lzma
 import math
-import re
 import struct
 import zipfile
 import zlib
@@ -61,8 +60,8 @@ _DAMAGED_ROI = (
     *(IndexError, OverflowError, RuntimeError, NotImplementedError, TypeError, ValueError),
     struct.error,
 )
-_NUMBERED = re.compile(r"(.*?)[\s_.:#-]*([0-9]{1,9})?", re.DOTALL)
-"""A name, and the number at its end."""
+_MOST_DIGITS = 9
+"""Longer numbers at the ends of names are no ids: masks are drawn with numbers of 32 bits."""
 Rings = list[NDArray[np.float64]]
 
 
@@ -82,7 +81,8 @@ def read_rois(
     the folder of the ROI in the archive; its name, without a number at the end
     (``Epithelial-0012``); its group, a number as in
     `napari_panoptic.io.class_numbers`; the only class there is. Ids are the
-    numbers at the ends of names where these ascend, else running ones.
+    numbers at the ends of names where these ascend and have at most nine digits, else
+    running ones.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ class _Rois:
         rings = self._rings(roi, number)
         inside = PurePosixPath(name or roi.name)
         own = inside.name.removesuffix(".roi").removesuffix(".ROI")
-        match = _NUMBERED.fullmatch(own)
-        plain, last = ("", None) if match is None else match.groups()
-        self._numbers.append(int(last) if last else 0)
+        plain, last = _name_and_number(own)
+        digits = last.lstrip("0")
+        self._numbers.append(int(digits) if 0 < len(digits) <= _MOST_DIGITS else 0)
         index, called = self._class_of(inside.parent.name, plain, own, roi.group)
         if not rings:
             self._without_area.append(number)
@@ -284,6 +284,15 @@ def _outlines(roi: ImagejRoi) -> list[NDArray[Any]]:
     return [(circle + 1) / 2 * (width, height) + (x, y)]
 
 
+def _name_and_number(text: str) -> tuple[str, str]:
+    """Take the digits at the end of a name off, and what stands between them and the name."""
+    name = text.rstrip("0123456789")
+    end = len(name)
+    while end and (name[end - 1].isspace() or name[end - 1] in "_.:#-"):
+        end -= 1
+    return name[:end], text[len(name) :]
+
+
 def _open(ring: NDArray[np.float64]) -> NDArray[np.float64]:
     """Leave out a last vertex that is the first one again."""
     return ring[:-1] if len(ring) > 1 and np.array_equal(ring[0], ring[-1]) else ring
@@ -293,8 +302,8 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write the objects of a region; see `napari_panoptic.io.registry.Form`.
 
     ROIs are called after class and id, such as ``Epithelial-0012``; their groups are the numbers
-    of the classes, which the ROI Manager colours differently. `read_rois` gives ids, classes
-    and pixels back. Pieces of the excluded area come last.
+    of the classes, which the ROI Manager colours differently. `read_rois` gives classes and
+    pixels back, and ids up to nine digits. Pieces of the excluded area come last.
     """
     labels, name = objects.labels, objects.ambiguous_class
     sides = [(labels, 0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from napari_panoptic.errors import UnreadableFileError
@@ -34,12 +35,24 @@ def check_links(files: MaskFiles) -> None:
     Raises
     ------
     UnreadableFileError
-        For a link that leads elsewhere.
+        For a link that leads elsewhere, or a folder that cannot be looked into.
     """
     if (folder := files.within) is None:
         return
+    try:
+        _check_links(files, folder)
+    except OSError as error:
+        raise UnreadableFileError(
+            f"it cannot be looked into ({error.strerror or error}), and so not be known whether "
+            f"links in it lead out of the cohort's folder; see to it that you may read it",
+            path=Path(error.filename) if isinstance(error.filename, str) else folder,
+        ) from error
+
+
+def _check_links(files: MaskFiles, folder: Path) -> None:
     for path in files.all_paths:
-        for place in (path, *_links_in(path, set())):
+        # One by one: what lies behind a link is not looked at before the link itself.
+        for place in chain([path], _links_in(path)):
             if leads_out(place, folder):
                 raise UnreadableFileError(
                     "this is, or lies behind, a link that leads out of the cohort's folder, and "
@@ -50,14 +63,19 @@ def check_links(files: MaskFiles) -> None:
                 )
 
 
-def _links_in(folder: Path, seen: set[Path]) -> Iterator[Path]:
+def _links_in(folder: Path) -> Iterator[Path]:
     """Give every link in a folder, in those in it, and in those that links in it lead to."""
-    if not folder.is_dir() or (place := folder.resolve()) in seen:
-        return
-    seen.add(place)
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if is_link(entry):
-                yield folder / entry.name
-            if entry.is_dir():
-                yield from _links_in(folder / entry.name, seen)
+    seen: set[Path] = set()
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        if not here.is_dir() or (place := here.resolve()) in seen:
+            continue
+        seen.add(place)
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if is_link(entry):
+                    yield here / entry.name
+                    waiting.append(here / entry.name)
+                elif entry.is_dir():
+                    waiting.append(here / entry.name)

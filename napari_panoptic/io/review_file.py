@@ -101,6 +101,14 @@ class _DamagedError(Exception):
     """The file is no SQLite database, or a damaged one."""
 
 
+def may_be_there(path: Path) -> bool:
+    """Tell whether there is a file, or nobody can tell: to open it then says why."""
+    try:
+        return path.exists()
+    except OSError:  # a drive on another machine that is away, a folder that may not be read
+        return True
+
+
 def suggested_path(path: Path) -> Path | None:
     """Name a place of the user's own for a review file that cannot be at `path`."""
     try:

@@ -78,7 +78,9 @@ class PointScene:
         self._shape: tuple[int, int] | None = None
         self._known: dict[Side, PointValues] = {}
         self._is_filling = False
+        self._is_resizing = False
         self._is_changing: Side | None = None
+        self._judged: JudgedPoints | None = None
         self._connected: dict[Side, Points] = {}
         self._sure = 1.0
 
@@ -108,40 +110,20 @@ class PointScene:
                 layer.visible = False
                 return
             self._known[side] = points
-            # Before it is filled: napari does not follow the data of hidden layers, and would look
-            # for points that are no more. Only where it is hidden: the tool changes with it.
-            if not layer.visible:
-                layer.visible = True
-            layer.selected_data = set()
-            layer.data = points.xy_px[:, ::-1].copy()
-            layer.features = pd.DataFrame(
-                {"id": points.ids.astype(float), "confidence": points.confidence}
-            )
-            self._set_defaults(side, layer, points)
-            self._place(layer)
-            self._set_look(side, layer)
+            self._fill_points(side, layer, points)
 
     def show_judged(self, judged: JudgedPoints | None, distance_um: float) -> None:
         """Colour every point by what became of it."""
         is_other_size = distance_um != self._distance_um
-        self._distance_um = distance_um
+        self._distance_um, self._judged = distance_um, judged
         with self._filling():
-            for side in Side:
-                points = self._known.get(side)
-                if points is None:
-                    continue
+            for side, points in list(self._known.items()):
                 if judged is not None and points is not judged.of(side):
                     continue  # those of another frame or team, which are about to go
                 layer = self._layer(side)
                 if is_other_size:
                     self._set_look(side, layer)
-                if judged is None:
-                    colours = np.repeat(rgba_table([NEUTRAL_COLOUR]), len(points), axis=0)
-                elif side is Side.REFERENCE:
-                    colours = status_colours(judged.reference_status)
-                else:
-                    colours = status_colours(judged.prediction_status)
-                self._colour(side, layer, colours)
+                self._colour(side, layer, points)
 
     def mark(self, side: Side | None, row: int = -1) -> None:
         """Mark the selected point by a white ring, or none."""
@@ -290,6 +272,7 @@ class PointScene:
             self._viewer.layers.selection.events.active.disconnect(self._on_mode)
         self._connected.clear()
         self._known.clear()
+        self._judged = None
 
     def _on_mode(self, _event: Any) -> None:
         if not self._is_filling:
@@ -301,7 +284,8 @@ class PointScene:
         if side is None or self._is_filling:
             return
         action = str(getattr(event, "action", "")).rpartition(".")[2].lower()
-        if action in ("adding", "removing", "changing"):
+        self._is_resizing = action in ("adding", "removing")
+        if self._is_resizing or action == "changing":
             return
         self._take(side)
         self._is_changing = None
@@ -312,9 +296,15 @@ class PointScene:
         if side is None or self._is_filling:
             return
         layer, known = self._connected[side], self._known.get(side)
-        # Points being added or removed are told by an event of their own, once all is consistent.
-        if known is not None and len(layer.data) == len(known):
+        if known is None:
+            return
+        if len(layer.data) == len(known):
             self._take(side)
+        elif len(layer.data) > len(known) and not self._is_resizing:
+            # Pasted points are told by nothing else; those being added or removed by an event of
+            # their own, once all is consistent.
+            self._take(side)
+            self._is_changing = None
 
     def _take(self, side: Side) -> None:
         layer, known = self._connected[side], self._known.get(side)
@@ -363,8 +353,12 @@ class PointScene:
         return next((at for at in self._viewer.layers if at.metadata.get(ROLE) == role), None)
 
     def _layer(self, side: Side) -> Points:
-        """Give the layer of a side, made where it is not there; one left behind is taken over."""
+        """Give the layer of a side, made where it is not there; one left behind is taken over.
+
+        Where somebody deleted it, it has the points that are known again.
+        """
         layer = self._own(NAMES[side])
+        is_new = layer is None
         if layer is None:
             layer = Points(
                 np.zeros((0, 2)),
@@ -382,7 +376,25 @@ class PointScene:
             layer.events.mode.connect(self._on_mode)
             layer.events.data.connect(self._on_data)
             layer.events.set_data.connect(self._on_refresh)
+        if is_new and (points := self._known.get(side)) is not None:
+            with self._filling():
+                self._fill_points(side, layer, points)
+                self._colour(side, layer, points)
         return layer
+
+    def _fill_points(self, side: Side, layer: Points, points: PointValues) -> None:
+        # Before it is filled: napari does not follow the data of hidden layers, and would look
+        # for points that are no more. Only where it is hidden: the tool changes with it.
+        if not layer.visible:
+            layer.visible = True
+        layer.selected_data = set()
+        layer.data = points.xy_px[:, ::-1].copy()
+        layer.features = pd.DataFrame(
+            {"id": points.ids.astype(float), "confidence": points.confidence}
+        )
+        self._set_defaults(side, layer, points)
+        self._place(layer)
+        self._set_look(side, layer)
 
     def _set_defaults(self, side: Side, layer: Points, points: PointValues) -> None:
         """Say what points get that somebody adds: the next number, and how sure they are."""
@@ -411,9 +423,17 @@ class PointScene:
         layer.current_border_width = width
         layer.symbol = symbol
 
-    def _colour(self, side: Side, layer: Points, colours: NDArray[np.float32]) -> None:
-        if not len(colours):
+    def _colour(self, side: Side, layer: Points, points: PointValues) -> None:
+        """Colour points by what became of them, as far as that is known."""
+        if not len(points):
             return
+        judged = self._judged
+        if judged is None or points is not judged.of(side):
+            colours = np.repeat(rgba_table([NEUTRAL_COLOUR]), len(points), axis=0)
+        elif side is Side.REFERENCE:
+            colours = status_colours(judged.reference_status)
+        else:
+            colours = status_colours(judged.prediction_status)
         dark = np.tile(np.array(_DARK, np.float32), (len(colours), 1))
         border, face = (
             (colours, np.zeros_like(colours)) if side is Side.REFERENCE else (dark, colours)

@@ -18,7 +18,7 @@ from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side
 from napari_panoptic.io.geojson import geo_objects, write_geojson
-from napari_panoptic.io.review_file import ReviewError
+from napari_panoptic.io.review_file import ReviewError, may_be_there
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import EditedEvaluation, Selection
 from napari_panoptic.verdicts import ReviewerAgreement, ReviewRecord, Share, Verdict
@@ -535,7 +535,7 @@ class ReviewPart(DeskPart):
         if reviewing is None:
             return
         panel.show_reviewer(reviewing.reviewer)
-        panel.show_place(reviewing.path, is_there=reviewing.path.exists())
+        panel.show_place(reviewing.path, is_there=may_be_there(reviewing.path))
         problem = reviewing.problem
         if problem is None:
             panel.show_problem("")

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_panoptic.io.review_file import ReviewError
+from napari_panoptic.io.review_file import ReviewError, may_be_there
 from napari_panoptic.review import ReviewStore
 from napari_panoptic.verdicts import ReviewRecord
 
@@ -73,7 +73,7 @@ class Looked:
 
 def look_for_file(path: Path, place: Place) -> Looked:
     """Find out whether another window has begun a review."""
-    return Looked(place, is_there=path.exists())
+    return Looked(place, is_there=may_be_there(path))
 
 
 class Watch:
@@ -125,7 +125,7 @@ class Watch:
 
     def _looked(self, place: Place, is_outdated: bool) -> Looked:
         if self._twin is None:
-            if not self._store.path.exists():
+            if not may_be_there(self._store.path):
                 return Looked(place)  # moved away: no empty one is to take its place
             self._twin = self._store.twin()
         regions = self._twin.poll()

@@ -11,7 +11,12 @@ from psygnal import Signal
 from napari_panoptic.errors import Finding, PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.review_file import REVIEW_FILE, ReviewError, suggested_path
+from napari_panoptic.io.review_file import (
+    REVIEW_FILE,
+    ReviewError,
+    may_be_there,
+    suggested_path,
+)
 from napari_panoptic.review import ReviewStore
 from napari_panoptic.session import Session
 from napari_panoptic.verdicts import HistoryEntry, ReviewRecord, Verdict
@@ -30,7 +35,9 @@ def usual_place(root: Path) -> Path:
     """
     beside = root / REVIEW_FILE
     own = suggested_path(beside)
-    return own if own is not None and not beside.exists() and own.exists() else beside
+    if own is not None and not may_be_there(beside) and may_be_there(own):
+        return own
+    return beside
 
 
 class Reviewing:
@@ -94,7 +101,7 @@ class Reviewing:
 
     def begin(self) -> None:
         """Open the review file where there is one, and read it."""
-        if self._reviewer and self._path.exists():
+        if self._reviewer and may_be_there(self._path):
             self._open()
         self.refresh()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -16,9 +17,11 @@ from napari_panoptic.errors import (
     OutsideLinksError,
     UnreadableFileError,
 )
+from napari_panoptic.io import links
 from napari_panoptic.io._patterns import Pattern
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.label_images import write_labels
+from napari_panoptic.io.links import check_links
 from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.metadata import metadata_beside
 from napari_panoptic.io.raters import open_raters
@@ -177,6 +180,46 @@ def test_circles_of_links_in_a_zarr_folder(labels_folder: Path) -> None:
     (labels_folder / "a" / "r.csv").write_text("id,class\n1,A\n2,B\n")
     cohort, files = of_labels(labels_folder)
     assert load_masks(files, cohort.scheme, shape=None).labels.ids.tolist() == [1, 2]
+    (path / "knot").symlink_to("knot")
+    cohort, files = of_labels(labels_folder)
+    refused(cohort, files)
+
+
+def test_what_lies_behind_a_link_out_of_a_zarr_folder_is_not_looked_at(
+    labels_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = labels_folder / "a" / "r.zarr"
+    zarr.create_array(str(path), shape=(12, 16), dtype="u2", chunks=(12, 16))
+    private = labels_folder.parent / "private"
+    (path / "out").symlink_to(private, target_is_directory=True)
+    _, files = of_labels(labels_folder)
+    scandir, seen = os.scandir, []
+
+    def watched(folder: Path) -> object:
+        seen.append(Path(folder).resolve())
+        return scandir(folder)
+
+    monkeypatch.setattr(links.os, "scandir", watched)
+    with pytest.raises(UnreadableFileError, match="leads out"):
+        check_links(files)
+    assert seen
+    assert private.resolve() not in seen
+
+
+def test_a_folder_that_may_not_be_read_is_told(
+    labels_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = labels_folder / "a" / "r.zarr"
+    zarr.create_array(str(path), shape=(12, 16), dtype="u2", chunks=(12, 16))
+    _, files = of_labels(labels_folder)
+
+    def denied(folder: Path) -> object:
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    monkeypatch.setattr(links.os, "scandir", denied)
+    with pytest.raises(UnreadableFileError, match=r"Permission denied.* may read it") as caught:
+        check_links(files)
+    assert caught.value.path == path
 
 
 def test_names_of_classes_and_regions_from_elsewhere(tmp_path: Path) -> None:

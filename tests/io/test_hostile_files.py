@@ -27,6 +27,7 @@ from PIL import Image
 from napari_panoptic.errors import SettingsError, UnreadableFileError
 from napari_panoptic.io import limits
 from napari_panoptic.io._files import pixel_shape, read_pixels
+from napari_panoptic.io._zarr_chunks import inflated
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.io.submissions import read_submission
@@ -328,6 +329,13 @@ def test_zarr_chunks_inflate_to_what_their_array_says(tmp_path: Path, name: str)
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             assert peak < 2**22, way
+
+
+def test_a_zarr_chunk_of_very_many_streams_takes_no_time(tmp_path: Path) -> None:
+    streams = 200_000 * gzip.compress(b"") + gzip.compress(b"abc")
+    assert inflated("gzip", streams, 1000, path=tmp_path) == b"abc"
+    with pytest.raises(ValueError, match="cut off"):
+        inflated("gzip", b"", 1000, path=tmp_path)
 
 
 def test_zarr_files_larger_than_what_is_in_them(tmp_path: Path) -> None:

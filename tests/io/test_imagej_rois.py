@@ -85,6 +85,20 @@ def test_numbers_at_the_ends_of_names_are_ids_where_they_ascend(tmp_path: Path) 
     assert file.polygons.ids.tolist() == [7, 70, 71]
 
 
+def test_numbers_of_more_digits_are_no_ids_and_no_part_of_the_class(tmp_path: Path) -> None:
+    file = read(
+        tmp_path, {f"Lymphocyte-{n}.roi": polygon() for n in (3_000_000_001, 3_000_000_007)}
+    )
+    assert file.polygons.class_index.tolist() == [2, 2]
+    assert file.polygons.ids.tolist() == [1, 2]
+
+
+def test_a_name_of_nothing_but_separators_takes_no_time(tmp_path: Path) -> None:
+    name = 60_000 * "-" + "x"
+    file = read(tmp_path, {f"{name}.roi": polygon()})
+    assert [(f.class_name, f.object_ids) for f in file.findings] == [(name, (1,))]
+
+
 def test_names_of_groups_lie_beside(tmp_path: Path) -> None:
     (tmp_path / "type_info.json").write_text('{"1": ["Macrophage", [0, 0, 0]]}')
     assert read(tmp_path, {"0001.roi": polygon(group=1)}).polygons.class_index.tolist() == [4]

@@ -88,6 +88,13 @@ def test_numbers_elsewhere_are_not_seen(tmp_path: Path) -> None:
     assert mat_variables(path) == {}
 
 
+def test_a_variable_without_numbers_does_not_hide_the_others(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.mat", OBJECTS)
+    with h5py.File(path, "a") as file:
+        file["empty"] = h5py.Empty("f8")
+    assert mat_variables(path) == {"img": OBJECTS.shape}
+
+
 def test_what_claims_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.mat"
     with h5py.File(path, "w") as file:

@@ -348,6 +348,44 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
         assert not desk.settings.add_detections.isChecked()
 
 
+def test_pasted_points_count_at_once(desk, layers):
+    layer, counts = layers[Side.PREDICTION], desk.session.judged.counts
+    n = len(layer.data)
+    layer.selected_data = {0}
+    layer._copy_data()
+    layer._paste_data()
+    assert len(desk.session.points(Side.PREDICTION)) == n + 1
+    assert desk.session.judged.counts.fp == counts.fp + 1
+    _agree(desk, layers)
+    layer.add([5.0, 5.0])
+    desk._on_undo(True)
+    assert len(layer.data) == n + 1
+    desk._on_undo(True)
+    assert len(layer.data) == n
+    _agree(desk, layers)
+
+
+def test_a_layer_that_was_deleted_comes_back_with_its_points(desk, layers, viewer):
+    layer = layers[Side.PREDICTION]
+    n = len(layer.data)
+    layer.add([5.0, 5.0])
+    viewer.layers.remove(layer)
+    desk.settings.add_detections.click()
+    again = viewer.layers["detections"]
+    assert len(again.data) == n + 1
+    assert _colours(again) == _expected(desk.session.judged.prediction_status)
+    again.add([6.0, 6.0])
+    assert len(desk.session.points(Side.PREDICTION)) == n + 2
+    desk.settings.add_detections.click()
+    viewer.layers.remove(layers[Side.REFERENCE])
+    desk._on_settings(DetectionSettings(6.0))
+    layers = {side: viewer.layers[layers[side].name] for side in Side}
+    assert np.array_equal(
+        layers[Side.REFERENCE].data[:, ::-1], desk.session.points(Side.REFERENCE).xy_px
+    )
+    _agree(desk, layers)
+
+
 def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(desk_module, "show_error", told.append)

@@ -1,5 +1,6 @@
 """Session and review file joined, without a window."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -186,6 +188,32 @@ def see_all(reviewing):
             reviewing.try_again()
         polled(reviewing)
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("goes_away_later", [False, True])
+def test_a_drive_that_is_away_is_told_once(tmp_path, monkeypatch, goes_away_later):
+    away, stat = tmp_path / "away", Path.stat
+
+    def no_answer(path, **options):
+        if path.is_relative_to(away):
+            raise OSError(errno.EHOSTDOWN, "Host is down")
+        return stat(path, **options)
+
+    reviewing = Reviewing(session_of(ring_and_nucleus()), reviewer="Ada", path=away / "r.sqlite")
+    told = []
+    reviewing.failed.connect(lambda error: told.append(error.message))
+    if goes_away_later:
+        reviewing.begin()
+        assert told == []
+    monkeypatch.setattr(Path, "stat", no_answer)
+    if goes_away_later:
+        reviewing.take(reviewing.question()())
+    else:
+        reviewing.begin()
+    assert reviewing.question() is None
+    assert len(told) == 1
+    assert "Host is down" in told[0]
+    reviewing.close()
 
 
 def test_two_windows_review_in_one_file(tmp_path):
