@@ -143,6 +143,7 @@ APART = [(8, 1), (12, 1), (12, 9), (8, 9)]
         (
             ImagejRoi(
                 roitype=ROI_TYPE.RECT,
+                version=228,  # the first with such rectangles is 223
                 options=ROI_OPTIONS.SUB_PIXEL_RESOLUTION,
                 xd=1.0,
                 yd=2.0,

@@ -7,8 +7,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from qtpy.QtCore import QPoint, Qt
-from qtpy.QtGui import QGuiApplication
+from qtpy.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
+from qtpy.QtGui import QGuiApplication, QMouseEvent
 from qtpy.QtTest import QTest
 
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUS_CODE, Side, Status
@@ -247,8 +247,11 @@ class TestLinks:
     def test_what_can_be_clicked_looks_like_it(self, metrics):
         cells = metrics.by_class_table()
         index = cells.model().index(0, 1)
-        QTest.mouseMove(cells.viewport(), cells.visualRect(index).center() - QPoint(3, 0))
-        QTest.mouseMove(cells.viewport(), cells.visualRect(index).center())
+        # QTest itself moves the pointer of the screen in older versions of Qt.
+        place = QPointF(cells.visualRect(index).center())
+        none, left_alone = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier
+        move = QMouseEvent(QEvent.Type.MouseMove, place, place, none, none, left_alone)
+        QCoreApplication.sendEvent(cells.viewport(), move)
         assert cells.is_link_under_mouse(index)
         assert cells.viewport().cursor().shape() == Qt.CursorShape.PointingHandCursor
         assert "list the objects" in cells.item(0, 1).toolTip()
