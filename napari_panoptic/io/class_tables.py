@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -117,23 +118,26 @@ def _from_json(path: Path) -> ClassTable:
 
 
 def _from_csv(path: Path) -> ClassTable:
+    # As it is: pandas takes some carriage returns that end no line for one.
     with path.open(encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-        delimiter = max(",;\t", key=first.count)
-        columns = {name.strip().casefold(): name for name in first.rstrip("\r\n").split(delimiter)}
-        if len(columns) < first.count(delimiter) + 1:
-            raise ValueError("columns of one name, or names with separators in them")
-        id_column, class_column = columns["id"], columns["class"]
-        file.seek(0)
-        frame = pd.read_csv(
-            file,
-            sep=delimiter,
-            usecols=[id_column, class_column],
-            # As categories, classes that are all numbers would be read as such: 01 as 1.
-            dtype={id_column: "object", class_column: "object"},
-            keep_default_na=False,
-            index_col=False,
-        )
+        text = file.read()
+    if text.count("\r") != text.count("\r\n"):
+        raise ValueError("carriage returns alone")
+    first = text.partition("\n")[0].rstrip("\r")
+    delimiter = max(",;\t", key=first.count)
+    columns = {name.strip().casefold(): name for name in first.split(delimiter)}
+    if len(columns) < first.count(delimiter) + 1:
+        raise ValueError("columns of one name, or names with separators in them")
+    id_column, class_column = columns["id"], columns["class"]
+    frame = pd.read_csv(
+        io.StringIO(text),
+        sep=delimiter,
+        usecols=[id_column, class_column],
+        # As categories, classes that are all numbers would be read as such: 01 as 1.
+        dtype={id_column: "object", class_column: "object"},
+        keep_default_na=False,
+        index_col=False,
+    )
     code, classes = pd.factorize(frame[class_column])
     if (code < 0).any():
         raise ValueError("rows without a class")
