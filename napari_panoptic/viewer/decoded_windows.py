@@ -202,7 +202,9 @@ class DecodedWindows:
         box = y0, x0, y1, x1 = self._box(place)
         try:
             pixels = self._labels.read(box)
-        except (PanopticError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - packages may bring readers of their own
+            if not isinstance(error, (PanopticError, OSError)):
+                error = PanopticError(f"a part of the image cannot be read ({error!r})")
             if not (self._failed or self._is_left):
                 self._failed = True
                 self._on_failure(error)

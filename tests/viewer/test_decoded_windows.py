@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import UnreadableFileError
+from napari_panoptic.errors import PanopticError, UnreadableFileError
 from napari_panoptic.evaluation.labels import LabelPair
 from napari_panoptic.evaluation.tiles import Box, TiledLabels
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
@@ -76,6 +76,22 @@ def test_what_cannot_be_read_is_background_and_told_once(pair: LabelPair) -> Non
     windows = DecodedWindows(labels, on_failure=told.append)
     assert not windows.window((0, 0, 700, 1100)).any()
     assert [str(error) for error in told] == ["gone"]
+
+
+def test_a_reader_that_fails_in_its_own_way_holds_nothing_up(pair: LabelPair) -> None:
+    told: list[Exception] = []
+
+    def fail(_box: Box) -> None:
+        raise ZeroDivisionError("of a reader")
+
+    labels = tiled(pair.reference, 512, on_read=fail)
+    windows = DecodedWindows(labels, on_failure=told.append)
+    windows.fetch([(1, 0, 0), (1, 0, 1)])
+    wait_for(windows)
+    assert not windows.window((0, 0, *SHAPE)).any()
+    (error,) = told
+    assert isinstance(error, PanopticError)
+    assert "ZeroDivisionError('of a reader')" in str(error)
 
 
 def test_several_windows_are_read_side_by_side(pair: LabelPair) -> None:
