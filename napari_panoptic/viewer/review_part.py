@@ -209,6 +209,7 @@ class ReviewPart(DeskPart):
         """Withdraw the newest verdict and show its object."""
         if self.reviewing is None:
             return
+        self.panel.finish_name()
         record = self.reviewing.undo()
         if record is None:
             if self.reviewing.problem is None:
@@ -243,6 +244,7 @@ class ReviewPart(DeskPart):
         """Give what is needed for a verdict; says what is missing."""
         if self.around is None or self.reviewing is None:
             return None, None
+        self.panel.finish_name()
         if not self.reviewing.reviewer:
             show_info(ASK_FOR_NAME)
             self.around.link.raise_part(self)

@@ -205,6 +205,23 @@ class TestVerdicts:
         press(canvas, Qt.Key.Key_1, ALT)
         assert [record.reviewer for record in stored(desk, "Grace")] == ["Grace"]
 
+    def test_a_name_counts_without_enter(self, desk, part, panel, canvas, told):
+        desk.raise_part(part)
+        for name in ("Grace", "Hedy"):
+            panel.name.clear()
+            QTest.keyClicks(panel.name, name)
+            desk.session.select_row(Side.REFERENCE, 0)
+            press(canvas, Qt.Key.Key_1, ALT)
+        assert told == []
+        assert stored(desk) == []
+        for name in ("Grace", "Hedy"):
+            assert [record.reviewer for record in stored(desk, name)] == [name]
+        panel.name.clear()
+        QTest.keyClicks(panel.name, "Grace")
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert stored(desk, "Grace") == []
+        assert len(stored(desk, "Hedy")) == 1
+
     def test_without_a_selection_it_says_so(self, desk, panel, canvas, told):
         press(canvas, Qt.Key.Key_1, ALT)
         assert told == [review_module.NO_OBJECT]
