@@ -112,7 +112,7 @@ class DetectionDesk:
         self.session: DetectionSession | None = None
         self.reader: FrameReader | None = None
         self.finder = StandingsFinder()
-        self.scene = PointScene(viewer, self._on_points, self._show_tool)
+        self.scene = PointScene(viewer, self._on_points, self._show_tool, self._on_marked)
         self.settings = inspector.settings
         self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
         self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
@@ -427,8 +427,7 @@ class DetectionDesk:
         self._show_tool()
         self.settings.show_session(session)
         self.legend.show_session(session)
-        if session.selection is None:
-            self.scene.mark(None)
+        self.scene.mark(*(session.selection or (None,)))  # where it is now
         self._follow()
 
     def _follow(self) -> None:
@@ -459,6 +458,8 @@ class DetectionDesk:
             return
         side, row = session.selection or (None, -1)
         self.scene.mark(side, row)
+        if side is not None:
+            self.scene.follow_selection(side, row)
         self.points.show_selection(session.selection)
         self._show_tool()
 
@@ -475,6 +476,10 @@ class DetectionDesk:
     def _on_points(self, side: Side, points: Points, goes_on: bool) -> None:
         if self.session is not None:
             self.session.edit(side, points, goes_on=goes_on)
+
+    def _on_marked(self, side: Side, row: int) -> None:
+        if self.session is not None:
+            self.session.select((side, row))
 
     def _on_undo(self, back: bool) -> None:
         if self.session is not None:
@@ -572,8 +577,12 @@ class DetectionDesk:
         moved = max(abs(a - b) for a, b in zip(start, event.pos, strict=True))
         if self.session is None or moved > CLICK_TOLERANCE_PX:
             return
-        if getattr(active, "mode", "pan_zoom") == "pan_zoom":
-            self.session.select(self.scene.point_at(position))
+        mode = str(getattr(active, "mode", Tool.LOOK))
+        found = self.scene.point_at(position)
+        if mode == Tool.LOOK:
+            self.session.select(found)
+        elif mode == Tool.MOVE and found is not None and not active.selected_data:
+            self.session.select(found)  # of the other side: the tool goes on with it
 
     # --- saving ---
 
