@@ -10,6 +10,7 @@ import numpy as np
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
+from napari_panoptic.errors import english_list
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
@@ -286,12 +287,27 @@ class RatedDesk:
             parts.append("figures are being computed …")
         if view.prediction is not None and view.prediction.state in (MISSING, UNREADABLE):
             parts.append(f"prediction {view.prediction.state}: counted as background")
+        if lacking := self._raters_left_out(view):
+            plural = "s" if len(lacking) > 1 else ""
+            parts.append(f"without rater{plural} {english_list(lacking)}")
         if view.images.findings:
             # The case would look like one without an image otherwise.
             parts.append(f"image not shown: {view.images.findings[0].message}")
-        notes = "\n".join(finding.message for finding in view.findings)
-        marked = " ⚠" if view.findings else ""
+        own = (wanted.case, wanted.structure)
+        known = [each for each in self.cohort.findings if (each.region, each.class_name) == own]
+        findings = [*known, *view.findings]
+        notes = "\n".join(finding.message for finding in findings)
+        marked = " ⚠" if findings else ""
         self.title.set_text(" · ".join(parts) + marked, tooltip=notes)
+
+    def _raters_left_out(self, view: CaseView) -> list[str]:
+        """Name who annotated the structure in other cases, but is not in the reference here."""
+        structure = view.wanted.structure
+        everybody = {
+            name for case in self.cohort.cases_with(structure) for name in case.masks[structure]
+        }
+        here = view.loaded.reference.raters
+        return [name for name in self.cohort.raters if name in everybody and name not in here]
 
     # --- the window ------------------------------------------------------------------------------
 
