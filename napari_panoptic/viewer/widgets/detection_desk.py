@@ -45,6 +45,7 @@ from napari_panoptic.viewer.widgets.docks import (
     after_layout,
     dock_of,
     give_corners_to_sides,
+    left_stack,
     on_cross,
     put_napari_below,
     remove_docks,
@@ -52,6 +53,7 @@ from napari_panoptic.viewer.widgets.docks import (
     share_left_column,
     unwrapped,
 )
+from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 
@@ -104,6 +106,7 @@ class DetectionDesk:
         self._docks: dict[str, QDockWidget] = {}
         self._state_before: Any | None = None
         self._guard: CloseGuard | None = None
+        self._sizes: KeptSizes | None = None
         self._bound_keys: dict[str, Any] = {}
         self._connected: list[tuple[SignalInstance, Callable[..., None]]] = []
         self._image: SlideImage | None = None
@@ -174,6 +177,9 @@ class DetectionDesk:
 
     def _let_go(self) -> None:
         self._is_closed = True
+        if self._sizes is not None:
+            self._sizes.release()
+            self._sizes = None
         self._leave_cohort()
         if self._guard is not None:
             self._guard.release()
@@ -216,10 +222,13 @@ class DetectionDesk:
         if self._is_closed or not isinstance(window, QMainWindow) or not self._docks:
             return
         frames, figures = self._docks[FRAMES_DOCK], self._docks[FIGURES_DOCK]
+        points = self._docks[POINTS_DOCK]
+        stacks = [(points, figures), *left_stack(window, frames)]
+        self._sizes = KeptSizes(window, [frames, points], stacks)
         width = min(RIGHT_WIDTH, round(0.34 * window.width()))
         window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         share_left_column(window, frames)
-        share_height(window, {figures: 0.5, self._docks[POINTS_DOCK]: 0.3})
+        share_height(window, {figures: 0.5, points: 0.3})
         figures.raise_()  # before the scores, which lie behind it
         # The canvas has another size now.
         after_layout(self._inspector, self.scene.fit, FOLLOW_MS)

@@ -22,6 +22,7 @@ from napari_panoptic.viewer.widgets.docks import (
     add_docks,
     after_layout,
     give_corners_to_sides,
+    left_stack,
     on_cross,
     put_napari_below,
     remove_docks,
@@ -29,6 +30,7 @@ from napari_panoptic.viewer.widgets.docks import (
     share_left_column,
     unwrapped,
 )
+from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
 from napari_panoptic.viewer.widgets.rated_panels import (
     COMPUTING,
     CasesPanel,
@@ -72,6 +74,7 @@ class RatedDesk:
         self.scene = RatedScene(viewer, cohort.settings)
         self._docks: dict[str, QDockWidget] = {}
         self._is_closed = self._has_begun_scores = False
+        self._sizes: KeptSizes | None = None
         self._results: dict[tuple[str, str], RatedResult] = {}
         self._wanted: Wanted | None = None
         self.view: CaseView | None = None
@@ -164,6 +167,9 @@ class RatedDesk:
         if self._is_closed:
             return
         self._is_closed = True
+        if self._sizes is not None:
+            self._sizes.release()
+            self._sizes = None
         self._loader.close()
         self._scores.close()
         self._viewer.dims.events.current_step.disconnect(self._on_step)
@@ -336,10 +342,13 @@ class RatedDesk:
         if self._is_closed or not isinstance(window, QMainWindow):
             return
         cases, levels = self._docks[CASES_DOCK], self._docks[LEVELS_DOCK]
+        raters = self._docks[RATERS_DOCK]
+        stacks = [(levels, raters), *left_stack(window, cases)]
+        self._sizes = KeptSizes(window, [cases, levels], stacks)
         width = min(RIGHT_WIDTH, round(0.3 * window.width()))
         window.resizeDocks([cases, levels], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         share_left_column(window, cases)
-        slices, raters = self._docks[SLICES_DOCK], self._docks[RATERS_DOCK]
+        slices = self._docks[SLICES_DOCK]
         share_height(window, {levels: 0.36, slices: 0.22, raters: 0.42})
 
 
