@@ -479,8 +479,7 @@ class Link:
                 rule += " (one to one enforced)"
         team = self._session.team or "no team"
         if self._session.shown is None:
-            is_coming = self._session.team in snapshot.pending
-            team += " (being evaluated)" if is_coming else " (not evaluated)"
+            team += f" ({self._why_not_shown(snapshot)})"
         if self._edited():
             team += " (edited)"
         parts = [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
@@ -491,6 +490,12 @@ class Link:
         if self.scene.listed is not None:
             parts.append(f"image: {self.scene.listed.others}")
         return parts
+
+    def _why_not_shown(self, snapshot: RegionSnapshot) -> str:
+        """Say in two words why there are no figures of the region and team."""
+        if self._session.team in snapshot.pending:
+            return "being evaluated"
+        return "no annotation" if snapshot.region.reference is None else "not evaluated"
 
     def _overlaps_text(self, snapshot: RegionSnapshot) -> str:
         """Say how many objects share pixels; which they are is among the notes."""

@@ -15,6 +15,8 @@ from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.styles import Look
 from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.widgets.kept_sizes import REST_MS
+from napari_panoptic.viewer.widgets.parts import dock_of
 from tests.viewer.finding import FIRST, SECOND
 
 
@@ -213,11 +215,39 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     wait_until(lambda: desk.is_settled)
     assert viewer.layers["image"].visible
     assert "reference" not in viewer.layers
-    assert "not evaluated" in desk.panels.title.title()
+    assert "(no annotation)" in desk.panels.title.title()
     assert not desk.panels.metrics.is_showing_figures()
     assert "choose another region" in desk.panels.metrics.message_text()
-    assert desk.panels.navigator.region_text(SECOND, 1) == "missing"
+    assert desk.panels.navigator.region_text(SECOND, 1) == "no annotation"
+    assert desk.panels.navigator.team_text("careful", 2) == "no annotation"
     close_desk(desk)
+
+
+def test_columns_have_their_widths_again_when_the_window_has(desk, viewer):
+    window = viewer.window._qt_window
+    own = dock_of(desk.panels.settings)
+    cohort, metrics = desk._docks["Cohort"], desk._docks["Metrics"]
+
+    def sizes():
+        return own.width(), cohort.width(), cohort.height()
+
+    def resize(width, height):
+        window.resize(width, height)
+        QTest.qWait(2 * REST_MS)
+
+    QTest.qWait(2 * REST_MS)
+    before = sizes()
+    resize(900, 500)
+    assert own.width() < before[0]
+    resize(1280, 800)
+    assert sizes() == before
+    window.resizeDocks([metrics], [before[0] + 40], Qt.Orientation.Horizontal)  # as by a hand
+    QTest.qWait(50)
+    wider = sizes()
+    assert wider[0] > before[0]
+    resize(900, 500)
+    resize(1280, 800)
+    assert sizes() == wider
 
 
 def test_loading_again_reads_only_what_changed(cohort, desk):
