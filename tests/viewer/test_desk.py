@@ -15,7 +15,6 @@ from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.styles import Look
 from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
-from napari_panoptic.viewer.widgets.kept_sizes import REST_MS
 from napari_panoptic.viewer.widgets.parts import dock_of
 from tests.viewer.finding import FIRST, SECOND
 
@@ -223,31 +222,27 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     close_desk(desk)
 
 
-def test_columns_have_their_widths_again_when_the_window_has(desk, viewer):
+def test_columns_have_their_widths_again_when_the_window_has(desk, viewer, wait_until):
     window = viewer.window._qt_window
-    own = dock_of(desk.panels.settings)
-    cohort, metrics = desk._docks["Cohort"], desk._docks["Metrics"]
+    own, cohort = dock_of(desk.panels.settings), desk._docks["Cohort"]
 
-    def sizes():
+    def rest():
+        QTest.qWait(50)
+        wait_until(lambda: desk._sizes.is_at_rest)
         return own.width(), cohort.width(), cohort.height()
 
     def resize(width, height):
         window.resize(width, height)
-        QTest.qWait(2 * REST_MS)
+        return rest()
 
-    QTest.qWait(2 * REST_MS)
-    before = sizes()
-    resize(900, 500)
-    assert own.width() < before[0]
-    resize(1280, 800)
-    assert sizes() == before
-    window.resizeDocks([metrics], [before[0] + 40], Qt.Orientation.Horizontal)  # as by a hand
-    QTest.qWait(50)
-    wider = sizes()
+    before = rest()
+    assert resize(900, 500)[0] < before[0]
+    assert resize(1280, 800) == before
+    window.resizeDocks([own], [before[0] + 40], Qt.Orientation.Horizontal)  # as by a hand
+    wider = rest()
     assert wider[0] > before[0]
-    resize(900, 500)
-    resize(1280, 800)
-    assert sizes() == wider
+    assert resize(900, 500)[0] < before[0]
+    assert resize(1280, 800) == wider
 
 
 def test_loading_again_reads_only_what_changed(cohort, desk):

@@ -58,6 +58,11 @@ class KeptSizes(QObject):
         for widget in self._watched(window):
             widget.installEventFilter(self)
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether every change of the window has been followed."""
+        return not (self._is_changing or self._later.isActive())
+
     def release(self) -> None:
         """Keep nothing any more."""
         self._later.stop()
