@@ -396,6 +396,26 @@ class TestTheFile:
             other.give(subject, Verdict.BOTH_WRONG)
         wait_until(lambda: verdict_texts(desk)[1] == "both wrong")
 
+    def test_what_another_window_takes_back_is_no_longer_called_saved(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        desk.session.select_row(Side.REFERENCE, 1)
+        press(canvas, Qt.Key.Key_3, ALT)
+        (_, second) = stored(desk)
+        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
+            Side.REFERENCE, 0
+        )
+        with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
+            other.give(subject, Verdict.CANNOT_TELL)
+            wait_until(lambda: verdict_texts(desk)[0] == "cannot tell")
+            assert panel.state_text().startswith("✓ saved")  # that of the second object is
+            other.undo()
+            assert other.undo() == second
+        wait_until(lambda: verdict_texts(desk)[:2] == ["annotation right", ""])
+        assert panel.state_text().startswith("taken back or replaced in another window: both wrong")
+
     def test_a_slow_drive_does_not_hold_the_window_up(
         self, desk, part, panel, canvas, wait_until, monkeypatch
     ):
