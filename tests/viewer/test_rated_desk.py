@@ -105,7 +105,7 @@ def test_a_missing_rater_is_said(desk, show, wait_until):
     show(FLAT)
     desk._on_case("prostate/case04")
     wait_until(lambda: desk.is_settled)
-    assert "without rater 06 ⚠" in desk.title.text()
+    assert desk.title.text().startswith("⚠ prostate/case04 · prostate/task02 · without rater 06")
     assert "no mask of 'prostate/task02' by rater(s) 06" in desk.title.toolTip()
     desk._on_case("prostate/case01")
     wait_until(lambda: desk.is_settled)

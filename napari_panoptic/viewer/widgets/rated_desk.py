@@ -283,6 +283,9 @@ class RatedDesk:
             return
         wanted, settings = view.wanted, self.cohort.settings
         parts = [wanted.case, wanted.structure]
+        if lacking := self._raters_left_out(view):
+            plural = "s" if len(lacking) > 1 else ""
+            parts.append(f"without rater{plural} {english_list(lacking)}")
         if view.comparison is not None and wanted.team is not None:
             level = self.scene.level
             dice = view.comparison.dice(settings)
@@ -293,9 +296,6 @@ class RatedDesk:
             parts.append("figures are being computed …")
         if view.prediction is not None and view.prediction.state in (MISSING, UNREADABLE):
             parts.append(f"prediction {view.prediction.state}: counted as background")
-        if lacking := self._raters_left_out(view):
-            plural = "s" if len(lacking) > 1 else ""
-            parts.append(f"without rater{plural} {english_list(lacking)}")
         if view.images.findings:
             # The case would look like one without an image otherwise.
             parts.append(f"image not shown: {view.images.findings[0].message}")
@@ -303,8 +303,8 @@ class RatedDesk:
         known = [each for each in self.cohort.findings if (each.region, each.class_name) == own]
         findings = [*known, *view.findings]
         notes = "\n".join(finding.message for finding in findings)
-        marked = " ⚠" if findings else ""
-        self.title.set_text(" · ".join(parts) + marked, tooltip=notes)
+        marked = "⚠ " if findings else ""  # in front: a narrow window cuts the end off
+        self.title.set_text(marked + " · ".join(parts), tooltip=notes)
 
     def _raters_left_out(self, view: CaseView) -> list[str]:
         """Name who annotated the structure in other cases, but is not in the reference here."""
