@@ -16,7 +16,7 @@ from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.io.point_files import read_points
 from napari_panoptic.scored import MISSING_ANSWER
 from napari_panoptic.viewer.desk_layers import ROLE
-from napari_panoptic.viewer.opening import open_in
+from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets import detection_desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_in
@@ -435,7 +435,10 @@ def test_another_kind_of_cohort_closes_this_desk_and_back(
     desk, viewer, detection_sample, wait_until, tmp_path
 ):
     assert desk.may_leave()
+    assert viewer.title == "napari"  # a window that is not this program's own
+    viewer.title = f"first{TITLE_END}"
     nuclei = open_in(viewer, write_cohort(tmp_path / "nuclei"))
+    assert viewer.title == f"{nuclei.session.cohort.name}{TITLE_END}"
     wait_until(lambda: nuclei.is_settled)
     assert detection_desk_in(viewer) is None
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
