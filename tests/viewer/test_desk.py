@@ -7,9 +7,11 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox
 
+from napari_panoptic.errors import Finding, FindingKind
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import opening, work
+from napari_panoptic.viewer.link import NO_ANNOTATION
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.styles import Look
@@ -204,8 +206,12 @@ def test_a_region_without_image_or_annotation_is_still_shown(
 
     first = cohort.regions[0]
     regions = (replace(first, image=None), replace(cohort.regions[1], reference=None))
+    findings = (
+        Finding(FindingKind.EXTRA, "files of regions that are not there"),
+        Finding(FindingKind.MISSING, "another region lacks something"),
+    )
     desk = desk_of(make_napari_viewer())
-    desk.show_cohort(replace(cohort, regions=regions))
+    desk.show_cohort(replace(cohort, regions=regions, findings=findings))
     wait_until(lambda: desk.is_settled)
     viewer = desk._viewer
     assert "image" not in viewer.layers
@@ -215,6 +221,9 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     assert viewer.layers["image"].visible
     assert "reference" not in viewer.layers
     assert "(no annotation)" in desk.panels.title.title()
+    told = desk.panels.notes.lines()
+    assert told[-2:] == [NO_ANNOTATION, findings[0].message]
+    assert desk.panels.title.notes_text() == f"⚠ {len(told)} notes"
     assert not desk.panels.metrics.is_showing_figures()
     assert "choose another region" in desk.panels.metrics.message_text()
     assert desk.panels.navigator.region_text(SECOND, 1) == "no annotation"
