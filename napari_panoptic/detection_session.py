@@ -229,6 +229,11 @@ class DetectionSession:
     def _put(self, side: Side, points: Points) -> None:
         if self.shown is None:
             return
+        before, selected = self.points(side), self.selection
+        if before is not None and selected is not None and selected[0] is side:
+            # Rows change where points are deleted or come back; the point is still the same one.
+            rows = np.flatnonzero(points.ids == before.ids[selected[1]])
+            self.selection = (side, int(rows[0])) if len(rows) else None
         if side is Side.REFERENCE:
             self.shown = replace(self.shown, reference=points)
         else:
@@ -238,11 +243,6 @@ class DetectionSession:
         self._frames[name] = self.shown
         self._stand(name, None if side is Side.REFERENCE else self.team)
         self.judged = self._judge()
-        if self.selection is not None:
-            side_selected, row = self.selection
-            known = self.points(side_selected)
-            if known is None or row >= len(known):
-                self.selection = None
         self.judged_changed.emit()
         self.figures_changed.emit()
 

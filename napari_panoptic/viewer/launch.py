@@ -18,9 +18,8 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.read_ahead import ReadAhead, Wanted
 from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
-from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in
+from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 from napari_panoptic.viewer.preferences import PLUGIN
-from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 from napari_panoptic.viewer.work import warm_up
 
@@ -76,7 +75,7 @@ def run_view(
         warm_up()  # while the window is being built
         ahead = _being_read(opened.cohort, region)
     with _collected_later():
-        viewer = napari.Viewer(title=f"{shown(opened.cohort.name)} · napari-panoptic")
+        viewer = napari.Viewer(title=title_of(opened))
         with _painted_once(viewer):
             viewer.window.resize(*_window_size())
             desk = _filled(viewer, opened, region, ahead)

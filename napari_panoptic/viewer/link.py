@@ -12,7 +12,7 @@ from qtpy.QtCore import QTimer
 from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip
 
-from napari_panoptic.errors import FindingKind, PanopticError
+from napari_panoptic.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.matching import NO_PARTNER
 from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Overlaps
@@ -60,6 +60,7 @@ IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
 PREPARING = "Preparing (first start) …"
 """What is told while kernels are compiled: nothing else takes long before the first region."""
+NO_ANNOTATION = "the region has no annotation: it can be looked at, not evaluated"
 READING = "The region is being read. Its figures and objects come in a moment."
 """What the empty panels say before the first region."""
 FIRST_START = (
@@ -317,8 +318,9 @@ class Link:
         self._add_summaries(snapshot)
         panels.navigator.show_region(snapshot.region.name)
         panels.settings.show_settings(session.settings, session.protocol, session.source)
-        panels.title.show_notes(len(snapshot.findings))
-        panels.notes.show_findings(snapshot.region.name, snapshot.findings)
+        notes = self._notes(snapshot)
+        panels.title.show_notes(len(notes))
+        panels.notes.show_findings(snapshot.region.name, notes)
         self._show_figures()
         self._show_selection(session.selection)
         is_whole = not snapshot.pending
@@ -479,8 +481,7 @@ class Link:
                 rule += " (one to one enforced)"
         team = self._session.team or "no team"
         if self._session.shown is None:
-            is_coming = self._session.team in snapshot.pending
-            team += " (being evaluated)" if is_coming else " (not evaluated)"
+            team += f" ({self._why_not_shown(snapshot)})"
         if self._edited():
             team += " (edited)"
         parts = [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
@@ -491,6 +492,27 @@ class Link:
         if self.scene.listed is not None:
             parts.append(f"image: {self.scene.listed.others}")
         return parts
+
+    def _notes(self, snapshot: RegionSnapshot) -> list[Finding]:
+        """List what was odd in a region, and in the cohort's folder as a whole.
+
+        What other regions lack is told where they are shown.
+        """
+        notes = list(snapshot.findings)
+        name = snapshot.region.name
+        if snapshot.region.reference is None:
+            notes.append(Finding(FindingKind.MISSING, NO_ANNOTATION, region=name))
+        return notes + [
+            finding
+            for finding in self._session.cohort.findings
+            if finding.region is None and finding.kind is not FindingKind.MISSING
+        ]
+
+    def _why_not_shown(self, snapshot: RegionSnapshot) -> str:
+        """Say in two words why there are no figures of the region and team."""
+        if self._session.team in snapshot.pending:
+            return "being evaluated"
+        return "no annotation" if snapshot.region.reference is None else "not evaluated"
 
     def _overlaps_text(self, snapshot: RegionSnapshot) -> str:
         """Say how many objects share pixels; which they are is among the notes."""

@@ -25,6 +25,9 @@ from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.shown import show_error, shown
 from napari_panoptic.viewer.widgets.docks import unwrapped
 
+TITLE_END = " · napari-panoptic"
+"""How the title of a window of this program's own ends, after the cohort's name."""
+
 
 class AnyCohort(Protocol):
     """What cohorts have in common, whatever they are about."""
@@ -210,7 +213,15 @@ def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None)
         if desk is not None:
             desk.close()
         kind.hide(viewer)
-    return own.show(viewer, opened.cohort, region)
+    desk = own.show(viewer, opened.cohort, region)
+    if viewer.title.endswith(TITLE_END):  # else the window is not this program's own
+        viewer.title = title_of(opened)
+    return desk
+
+
+def title_of(opened: Opened) -> str:
+    """Give the title of a window of this program's own."""
+    return f"{shown(opened.cohort.name)}{TITLE_END}"
 
 
 def _present(kinds: tuple[DeskKind, ...], viewer: Any) -> list[AnyDesk | None]:

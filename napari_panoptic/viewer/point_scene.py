@@ -62,6 +62,9 @@ class PointScene:
         somebody changed a layer of points.
     on_tool
         Called when somebody took another tool, or another layer.
+    on_marked
+        Called with a side and a row when somebody marked a single point with
+        napari's tool: the point that Delete removes.
     """
 
     def __init__(
@@ -69,10 +72,12 @@ class PointScene:
         viewer: Any,
         on_points: Callable[[Side, PointValues, bool], None],
         on_tool: Callable[[], None],
+        on_marked: Callable[[Side, int], None],
     ) -> None:
         self._viewer = viewer
         self._on_points = on_points
         self._on_tool = on_tool
+        self._on_marked = on_marked
         self._mpp_xy = (1.0, 1.0)
         self._distance_um = 1.0
         self._shape: tuple[int, int] | None = None
@@ -140,9 +145,12 @@ class PointScene:
             if points is None or not 0 <= row < len(points):
                 layer.visible = False
                 return
-            layer.data = points.xy_px[row : row + 1, ::-1].copy()
+            place = points.xy_px[row : row + 1, ::-1]
+            if layer.visible and np.array_equal(layer.data, place) and self._is_sized(layer):
+                return
+            layer.data = place.copy()
             self._place(layer)
-            layer.size = 2.6 * self._distance_um / self._mean_mpp
+            layer.size = self._ring_px
             layer.face_color = [_TRANSPARENT]
             layer.border_color = [(1.0, 1.0, 1.0, 1.0)]
             layer.border_width_is_relative = False
@@ -150,6 +158,15 @@ class PointScene:
             layer.visible = True
             layer.editable = False
         self._activate(before)
+
+    @property
+    def _ring_px(self) -> float:
+        return 2.6 * self._distance_um / self._mean_mpp
+
+    def _is_sized(self, ring: Points) -> bool:
+        return bool(np.allclose(ring.size, self._ring_px)) and np.array_equal(
+            ring.scale, self._placed["scale"]
+        )
 
     def holds(self, side: Side, points: PointValues | None) -> bool:
         """Tell whether the layer of a side shows these very points."""
@@ -237,6 +254,17 @@ class PointScene:
         if tool is Tool.MOVE and row is not None:
             layer.selected_data = {row}
 
+    def follow_selection(self, side: Side, row: int) -> None:
+        """Let the tool that moves and deletes, where it is in hand, work on the selected point."""
+        active, tool = self.tool
+        if tool is not Tool.MOVE:
+            return
+        if side is not active:
+            self.take_tool(side, tool, row)
+        elif self._connected[side].selected_data != {row}:
+            with self._filling():
+                self._connected[side].selected_data = {row}
+
     def activate_points(self) -> None:
         """Let napari's tools work on the points of the team; one in hand stays where it is."""
         side, tool = self.tool
@@ -265,6 +293,7 @@ class PointScene:
         """Let go of the layers; they stay in the viewer."""
         for layer in self._connected.values():
             layer.mode = Tool.LOOK
+            layer.selected_data.events.items_changed.disconnect(self._on_items)
             layer.events.data.disconnect(self._on_data)
             layer.events.set_data.disconnect(self._on_refresh)
             layer.events.mode.disconnect(self._on_mode)
@@ -277,6 +306,15 @@ class PointScene:
     def _on_mode(self, _event: Any) -> None:
         if not self._is_filling:
             self._on_tool()
+
+    def _on_items(self, _event: Any) -> None:
+        """Follow which point is marked by napari's tool; of several, none is the selected one."""
+        side, tool = self.tool
+        if self._is_filling or tool is not Tool.MOVE or side not in self._known:
+            return
+        marked = list(self._connected[side].selected_data)
+        if len(marked) == 1 and marked[0] < len(self._known[side]):
+            self._on_marked(side, int(marked[0]))
 
     def _on_data(self, event: Any) -> None:
         """Follow what napari's tools did: added, removed, or began or ended a drag."""
@@ -374,6 +412,7 @@ class PointScene:
                 self._viewer.layers.selection.events.active.connect(self._on_mode)
             self._connected[side] = layer
             layer.events.mode.connect(self._on_mode)
+            layer.selected_data.events.items_changed.connect(self._on_items)
             layer.events.data.connect(self._on_data)
             layer.events.set_data.connect(self._on_refresh)
         if is_new and (points := self._known.get(side)) is not None:

@@ -37,6 +37,7 @@ from napari_panoptic.viewer.widgets.ranking_panel import (
     OF_REGION,
     RankingPanel,
     View,
+    going_on,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class RankingPart(SeenPart):
         super().__init__()
         self._panel = RankingPanel()
         self._work = CohortWork()
-        self._work.progressed.connect(lambda done, total: self._panel.show_progress((done, total)))
+        self._work.progressed.connect(self._on_progress)
         self._work.finished.connect(self._on_finished)
         self._work.failed.connect(self._on_failed)
         self._region: Latest[Plot] = Latest(self._panel.show_plot)
@@ -64,6 +65,7 @@ class RankingPart(SeenPart):
         self._is_outdated = False
         self._wanted: tuple[str, str, int] | None = None
         self._team_of_differences = ""
+        self._progress: tuple[int, int] | None = None
         self._drawn: tuple[View, CohortReport | None, bool] | None = None
         self._asked: tuple[object, ...] | None = None
         self.watch(self._panel)
@@ -148,11 +150,21 @@ class RankingPart(SeenPart):
         if not self._work.is_busy:
             self._panel.show_progress(None, is_there=self._found is not None)
         if self._found is None:
-            self._panel.show_hint(OF_OTHERS if self._is_outdated else HINT)
+            if not self._work.is_busy:  # which says how far it is
+                self._panel.show_hint(OF_OTHERS if self._is_outdated else HINT)
+            elif self._progress is not None:
+                self._panel.show_hint(going_on(*self._progress))
             return
         self._show(view, self._found)
 
     # What was evaluated.
+
+    def _on_progress(self, done: int, total: int) -> None:
+        """Say what is going on, and how far it is, unless figures are shown meanwhile."""
+        self._progress = (done, total)
+        self._panel.show_progress((done, total))
+        if self._found is None and self._panel.chosen_view() not in OF_REGION:
+            self._panel.show_hint(going_on(done, total))
 
     def _on_finished(self, found: CohortReport) -> None:
         self._found = found
@@ -161,11 +173,18 @@ class RankingPart(SeenPart):
 
     def _on_failed(self, error: PanopticError) -> None:
         self._panel.show_progress(None)
+        self._show_anew()
         show_error(str(error))
 
     def _on_stop(self) -> None:
         self._work.stop()
         self._panel.show_progress(None, is_there=self._found is not None)
+        self._show_anew()
+
+    def _show_anew(self) -> None:
+        """Let what was said while the cohort was evaluated give way to what there is."""
+        self._drawn = None
+        self.refresh()
 
     def _on_settings(self, _settings: EvaluationSettings) -> None:
         """Forget figures of other settings: none is shown beside those of the present ones."""
@@ -173,7 +192,7 @@ class RankingPart(SeenPart):
         self._work.stop()
         self._found = None
         self._is_outdated = self._is_outdated or had_some
-        self.refresh()
+        self._show_anew()
 
     def _on_view(self, _view: View) -> None:
         self.refresh()

@@ -56,6 +56,7 @@ SETTLE_MS = 300
 """How long edits, settings and background figures rest before the review follows them."""
 ASK_FOR_NAME = "Enter your name in the Review panel first: verdicts are kept under it."
 NO_OBJECT = "Select an object first (N: the next failure); then give the verdict."
+CHANGED_ELSEWHERE = "taken back or replaced in another window: {}"
 ALL_DONE = "every failure of this region has your verdict; the next region is on J"
 HIDDEN = "no failure without a verdict is listed; {n} more are hidden by the table's filters"
 
@@ -83,6 +84,7 @@ class ReviewPart(DeskPart):
         self._writers: set[Any] = set()
         self._look: Any | None = None
         self._wanted: ReviewRecord | None = None
+        self._saved: ReviewRecord | None = None
         self._shown_object: tuple[str, Object] | None = None
         self._is_stale = True
         self._sight = Sight(self.panel, self._on_sight)
@@ -171,7 +173,7 @@ class ReviewPart(DeskPart):
             reviewing.failed.disconnect(self._on_failed)
             reviewing.noticed.disconnect(self._on_noticed)
             reviewing.close()
-        self._wanted, self._shown_object = None, None
+        self._wanted, self._saved, self._shown_object = None, None, None
 
     def refresh(self) -> None:
         """Show verdicts as they are now; place, progress and figures once the panel is seen."""
@@ -209,6 +211,7 @@ class ReviewPart(DeskPart):
         """Withdraw the newest verdict and show its object."""
         if self.reviewing is None:
             return
+        self.panel.finish_name()
         record = self.reviewing.undo()
         if record is None:
             if self.reviewing.problem is None:
@@ -243,6 +246,7 @@ class ReviewPart(DeskPart):
         """Give what is needed for a verdict; says what is missing."""
         if self.around is None or self.reviewing is None:
             return None, None
+        self.panel.finish_name()
         if not self.reviewing.reviewer:
             show_info(ASK_FOR_NAME)
             self.around.link.raise_part(self)
@@ -317,6 +321,7 @@ class ReviewPart(DeskPart):
             self._tell_saved(again)
 
     def _tell_saved(self, record: ReviewRecord) -> None:
+        self._saved = record
         when = f"{record.given_at.astimezone():%H:%M:%S}"
         words = VERDICT_WORDS[record.verdict]
         self.panel.show_state(f"saved {when}: {words} on {_title(record)}", saved=True)
@@ -500,6 +505,22 @@ class ReviewPart(DeskPart):
         if regions := self.reviewing.take(looked):
             self._lines.forget([region for region in regions if region != self._region()])
             self._settle.start()
+        self._follow_saved()
+
+    def _follow_saved(self) -> None:
+        """Say so where another window took back or replaced what is shown as saved here."""
+        record, reviewing, around = self._saved, self.reviewing, self.around
+        if record is None or reviewing is None or around is None or reviewing.judged is None:
+            return
+        here = (self._region(), around.session.team) == (record.region, record.team)
+        is_shown = self.panel.state_text().startswith("✓")
+        if not (here and is_shown) or record in reviewing.judged.records.values():
+            return
+        if reviewing.find(record) is not None:  # else it was edited meanwhile
+            words = VERDICT_WORDS[record.verdict]
+            self.panel.show_state(
+                CHANGED_ELSEWHERE.format(f"{words} on {_title(record)}"), saved=None
+            )
 
     def _on_settled(self) -> None:
         """Follow edits and background figures, and count the regions with verdicts."""

@@ -7,14 +7,17 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox
 
+from napari_panoptic.errors import Finding, FindingKind
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import opening, work
+from napari_panoptic.viewer.link import NO_ANNOTATION
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.styles import Look
 from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.widgets.parts import dock_of
 from tests.viewer.finding import FIRST, SECOND
 
 
@@ -203,8 +206,12 @@ def test_a_region_without_image_or_annotation_is_still_shown(
 
     first = cohort.regions[0]
     regions = (replace(first, image=None), replace(cohort.regions[1], reference=None))
+    findings = (
+        Finding(FindingKind.EXTRA, "files of regions that are not there"),
+        Finding(FindingKind.MISSING, "another region lacks something"),
+    )
     desk = desk_of(make_napari_viewer())
-    desk.show_cohort(replace(cohort, regions=regions))
+    desk.show_cohort(replace(cohort, regions=regions, findings=findings))
     wait_until(lambda: desk.is_settled)
     viewer = desk._viewer
     assert "image" not in viewer.layers
@@ -213,11 +220,38 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     wait_until(lambda: desk.is_settled)
     assert viewer.layers["image"].visible
     assert "reference" not in viewer.layers
-    assert "not evaluated" in desk.panels.title.title()
+    assert "(no annotation)" in desk.panels.title.title()
+    told = desk.panels.notes.lines()
+    assert told[-2:] == [NO_ANNOTATION, findings[0].message]
+    assert desk.panels.title.notes_text() == f"⚠ {len(told)} notes"
     assert not desk.panels.metrics.is_showing_figures()
     assert "choose another region" in desk.panels.metrics.message_text()
-    assert desk.panels.navigator.region_text(SECOND, 1) == "missing"
+    assert desk.panels.navigator.region_text(SECOND, 1) == "no annotation"
+    assert desk.panels.navigator.team_text("careful", 2) == "no annotation"
     close_desk(desk)
+
+
+def test_columns_have_their_widths_again_when_the_window_has(desk, viewer, wait_until):
+    window = viewer.window._qt_window
+    own, cohort = dock_of(desk.panels.settings), desk._docks["Cohort"]
+
+    def rest():
+        QTest.qWait(50)
+        wait_until(lambda: desk._sizes.is_at_rest)
+        return own.width(), cohort.width(), cohort.height()
+
+    def resize(width, height):
+        window.resize(width, height)
+        return rest()
+
+    before = rest()
+    assert resize(900, 500)[0] < before[0]
+    assert resize(1280, 800) == before
+    window.resizeDocks([own], [before[0] + 40], Qt.Orientation.Horizontal)  # as by a hand
+    wider = rest()
+    assert wider[0] > before[0]
+    assert resize(900, 500)[0] < before[0]
+    assert resize(1280, 800) == wider
 
 
 def test_loading_again_reads_only_what_changed(cohort, desk):

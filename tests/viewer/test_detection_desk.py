@@ -16,12 +16,13 @@ from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.io.point_files import read_points
 from napari_panoptic.scored import MISSING_ANSWER
 from napari_panoptic.viewer.desk_layers import ROLE
-from napari_panoptic.viewer.opening import open_in
+from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets import detection_desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_in
 from napari_panoptic.viewer.widgets.detection_desk import detection_desk_in
 from tests.small_cohort import write_cohort
+from tests.viewer.finding import click, on_canvas
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +259,60 @@ def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
     )
 
 
+def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
+    desk, layers, viewer, wait_until
+):
+    canvas, session = viewer.window._qt_viewer.canvas.native, desk.session
+    desk.scene.fit()
+    wait_until(lambda: desk.is_settled)
+    reference, detections = layers[Side.REFERENCE], layers[Side.PREDICTION]
+    missed = int(np.flatnonzero(session.judged.reference_partner < 0)[0])
+    wrong = int(np.flatnonzero(session.judged.prediction_partner < 0)[0])
+    session.select((Side.REFERENCE, 0))
+    desk.settings.move_points.click()
+
+    click(canvas, on_canvas(viewer, *reference.data[missed], layer="annotated points"))
+    assert session.selection == (Side.REFERENCE, missed)
+    assert set(reference.selected_data) == {missed}
+    ring = viewer.layers["selected point"]
+    assert np.array_equal(ring.data[0], reference.data[missed])
+
+    click(canvas, on_canvas(viewer, *detections.data[wrong], layer="detections"))
+    assert session.selection == (Side.PREDICTION, wrong)
+    assert viewer.layers.selection.active is detections
+    assert (str(detections.mode), set(detections.selected_data)) == ("select", {wrong})
+
+    desk.step_failure(1)  # what Delete removes goes on with what is shown
+    side, row = session.selection
+    assert set(layers[side].selected_data) == {row}
+    assert viewer.layers.selection.active is layers[side]
+    ids = session.points(side).ids.tolist()
+    layers[side].remove_selected()
+    assert session.points(side).ids.tolist() == ids[:row] + ids[row + 1 :]
+    assert session.selection is None
+    assert not ring.visible
+    desk.settings.move_points.click()
+
+
+def test_the_ring_stays_with_its_point(desk, layers, viewer):
+    session, layer = desk.session, layers[Side.PREDICTION]
+    last = len(layer.data) - 1
+    session.select((Side.PREDICTION, last))
+    number = int(session.points(Side.PREDICTION).ids[last])
+    layer.selected_data = {0}
+    layer.remove_selected()
+    assert session.selection == (Side.PREDICTION, last - 1)
+    layer.data[last - 1] += 20.0
+    layer.refresh()  # as while it is dragged
+    ring = viewer.layers["selected point"]
+    assert np.array_equal(ring.data[0], layer.data[last - 1])
+    for _ in range(2):
+        desk._on_undo(True)
+    assert session.selection == (Side.PREDICTION, last)
+    assert int(session.points(Side.PREDICTION).ids[last]) == number
+    assert np.array_equal(ring.data[0], layer.data[last])
+
+
 def test_scores_of_atypia_frame_by_frame_and_in_sum(desk, wait_until):
     panel, scores = desk.atypia, desk.session.scores
     for team in desk.session.cohort.team_names:
@@ -418,7 +473,10 @@ def test_another_kind_of_cohort_closes_this_desk_and_back(
     desk, viewer, detection_sample, wait_until, tmp_path
 ):
     assert desk.may_leave()
+    assert viewer.title == "napari"  # a window that is not this program's own
+    viewer.title = f"first{TITLE_END}"
     nuclei = open_in(viewer, write_cohort(tmp_path / "nuclei"))
+    assert viewer.title == f"{nuclei.session.cohort.name}{TITLE_END}"
     wait_until(lambda: nuclei.is_settled)
     assert detection_desk_in(viewer) is None
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)

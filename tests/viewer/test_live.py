@@ -17,7 +17,12 @@ from napari_panoptic.viewer import live_edits, recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.edits import LayerValues
 from napari_panoptic.viewer.styles import Look
-from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.widgets.edits_panel import (
+    GOES_ON,
+    NOTHING_DRAWN,
+    NOTHING_EDITED,
+    EditsPart,
+)
 from tests.viewer.finding import FIRST, SECOND, on_canvas, row_of_status
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
@@ -485,6 +490,22 @@ class TestAround:
         press(canvas, Qt.Key.Key_D, ALT)
         assert layer.editable
         assert viewer.layers.selection.active is layer
+
+    def test_the_panel_says_what_the_brush_does_next(self, desk, layer, follows):
+        part = part_of(desk)
+        part.refresh()
+        assert part.widget.state.text() == NOTHING_DRAWN
+        layer.data[:30] = 0
+        layer.refresh()
+        follows()
+        part.refresh()
+        assert part.widget.state.text().endswith(GOES_ON)
+        part.edits.set_on(False)
+        part.refresh()
+        assert GOES_ON not in part.widget.state.text()
+        part.edits.discard()
+        part.refresh()
+        assert part.widget.state.text() == NOTHING_EDITED
 
     def test_the_panel_shows_what_changed(self, desk, layer, follows):
         panel = part_of(desk).widget

@@ -8,14 +8,22 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog
 
+from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.protocols import Reason, differences, protocol_table
 from napari_panoptic.evaluation.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.experiment import Experiment, protocol_conditions, scored_regions
+from napari_panoptic.report.cohort_report import n_passes
 from napari_panoptic.viewer import cohort_work, ranking_part
 from napari_panoptic.viewer.styles import ratio_text
 from napari_panoptic.viewer.widgets.parts import is_in_sight
-from napari_panoptic.viewer.widgets.ranking_panel import HINT, OF_OTHERS, OF_REGION, View
+from napari_panoptic.viewer.widgets.ranking_panel import (
+    HINT,
+    OF_OTHERS,
+    OF_REGION,
+    View,
+    going_on,
+)
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -122,6 +130,32 @@ class TestFigures:
         wait_until(lambda: open_desk.is_settled)
         assert part.found is None
         assert part.widget.compute.isVisible()
+        assert part.widget.note_text() == HINT
+
+    def test_while_it_goes_on_it_says_how_far(self, part, open_desk, wait_until):
+        total = n_passes() * len(open_desk.session.cohort.regions)
+        QTest.mouseClick(part.widget.compute, LEFT)
+        assert part.widget.note_text() == going_on(0, total)
+        for view in (View.REGION_RADIUS, View.AVERAGES):
+            part.widget.view.setCurrentIndex(part.widget.view.findData(view))
+        said = set()
+        wait_until(lambda: said.add(part.widget.note_text()) or part.found is not None)
+        known = {going_on(done, total) for done in range(total + 1)}
+        assert len(said & known) > 1
+        assert HINT not in said
+        wait_until(lambda: open_desk.is_settled)
+
+    def test_what_failed_says_again_what_to_do(self, part, open_desk, wait_until, monkeypatch):
+        def fails(*_asked, **_options):
+            raise PanopticError("nothing to report")
+
+        told = []
+        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        monkeypatch.setattr(cohort_work, "cohort_report", fails)
+        QTest.mouseClick(part.widget.compute, LEFT)
+        wait_until(lambda: open_desk.is_settled)
+        assert told == ["nothing to report"]
+        assert part.widget.note_text() == HINT
 
     def test_stopped_it_goes_on_from_there(self, part, open_desk, wait_until, monkeypatch, cache):
         taken_over = []

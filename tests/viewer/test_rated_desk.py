@@ -1,6 +1,7 @@
 """The desk for several raters, in one window for all tests of this module."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import napari
@@ -98,6 +99,37 @@ def test_a_missing_prediction_is_said(desk, show, wait_until):
     wait_until(lambda: desk.is_settled)
     assert "prediction missing: counted as background" in desk.title.text()
     assert desk.levels.average.text() == ratio(0.0)
+
+
+def test_a_missing_rater_is_said(desk, show, wait_until):
+    show(FLAT)
+    desk._on_case("prostate/case04")
+    wait_until(lambda: desk.is_settled)
+    assert desk.title.text().startswith("⚠ prostate/case04 · prostate/task02 · without rater 06")
+    assert "no mask of 'prostate/task02' by rater(s) 06" in desk.title.toolTip()
+    desk._on_case("prostate/case01")
+    wait_until(lambda: desk.is_settled)
+    assert "without" not in desk.title.text()
+    assert "⚠" not in desk.title.text()
+    view = desk.view
+    read = SimpleNamespace(reference=SimpleNamespace(raters=("01", "03", "04", "06")))
+    desk.view = replace(view, loaded=read)  # two files could not be read
+    desk._show_title()
+    assert "without raters 02 and 05" in desk.title.text()
+    desk.view = view
+    desk._show_title()
+
+
+def test_the_legend_takes_no_more_lines_than_it_needs(desk, show):
+    show(FLAT)
+    window, legend = desk._viewer.window._qt_window, desk.legend
+    size, before = window.size(), legend.height()
+    window.resize(800, 700)
+    QTest.qWait(100)
+    assert legend.height() > before
+    window.resize(size)
+    QTest.qWait(100)
+    assert legend.height() == before
 
 
 def test_levels_show_the_figures_and_what_is_drawn(desk, show):

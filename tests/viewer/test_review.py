@@ -205,6 +205,23 @@ class TestVerdicts:
         press(canvas, Qt.Key.Key_1, ALT)
         assert [record.reviewer for record in stored(desk, "Grace")] == ["Grace"]
 
+    def test_a_name_counts_without_enter(self, desk, part, panel, canvas, told):
+        desk.raise_part(part)
+        for name in ("Grace", "Hedy"):
+            panel.name.clear()
+            QTest.keyClicks(panel.name, name)
+            desk.session.select_row(Side.REFERENCE, 0)
+            press(canvas, Qt.Key.Key_1, ALT)
+        assert told == []
+        assert stored(desk) == []
+        for name in ("Grace", "Hedy"):
+            assert [record.reviewer for record in stored(desk, name)] == [name]
+        panel.name.clear()
+        QTest.keyClicks(panel.name, "Grace")
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert stored(desk, "Grace") == []
+        assert len(stored(desk, "Hedy")) == 1
+
     def test_without_a_selection_it_says_so(self, desk, panel, canvas, told):
         press(canvas, Qt.Key.Key_1, ALT)
         assert told == [review_module.NO_OBJECT]
@@ -378,6 +395,26 @@ class TestTheFile:
         with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
             other.give(subject, Verdict.BOTH_WRONG)
         wait_until(lambda: verdict_texts(desk)[1] == "both wrong")
+
+    def test_what_another_window_takes_back_is_no_longer_called_saved(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        desk.session.select_row(Side.REFERENCE, 1)
+        press(canvas, Qt.Key.Key_3, ALT)
+        (_, second) = stored(desk)
+        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
+            Side.REFERENCE, 0
+        )
+        with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
+            other.give(subject, Verdict.CANNOT_TELL)
+            wait_until(lambda: verdict_texts(desk)[0] == "cannot tell")
+            assert panel.state_text().startswith("✓ saved")  # that of the second object is
+            other.undo()
+            assert other.undo() == second
+        wait_until(lambda: verdict_texts(desk)[:2] == ["annotation right", ""])
+        assert panel.state_text().startswith("taken back or replaced in another window: both wrong")
 
     def test_a_slow_drive_does_not_hold_the_window_up(
         self, desk, part, panel, canvas, wait_until, monkeypatch

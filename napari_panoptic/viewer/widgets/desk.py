@@ -26,12 +26,14 @@ from napari_panoptic.viewer.widgets.docks import (
     after_layout,
     dock_of,
     give_corners_to_sides,
+    left_stack,
     on_cross,
     put_napari_below,
     remove_docks,
     share_left_column,
     unwrapped,
 )
+from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
@@ -107,6 +109,7 @@ class Desk:
         self._tabs_before = QTabWidget.TabPosition.South
         self._docks: dict[str, QDockWidget] = {}
         self._is_closed = False
+        self._sizes: KeptSizes | None = None
         self.link: Link | None = None
         self.session: Session | None = None
         self.panels = Panels(
@@ -241,6 +244,9 @@ class Desk:
 
     def _let_go(self) -> None:
         self._is_closed = True
+        if self._sizes is not None:
+            self._sizes.release()
+            self._sizes = None
         link, self.link = self.link, None
         if link is not None:
             link.close()
@@ -267,7 +273,11 @@ class Desk:
         if self._is_closed or not isinstance(window, QMainWindow):
             return
         cohort, metrics = self._docks[COHORT_DOCK], self._docks[METRICS_DOCK]
-        objects = self._docks[OBJECTS_DOCK]
+        objects, inspector = self._docks[OBJECTS_DOCK], dock_of(self._inspector)
+        stacks = [(metrics, objects), *left_stack(window, cohort)]
+        self._sizes = KeptSizes(
+            window, [cohort, *([] if inspector is None else [inspector])], stacks
+        )
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         window.resizeDocks([cohort, metrics], [LEFT_WIDTH, _right_width(window)], horizontal)
         height = window.height()

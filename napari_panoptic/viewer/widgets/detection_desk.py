@@ -45,6 +45,7 @@ from napari_panoptic.viewer.widgets.docks import (
     after_layout,
     dock_of,
     give_corners_to_sides,
+    left_stack,
     on_cross,
     put_napari_below,
     remove_docks,
@@ -52,6 +53,7 @@ from napari_panoptic.viewer.widgets.docks import (
     share_left_column,
     unwrapped,
 )
+from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 
@@ -104,6 +106,7 @@ class DetectionDesk:
         self._docks: dict[str, QDockWidget] = {}
         self._state_before: Any | None = None
         self._guard: CloseGuard | None = None
+        self._sizes: KeptSizes | None = None
         self._bound_keys: dict[str, Any] = {}
         self._connected: list[tuple[SignalInstance, Callable[..., None]]] = []
         self._image: SlideImage | None = None
@@ -112,7 +115,7 @@ class DetectionDesk:
         self.session: DetectionSession | None = None
         self.reader: FrameReader | None = None
         self.finder = StandingsFinder()
-        self.scene = PointScene(viewer, self._on_points, self._show_tool)
+        self.scene = PointScene(viewer, self._on_points, self._show_tool, self._on_marked)
         self.settings = inspector.settings
         self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
         self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
@@ -174,6 +177,9 @@ class DetectionDesk:
 
     def _let_go(self) -> None:
         self._is_closed = True
+        if self._sizes is not None:
+            self._sizes.release()
+            self._sizes = None
         self._leave_cohort()
         if self._guard is not None:
             self._guard.release()
@@ -216,10 +222,13 @@ class DetectionDesk:
         if self._is_closed or not isinstance(window, QMainWindow) or not self._docks:
             return
         frames, figures = self._docks[FRAMES_DOCK], self._docks[FIGURES_DOCK]
+        points = self._docks[POINTS_DOCK]
+        stacks = [(points, figures), *left_stack(window, frames)]
+        self._sizes = KeptSizes(window, [frames, points], stacks)
         width = min(RIGHT_WIDTH, round(0.34 * window.width()))
         window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         share_left_column(window, frames)
-        share_height(window, {figures: 0.5, self._docks[POINTS_DOCK]: 0.3})
+        share_height(window, {figures: 0.5, points: 0.3})
         figures.raise_()  # before the scores, which lie behind it
         # The canvas has another size now.
         after_layout(self._inspector, self.scene.fit, FOLLOW_MS)
@@ -427,8 +436,7 @@ class DetectionDesk:
         self._show_tool()
         self.settings.show_session(session)
         self.legend.show_session(session)
-        if session.selection is None:
-            self.scene.mark(None)
+        self.scene.mark(*(session.selection or (None,)))  # where it is now
         self._follow()
 
     def _follow(self) -> None:
@@ -459,6 +467,8 @@ class DetectionDesk:
             return
         side, row = session.selection or (None, -1)
         self.scene.mark(side, row)
+        if side is not None:
+            self.scene.follow_selection(side, row)
         self.points.show_selection(session.selection)
         self._show_tool()
 
@@ -475,6 +485,10 @@ class DetectionDesk:
     def _on_points(self, side: Side, points: Points, goes_on: bool) -> None:
         if self.session is not None:
             self.session.edit(side, points, goes_on=goes_on)
+
+    def _on_marked(self, side: Side, row: int) -> None:
+        if self.session is not None:
+            self.session.select((side, row))
 
     def _on_undo(self, back: bool) -> None:
         if self.session is not None:
@@ -572,8 +586,12 @@ class DetectionDesk:
         moved = max(abs(a - b) for a, b in zip(start, event.pos, strict=True))
         if self.session is None or moved > CLICK_TOLERANCE_PX:
             return
-        if getattr(active, "mode", "pan_zoom") == "pan_zoom":
-            self.session.select(self.scene.point_at(position))
+        mode = str(getattr(active, "mode", Tool.LOOK))
+        found = self.scene.point_at(position)
+        if mode == Tool.LOOK:
+            self.session.select(found)
+        elif mode == Tool.MOVE and found is not None and not active.selected_data:
+            self.session.select(found)  # of the other side: the tool goes on with it
 
     # --- saving ---
 

@@ -134,6 +134,12 @@ def share_left_column(window: QMainWindow, dock: QDockWidget) -> None:
         share_height(window, {dock: LIST_SHARE, layer_list: 1 - LIST_SHARE})
 
 
+def left_stack(window: QMainWindow, dock: QDockWidget) -> list[tuple[QDockWidget, QDockWidget]]:
+    """Give a dock and napari's own below it, where these are there."""
+    layer_list, _ = _napari_docks(window)
+    return [] if layer_list is None else [(dock, layer_list)]
+
+
 def share_height(window: QMainWindow, shares: Mapping[QDockWidget, float]) -> None:
     """Give docks above each other their shares of the window's height."""
     heights = [round(share * window.height()) for share in shares.values()]

@@ -53,6 +53,12 @@ NOTHING_EDITED = (
     "image: every figure follows. The brush draws a new object, or goes on with the selected one. "
     "Files are never changed; what you draw is a working copy."
 )
+NOTHING_DRAWN = (
+    "Nothing is drawn yet. Choose the brush (2) or the eraser (1) and paint on the image: every "
+    "figure follows. The brush goes on with one object, also elsewhere, until you press “New "
+    "object” (or M) or select another one. Files are never changed; what you draw is a copy."
+)
+GOES_ON = "The brush goes on with one object, also elsewhere, until “New object” (or M)."
 WILL_FLATTEN = (
     "Objects of this region share pixels: as soon as one is edited, all are flattened, and so are "
     "the figures."
@@ -446,13 +452,17 @@ class EditsPart(DeskPart):
         if not copies or self.edits is None:
             shown = self.around.session.snapshot
             is_kept = shown is not None and shown.keeps_overlaps
-            return f"{NOTHING_EDITED} {WILL_FLATTEN}" if is_kept else NOTHING_EDITED
+            is_on = self.edits is not None and self.edits.is_on
+            text = NOTHING_DRAWN if is_on else NOTHING_EDITED
+            return f"{text} {WILL_FLATTEN}" if is_kept else text
         unsaved = set(self.edits.unsaved)
         lines = [f"{c.words} ({'not saved' if c in unsaved else 'saved'})" for c in copies]
         elsewhere = len({c.region for c in unsaved} - {copies[0].region})
         more = f" Not saved in {elsewhere} other region(s) either." if elsewhere else ""
         if self.around.session.is_flattened:
             more += " Both are compared with overlaps flattened."
+        if self.edits.is_on:
+            more += f" {GOES_ON}"
         return f"✎ Working copies: {', '.join(lines)}. The files are as they were.{more}"
 
     def _fill_menus(self) -> None:

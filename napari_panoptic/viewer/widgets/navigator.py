@@ -53,7 +53,7 @@ _TEAM_HEADER = {
     "here": f"{FIGURE_MEANINGS['pq']} Of the region shown.",
     **_FAILURE_MEANINGS,
 }
-_MISSING = "missing"
+_MISSING, _NO_ANNOTATION = "missing", "no annotation"
 NO_COHORT = (
     "No cohort is open. Press “Open cohort…” and choose a folder with images, annotations and "
     "team predictions, or open File > Open Sample > Panoptic."
@@ -82,6 +82,7 @@ class Navigator(QWidget):
         self._team: str | None = None
         self._region: str | None = None
         self._summaries: Summaries = {}
+        self._unannotated: set[str] = set()
         self._regions_of: dict[str, list[str]] = {}
         self._known_pqs: dict[tuple[str, str], tuple[list[RegionSummary], float]] = {}
         self._region_items: dict[str, QTreeWidgetItem] = {}
@@ -210,8 +211,10 @@ class Navigator(QWidget):
         self._tree.clear()
         self._teams.clear()
         self._region_items, self._patient_items, self._team_items = {}, {}, {}
+        self._unannotated = set()
         if cohort is None:
             return
+        self._unannotated = {at.name for at in cohort.regions if at.reference is None}
         places = [(region.patient, region.name) for region in cohort.regions]
         self._patient_items, self._region_items = list_by_patient(self._tree, places)
         for team in cohort.teams:
@@ -230,12 +233,18 @@ class Navigator(QWidget):
         if summary is None:
             fill_item(item, 1, ("", "", "", ""))
         elif summary.counts is None or summary.metrics is None:
-            fill_item(item, 1, (_MISSING, UNDEFINED, UNDEFINED, UNDEFINED))
+            fill_item(item, 1, (self._lacking(name), UNDEFINED, UNDEFINED, UNDEFINED))
             reason = summary.findings[0].message if summary.findings else "It cannot be evaluated."
+            if name in self._unannotated:
+                reason = "It has no annotation: it can be looked at, not evaluated."
             for column in range(1, 5):
                 item.setToolTip(column, shown(reason))
         else:
             fill_item(item, 1, (ratio_text(summary.metrics.pq), *_failures(summary.counts)))
+
+    def _lacking(self, region: str) -> str:
+        """Say in a word what a region without figures lacks."""
+        return _NO_ANNOTATION if region in self._unannotated else _MISSING
 
     def _fill_patient(self, patient: str) -> None:
         lines = self._lines(patient, self._team or "")
@@ -258,7 +267,7 @@ class Navigator(QWidget):
         if here is None:
             texts: tuple[str, ...] = ("", "", "", "")
         elif here.counts is None or here.metrics is None:
-            texts = (_MISSING, UNDEFINED, UNDEFINED, UNDEFINED)
+            texts = (self._lacking(self._region or ""), UNDEFINED, UNDEFINED, UNDEFINED)
         else:
             texts = (ratio_text(here.metrics.pq), *_failures(here.counts))
         fill_item(item, 1, (self._team_pq(name), *texts))

@@ -26,6 +26,7 @@ from napari_panoptic.evaluation.settings import (
     CORRECTED_PROTOCOL,
     DEFAULT_PROTOCOL,
 )
+from napari_panoptic.report.cohort_report import n_passes
 from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.styles import count_text, ratio_text
@@ -41,6 +42,11 @@ HINT = (
     "what changes it. It takes about a second per region."
 )
 OF_OTHERS = "Other settings since: evaluate the cohort anew."
+GOING_ON = (
+    "The cohort is being evaluated: {done} of {total} done; every region is gone over {times}. "
+    "What comes of it is shown here. “Stop” keeps what is done: the evaluation goes on from there."
+)
+SUMMING_UP = "All regions are evaluated; averages, statistics and ranks are being computed …"
 
 
 _PROTOCOL_TITLES = {
@@ -316,6 +322,14 @@ class RankingPanel(QWidget):
         self.table.chosen.connect(lambda target: self.cell_chosen.emit(*target))
         self.differences.row_chosen.connect(lambda row, _column: self._on_difference(row))
         self.plot.point_chosen.connect(self.point_chosen.emit)
+
+
+def going_on(done: int, total: int) -> str:
+    """Say how far the evaluation of a cohort is."""
+    if done >= total:
+        return SUMMING_UP
+    times = {1: "once", 2: "twice"}.get(n_passes(), f"{n_passes()} times")
+    return GOING_ON.format(done=count_text(done), total=count_text(total), times=times)
 
 
 def _ranked(value: float, rank: int) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
+from napari_panoptic.errors import english_list
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
@@ -21,6 +22,7 @@ from napari_panoptic.viewer.widgets.docks import (
     add_docks,
     after_layout,
     give_corners_to_sides,
+    left_stack,
     on_cross,
     put_napari_below,
     remove_docks,
@@ -28,6 +30,7 @@ from napari_panoptic.viewer.widgets.docks import (
     share_left_column,
     unwrapped,
 )
+from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
 from napari_panoptic.viewer.widgets.rated_panels import (
     COMPUTING,
     CasesPanel,
@@ -71,6 +74,7 @@ class RatedDesk:
         self.scene = RatedScene(viewer, cohort.settings)
         self._docks: dict[str, QDockWidget] = {}
         self._is_closed = self._has_begun_scores = False
+        self._sizes: KeptSizes | None = None
         self._results: dict[tuple[str, str], RatedResult] = {}
         self._wanted: Wanted | None = None
         self.view: CaseView | None = None
@@ -163,6 +167,9 @@ class RatedDesk:
         if self._is_closed:
             return
         self._is_closed = True
+        if self._sizes is not None:
+            self._sizes.release()
+            self._sizes = None
         self._loader.close()
         self._scores.close()
         self._viewer.dims.events.current_step.disconnect(self._on_step)
@@ -276,6 +283,9 @@ class RatedDesk:
             return
         wanted, settings = view.wanted, self.cohort.settings
         parts = [wanted.case, wanted.structure]
+        if lacking := self._raters_left_out(view):
+            plural = "s" if len(lacking) > 1 else ""
+            parts.append(f"without rater{plural} {english_list(lacking)}")
         if view.comparison is not None and wanted.team is not None:
             level = self.scene.level
             dice = view.comparison.dice(settings)
@@ -289,9 +299,21 @@ class RatedDesk:
         if view.images.findings:
             # The case would look like one without an image otherwise.
             parts.append(f"image not shown: {view.images.findings[0].message}")
-        notes = "\n".join(finding.message for finding in view.findings)
-        marked = " ⚠" if view.findings else ""
-        self.title.set_text(" · ".join(parts) + marked, tooltip=notes)
+        own = (wanted.case, wanted.structure)
+        known = [each for each in self.cohort.findings if (each.region, each.class_name) == own]
+        findings = [*known, *view.findings]
+        notes = "\n".join(finding.message for finding in findings)
+        marked = "⚠ " if findings else ""  # in front: a narrow window cuts the end off
+        self.title.set_text(marked + " · ".join(parts), tooltip=notes)
+
+    def _raters_left_out(self, view: CaseView) -> list[str]:
+        """Name who annotated the structure in other cases, but is not in the reference here."""
+        structure = view.wanted.structure
+        everybody = {
+            name for case in self.cohort.cases_with(structure) for name in case.masks[structure]
+        }
+        here = view.loaded.reference.raters
+        return [name for name in self.cohort.raters if name in everybody and name not in here]
 
     # --- the window ------------------------------------------------------------------------------
 
@@ -320,10 +342,13 @@ class RatedDesk:
         if self._is_closed or not isinstance(window, QMainWindow):
             return
         cases, levels = self._docks[CASES_DOCK], self._docks[LEVELS_DOCK]
+        raters = self._docks[RATERS_DOCK]
+        stacks = [(levels, raters), *left_stack(window, cases)]
+        self._sizes = KeptSizes(window, [cases, levels], stacks)
         width = min(RIGHT_WIDTH, round(0.3 * window.width()))
         window.resizeDocks([cases, levels], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
         share_left_column(window, cases)
-        slices, raters = self._docks[SLICES_DOCK], self._docks[RATERS_DOCK]
+        slices = self._docks[SLICES_DOCK]
         share_height(window, {levels: 0.36, slices: 0.22, raters: 0.42})
 
 

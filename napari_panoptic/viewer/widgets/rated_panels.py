@@ -469,6 +469,7 @@ class RatedLegend(RichLabel):
         self._fit()
 
     def _fit(self) -> None:
+        self.setMinimumHeight(0)  # Qt gives no height below the one that was fixed last
         height = self.heightForWidth(self.width())
         if height > 0:  # else it has no text yet
             self.setFixedHeight(height)

@@ -281,6 +281,11 @@ class ReviewPanel(QScrollArea):
         """Give tag and note as they stand in the fields."""
         return self.tag.currentText().strip(), self.note.text().strip()
 
+    def finish_name(self) -> None:
+        """Take a name that was typed as if Enter had been pressed after it."""
+        if self.name.isModified():
+            self._on_name()
+
     def ask_for_name(self) -> None:
         """Put the cursor where the reviewer's name is to be entered."""
         self.verticalScrollBar().setValue(0)  # type: ignore[union-attr]
@@ -304,7 +309,10 @@ class ReviewPanel(QScrollArea):
         self.note.setToolTip("A remark, kept with the verdict. Enter saves it.")
         self.note.setPlaceholderText("note")
         self.name.setToolTip("Who reviews. Verdicts are kept under this name. Enter to change it.")
-        self.undo.setToolTip("Withdraw your newest verdict; the one before it stands again.")
+        self.undo.setToolTip(
+            "Withdraw your newest verdict, whichever window it was given in; the one before it "
+            "stands again."
+        )
         self.following.setToolTip("The next failure without a verdict, in the order of the table.")
         self.history.setToolTip("Every verdict that you ever gave on this object.")
         self.compare.setToolTip(
@@ -383,7 +391,7 @@ class ReviewPanel(QScrollArea):
         self.setWidget(body)
 
     def _wire(self) -> None:
-        self.name.editingFinished.connect(lambda: self.named.emit(self.name.text().strip()))
+        self.name.editingFinished.connect(self._on_name)
         for verdict, button in self.buttons.items():
             button.clicked.connect(lambda _=False, v=verdict: self.verdict_given.emit(v))
         for field in (self.note, self.tag.lineEdit()):
@@ -402,6 +410,10 @@ class ReviewPanel(QScrollArea):
         for pushed_button, signal in pushed:
             pushed_button.clicked.connect(lambda _=False, s=signal: s.emit())
         self.goes_on.toggled.connect(lambda on: self.goes_on_changed.emit(on))
+
+    def _on_name(self) -> None:
+        self.name.setModified(False)
+        self.named.emit(self.name.text().strip())
 
     def _on_details(self) -> None:
         if self.details() != self._shown:

@@ -26,8 +26,8 @@ def make(qtbot, widget):
 
 @pytest.fixture
 def cohort():
-    regions = tuple(Region(f"P{p}_{r}", f"P{p}", None, None) for p in (1, 2) for r in (1, 2))
     files = MaskFiles(Source.SUBMISSION, {})
+    regions = tuple(Region(f"P{p}_{r}", f"P{p}", None, files) for p in (1, 2) for r in (1, 2))
     return Cohort(
         name="made up",
         root=Path("made-up"),
@@ -151,6 +151,14 @@ class TestNavigator:
         navigator.show_cohort(cohort, summaries)
         navigator.show_team("first")
         assert navigator.region_text("P1_1", 1) == "missing"
+
+    def test_a_region_without_annotation_is_called_that(self, qtbot, cohort):
+        navigator = make(qtbot, Navigator())
+        bare = replace(cohort.regions[0], reference=None)
+        summaries = {("P1_1", "first"): summary("P1_1", "first", missing=True)}
+        navigator.show_cohort(replace(cohort, regions=(bare, *cohort.regions[1:])), summaries)
+        navigator.show_team("first")
+        assert navigator.region_text("P1_1", 1) == "no annotation"
 
     def test_a_line_appears_as_soon_as_it_is_known(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
