@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from napari_panoptic.errors import PanopticError, UnwritableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.io.forms import known_forms
+from napari_panoptic.io.loading import LoadedMasks, load_masks
 from napari_panoptic.io.registry import Form, Objects
-from napari_panoptic.regions import Cohort
+from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Source
 
 
 def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
@@ -57,6 +58,43 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
         ) from error
 
 
+def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> LoadedMasks:
+    """Read the objects of a region from one file, such as :func:`write_objects` writes.
+
+    What belongs to a label TIFF is found beside it.
+
+    Parameters
+    ----------
+    path
+        The file; the ending tells the form.
+    scheme
+        The classes.
+    shape
+        Height and width of the region in px, which the file must have.
+
+    Raises
+    ------
+    PanopticError
+        For an ending that stands for no form.
+    UnreadableFileError
+        Where nothing usable can be read.
+    """
+    form = _form_among(readable_forms(), path)
+    if form is None:
+        endings = [ending for form in readable_forms() for ending in form.endings]
+        raise PanopticError(
+            f"the ending of the file's name tells its form: expected "
+            f"{english_list(endings)}, found '{path.suffix}'",
+            path=path,
+        )
+    return load_masks(MaskFiles(Source(form.name), {"": (path,)}), scheme, shape=shape)
+
+
+def readable_forms() -> Iterator[Form]:
+    """Give the forms in which one region can be opened again, the preferred first."""
+    return (form for form in writable_forms() if form.load is not None)
+
+
 def without_erased(labels: LabelImage) -> LabelImage:
     """Leave out objects that have no pixel left, and sort the others by id."""
     names = dict(zip(labels.ids.tolist(), labels.class_names_of_objects().tolist(), strict=True))
@@ -81,10 +119,14 @@ def writable_forms() -> Iterator[Form]:
 
 def form_for(path: Path) -> Form | None:
     """Tell by the ending of a file's name in which form it is to be written; None for others."""
+    return _form_among(writable_forms(), path)
+
+
+def _form_among(forms: Iterable[Form], path: Path) -> Form | None:
     name = path.name.casefold()
     fitting = [
         (len(ending), form)
-        for form in writable_forms()
+        for form in forms
         for ending in form.endings
         if name.endswith(ending.casefold())
     ]

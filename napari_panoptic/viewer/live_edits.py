@@ -18,7 +18,8 @@ from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.registry import Objects
+from napari_panoptic.io.registry import LoadedMasks, Objects
+from napari_panoptic.io.saving import without_erased
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Surroundings
@@ -285,6 +286,47 @@ class LiveEdits:
             mpp=snapshot.mpp,
             original=snapshot.region.reference if is_reference else None,
         )
+
+    def open_objects(self, side: Side, masks: LoadedMasks) -> None:
+        """Let a side have the objects of a file, as if somebody had drawn them.
+
+        Objects of an id that is there already become what the file says of it;
+        others are numbered on from the highest id. The ambiguous area is that of
+        the file, where it has one.
+
+        Parameters
+        ----------
+        side
+            The side; editing need not be switched on.
+        masks
+            Objects and area, of the size of the region that is shown.
+
+        Raises
+        ------
+        PanopticError
+            Where they cannot be taken; nothing is changed then.
+        """
+        session, now = self._around.session, self._labels(side)
+        watch = self._watches.get(side)
+        if now is None or watch is None:
+            raise PanopticError(self._why_not())
+        opened = without_erased(masks.labels.with_overlaps(Overlaps.FLATTEN))
+        ids = opened.ids.copy()
+        is_new = ~np.isin(ids, now.ids)
+        ids[is_new] = int(now.ids.max(initial=0)) + 1 + np.arange(is_new.sum())
+        if int(watch.values.values(ids).max(initial=0)) > MAX_OBJECTS:
+            raise PanopticError(
+                f"a layer has room for {MAX_OBJECTS} objects, and the file has {len(ids)}"
+            )
+        names = dict(zip(ids.tolist(), opened.class_names_of_objects().tolist(), strict=True))
+        before = dict(zip(now.ids.tolist(), now.class_names_of_objects().tolist(), strict=True))
+        window = IdWindow((0, 0), opened.index.astype(np.uint16), np.concatenate([[0], ids]))
+        session.edit_window(side, window, classes={id_: names[id_] for id_ in ids[is_new].tolist()})
+        for id_, name in names.items():
+            if before.get(id_, name) != name:
+                session.set_class(side, id_, name)
+        if masks.ambiguous is not None:
+            self.set_ambiguous(masks.ambiguous)
 
     def note_saved(self, saved: Iterable[Copied]) -> None:
         """Remember what has been saved."""

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import PanopticError, UnwritableFileError
+from napari_panoptic.errors import PanopticError, UnreadableFileError, UnwritableFileError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.label_images import AMBIGUOUS_SUFFIX, read_labels
 from napari_panoptic.io.rasterize import rasterize
-from napari_panoptic.io.registry import Objects
-from napari_panoptic.io.saving import files_of, write_objects
+from napari_panoptic.io.registry import Form, Objects
+from napari_panoptic.io.saving import files_of, read_objects, readable_forms, write_objects
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
 from tests.small_cohort import write_cohort
 
@@ -73,6 +73,28 @@ def test_geojson_has_objects_and_areas(tmp_path: Path, objects: Objects) -> None
 def test_without_an_ambiguous_area_there_is_no_mask(tmp_path: Path, objects: Objects) -> None:
     written = write_objects(tmp_path / "mine.tif", replace(objects, ambiguous=None))
     assert [path.name for path in written] == ["mine.tif", "mine.csv"]
+
+
+@pytest.mark.parametrize("form", tuple(readable_forms()), ids=lambda form: form.name)
+def test_what_was_written_is_read_again(tmp_path: Path, objects: Objects, form: Form) -> None:
+    path = tmp_path / f"mine{form.endings[0]}"
+    write_objects(path, objects)
+    masks = read_objects(path, MONUSAC_CLASSES, SHAPE)
+    found = masks.labels.class_index[masks.labels.index - 1] * (masks.labels.index > 0)
+    labels = objects.labels
+    expected = labels.class_index[labels.index - 1] * (labels.index > 0)
+    np.testing.assert_array_equal(found, expected)
+    assert len(masks.labels) == len(labels)
+    if masks.ambiguous is not None:
+        np.testing.assert_array_equal(masks.ambiguous, objects.ambiguous)
+
+
+def test_a_file_of_another_size_or_ending_is_not_read(tmp_path: Path, objects: Objects) -> None:
+    write_objects(tmp_path / "mine.tif", objects)
+    with pytest.raises(UnreadableFileError, match="11 x 10"):
+        read_objects(tmp_path / "mine.tif", MONUSAC_CLASSES, (10, 11))
+    with pytest.raises(PanopticError, match=r"expected \.tif.*found '\.doc'"):
+        read_objects(tmp_path / "mine.doc", MONUSAC_CLASSES, SHAPE)
 
 
 def test_an_unknown_ending_is_refused(tmp_path: Path, objects: Objects) -> None:

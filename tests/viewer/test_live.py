@@ -4,6 +4,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import tifffile
 from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtGui import QMouseEvent
 from qtpy.QtTest import QTest
@@ -103,6 +104,22 @@ def part_of(desk):
 
 def layer_of(desk, side):
     return desk.link.scene.object_layer(side, desk.session.team)[0]
+
+
+def objects_of(session, side):
+    """Give the id of each pixel, and the class of each object that has one."""
+    labels = session.edited_labels(side)
+    names = dict(zip(labels.ids.tolist(), labels.class_names_of_objects().tolist(), strict=True))
+    image = labels.id_image()
+    return image, {id_: names[id_] for id_ in np.unique(image).tolist() if id_}
+
+
+def same_objects(one, other):
+    """Tell whether pixels are shared out in the same way, whatever the ids, with equal classes."""
+    (image, names), (others, other_names) = one, other
+    pairs = np.unique(np.stack([image.ravel(), others.ravel()]), axis=1).T.tolist()
+    is_one_to_one = len(pairs) == len(np.unique(image)) == len(np.unique(others))
+    return is_one_to_one and all(names.get(a) == other_names.get(b) for a, b in pairs)
 
 
 def fresh(labels):
@@ -552,6 +569,85 @@ class TestAround:
         wait_until(lambda: not part.is_busy)
         assert "cannot be written" in capture_errors()[0]
         assert part.edits.unsaved
+
+    @pytest.mark.parametrize("side", Side)
+    @pytest.mark.parametrize("ending", [".tif", ".geojson", ".xml", ".hovernet.json", ".roi.zip"])
+    def test_what_was_saved_can_be_opened_again(
+        self, desk, viewer, follows, tmp_path, side, ending, wait_until
+    ):
+        part, session = part_of(desk), desk.session
+        files, ambiguous = objects_of(session, side), session.snapshot.ambiguous
+        pq = session.evaluation.metrics.pq
+        part.edits.set_on(True, side)
+        layer = viewer.layers.selection.active
+        drawn = layer.data.copy()
+        drawn[:60] = 0
+        drawn[300:320, 300:330] = drawn.max() + 1
+        layer.data = drawn
+        follows()
+        session.set_class(side, min(objects_of(session, side)[1]), "Macrophage")
+        edited, pq_edited = objects_of(session, side), session.evaluation.metrics.pq
+        assert not same_objects(edited, files)
+        path = tmp_path / f"mine{ending}"
+        part.save_to(path, part.edits.objects_to_save(side))
+        wait_until(lambda: not part.is_busy)
+        part.edits.discard()
+        follows()
+        assert same_objects(objects_of(session, side), files)
+
+        with patch.object(QFileDialog, "getOpenFileName", return_value=(str(path), "")):
+            QTest.mouseClick(part.widget.open, LEFT)
+        wait_until(lambda: desk.is_settled)
+        follows()
+        assert same_objects(objects_of(session, side), edited)
+        assert session.evaluation.metrics.pq == pytest.approx(pq_edited, rel=1e-12)
+        assert not part.edits.unsaved
+        assert "(saved)" in part.widget.state.text()
+        np.testing.assert_array_equal(session.snapshot.ambiguous, ambiguous)
+        # The layer shows it, and goes on from there.
+        np.testing.assert_array_equal(layer.data > 0, edited[0] > 0)
+        part.edits.discard()
+        follows()
+        assert session.evaluation.metrics.pq == pq
+
+    def test_a_file_of_another_size_is_not_opened(self, desk, tmp_path, wait_until, capture_errors):
+        part, session = part_of(desk), desk.session
+        path = tmp_path / "small.tif"
+        tifffile.imwrite(path, np.ones((20, 30), np.uint16))
+        path.with_suffix(".csv").write_text("id,class\n1,Epithelial\n")
+        before = objects_of(session, Side.PREDICTION)
+        part.open_from(path)
+        wait_until(lambda: not part.is_busy)
+        assert "30 x 20" in capture_errors()[0]
+        part.open_from(tmp_path / "what.doc")
+        wait_until(lambda: not part.is_busy)
+        assert "found '.doc'" in capture_errors()[-1]
+        assert same_objects(objects_of(session, Side.PREDICTION), before)
+
+    @pytest.mark.parametrize("answer", ["Yes", "No"])
+    def test_what_is_not_saved_is_replaced_only_when_allowed(
+        self, desk, layer, follows, tmp_path, answer, wait_until
+    ):
+        part, session = part_of(desk), desk.session
+        path = tmp_path / "mine.tif"
+        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        wait_until(lambda: not part.is_busy)
+        files = objects_of(session, Side.PREDICTION)
+        layer.data[:100] = 0
+        layer.refresh()
+        follows()
+        drawn = objects_of(session, Side.PREDICTION)
+        chosen = getattr(QMessageBox.StandardButton, answer)
+        with (
+            patch.object(QFileDialog, "getOpenFileName", return_value=(str(path), "")),
+            patch.object(QMessageBox, "question", return_value=chosen) as asked,
+        ):
+            QTest.mouseClick(part.widget.open, LEFT)
+        wait_until(lambda: desk.is_settled)
+        follows()
+        assert "not saved" in asked.call_args[0][2]
+        expected = files if answer == "Yes" else drawn
+        assert same_objects(objects_of(session, Side.PREDICTION), expected)
 
     def test_files_of_the_cohort_are_never_written_over(self, desk, follows, capture_errors):
         part = part_of(desk)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,16 @@ from superqt.utils import create_worker
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.registry import Objects
-from napari_panoptic.io.saving import files_of, form_for, writable_forms, write_objects
-from napari_panoptic.regions import Cohort
+from napari_panoptic.io.registry import LoadedMasks, Objects
+from napari_panoptic.io.saving import (
+    files_of,
+    form_for,
+    read_objects,
+    readable_forms,
+    writable_forms,
+    write_objects,
+)
+from napari_panoptic.regions import ClassScheme, Cohort
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
@@ -92,6 +100,7 @@ class EditsPanel(QScrollArea):
     undo_wanted = Signal()
     redo_wanted = Signal()
     save_wanted = Signal()
+    open_wanted = Signal()
     discard_wanted = Signal()
     shown = Signal()
 
@@ -121,6 +130,11 @@ class EditsPanel(QScrollArea):
         )
         self.differences = FigureTable()
         self.save = _button("Save as…", "Write what you drew to a file of your choice.")
+        self.open = _button(
+            "Open…",
+            "Go on with objects that were saved: those of the side chosen above become those of a "
+            "file, as if you had drawn them.",
+        )
         self.discard = _button("Discard…", "Go back to what the files of this region say.")
         self._lay_out()
         self._connect()
@@ -190,8 +204,8 @@ class EditsPanel(QScrollArea):
             grid.addWidget(field, line, 1)
         grid.setColumnStretch(1, 1)
         buttons = QHBoxLayout()
-        buttons.addWidget(self.save)
-        buttons.addWidget(self.discard)
+        for button in (self.save, self.open, self.discard):
+            buttons.addWidget(button)
         buttons.addStretch(1)
         for part in (first, grid, second):
             layout.addLayout(part)
@@ -217,6 +231,7 @@ class EditsPanel(QScrollArea):
             (self.undo, self.undo_wanted),
             (self.redo, self.redo_wanted),
             (self.save, self.save_wanted),
+            (self.open, self.open_wanted),
             (self.discard, self.discard_wanted),
         ):
             button.clicked.connect(lambda _=False, s=signal: s.emit())
@@ -274,6 +289,7 @@ class EditsPart(DeskPart):
             (panel.undo_wanted, self._on_undo),
             (panel.redo_wanted, self._on_redo),
             (panel.save_wanted, self.save_as),
+            (panel.open_wanted, self.open_file),
             (panel.discard_wanted, self.discard),
             (panel.shown, self.refresh),
         ]
@@ -339,12 +355,13 @@ class EditsPart(DeskPart):
             button.setEnabled(evaluation is not None)
         for button in (panel.new_object, panel.undo, panel.redo):
             button.setEnabled(edits.is_on)
-        panel.side.setEnabled(edits.is_on)
+        panel.side.setEnabled(evaluation is not None)
         self._fill_menus()
         if not panel.isVisible():
             return  # shown when the panel comes to the front
         copies = self._copies_here()
-        panel.save.setEnabled(evaluation is not None)
+        for button in (panel.save, panel.open):
+            button.setEnabled(evaluation is not None)
         panel.discard.setEnabled(bool(copies))
         panel.state.setText(self._state_text(copies))
         loaded = session.loaded
@@ -392,6 +409,11 @@ class EditsPart(DeskPart):
             if self.edits is edits:
                 edits.note_saved(at for at in saved if edits.last_change(at) <= before)
 
+        self._start(worker, take, f"Saving {path.name}…")
+
+    def _start(self, worker: Any, take: Callable[[Any], None], state: str) -> None:
+        """Let a worker read or write, and the panel say so meanwhile."""
+
         def end() -> None:
             self._workers.discard(worker)
             if self.around is not None:
@@ -400,8 +422,78 @@ class EditsPart(DeskPart):
         worker.returned.connect(take)
         worker.finished.connect(end)
         self._workers.add(worker)
-        self._panel.state.setText(f"Saving {path.name}…")
+        self._panel.state.setText(state)
         worker.start()
+
+    def open_file(self) -> None:
+        """Ask for a file, and let the side that is chosen have its objects."""
+        if self.edits is None or self.around is None or self.around.session.snapshot is None:
+            return
+        copied = self._side_to_open()
+        endings = {f"{f.title} (*{f.endings[0]})": f for f in readable_forms()}
+        every = " ".join(f"*{ending}" for f in endings.values() for ending in f.endings)
+        path, _ = QFileDialog.getOpenFileName(
+            self._panel,
+            f"Open objects of {copied.words} in {copied.region}",
+            "",
+            ";;".join([f"Objects ({every})", *endings]),
+        )
+        if path and self._may_replace(copied):
+            self.open_from(Path(path))
+
+    def open_from(self, path: Path) -> None:
+        """Read a file in the background, and let the side that is chosen have its objects."""
+        around, edits = self.around, self.edits
+        if around is None or edits is None or around.session.snapshot is None:
+            return
+        session, copied = around.session, self._side_to_open()
+        side, area = copied.side or Side.PREDICTION, Copied(copied.region, None)
+        height, width = around.session.snapshot.shape
+        worker = create_worker(
+            _read, path, session.cohort.scheme, (height, width), _start_thread=False
+        )
+
+        def take(answer: tuple[LoadedMasks | None, str]) -> None:
+            masks, problem = answer
+            if masks is not None and (self.edits is not edits or self._side_to_open() != copied):
+                masks = None
+                problem = f"{path.name} was not opened: another region or team is shown by now"
+            if masks is None:
+                show_error(problem)
+                return
+            if side is Side.PREDICTION:
+                masks = replace(masks, ambiguous=None)  # is the annotation's
+            try:
+                edits.open_objects(side, masks)
+            except PanopticError as error:
+                show_error(str(error))
+                return
+            edits.note_saved([copied] if masks.ambiguous is None else [copied, area])
+            odd = "".join(f". {finding.message}" for finding in masks.findings[:3])
+            show_info(f"{copied.words} has the objects of {path.name}{odd}")
+
+        self._start(worker, take, f"Opening {path.name}…")
+
+    def _may_replace(self, copied: Copied) -> bool:
+        """Ask before what was drawn and not saved is replaced."""
+        if self.edits is None or copied not in self.edits.unsaved:
+            return True
+        answer = QMessageBox.question(
+            self._panel,
+            "Replace edits",
+            f"What you drew ({copied.words}) is not saved, and will be replaced. Open the file?",
+        )
+        return answer == QMessageBox.StandardButton.Yes
+
+    def _side_to_open(self) -> Copied:
+        """Tell whose objects are meant: those of the active layer, else of the side chosen."""
+        edits, around = self.edits, self.around
+        active = None if edits is None else edits.active_side
+        side = active or self._panel.side.currentData() or Side.PREDICTION
+        if around is None or around.session.snapshot is None:
+            return Copied("", side)
+        team = around.session.team if side is Side.PREDICTION else None
+        return Copied(around.session.snapshot.region.name, side, team)
 
     def discard(self) -> None:
         """Ask, and go back to the files."""
@@ -545,7 +637,7 @@ class EditsPart(DeskPart):
         self.refresh()
 
     def _on_side(self, side: Side) -> None:
-        if self.edits is not None:
+        if self.edits is not None and self.edits.is_on:
             self.edits.activate(side)
 
     def _on_new_object(self) -> None:
@@ -616,6 +708,16 @@ def _write(path: Path, objects: Objects, cohort: Cohort) -> tuple[tuple[Path, ..
         return write_objects(path, objects), ""
     except PanopticError as error:
         return (), str(error)
+
+
+def _read(
+    path: Path, scheme: ClassScheme, shape: tuple[int, int]
+) -> tuple[LoadedMasks | None, str]:
+    """Read in a worker; give the objects, or what went wrong."""
+    try:
+        return read_objects(path, scheme, shape), ""
+    except PanopticError as error:
+        return None, str(error)
 
 
 def _button(text: str, tooltip: str, *, checkable: bool = False) -> QPushButton:
