@@ -105,27 +105,31 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 
 def losses(objects: Objects) -> tuple[Finding, ...]:
-    """Tell which objects come back with other pixels than they have."""
-    labels = objects.labels
-    changed = tuple(
-        int(labels.ids[row]) for row, _, is_same in _outer_contours(labels) if not is_same
-    )
-    if not changed:
-        return ()
-    message = (
-        f"{len(changed)} object(s) have holes or several pieces, and HoVer-Net one contour each: "
-        f"holes were filled, and pieces joined by lines of one pixel: {english_list(changed)}"
-    )
-    return (
+    """Tell which objects and excluded areas come back with other pixels than they have."""
+    found: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
+    if changed := _changed(objects.labels):
+        found.append((f"{len(changed)} object(s)", changed, changed))
+    if objects.ambiguous is not None:
+        areas = connected_areas(objects.ambiguous, objects.ambiguous_class)
+        if odd := _changed(areas):
+            found.append((f"{len(odd)} ambiguous area(s)", odd, ()))
+    return tuple(
         Finding(
             FindingKind.FALLBACK,
-            message,
+            f"{what} have holes or several pieces, and HoVer-Net one contour each: holes were "
+            f"filled, and pieces joined by lines of one pixel: {english_list(numbers)}",
             region=objects.region,
             team=objects.team or None,
-            count=len(changed),
-            object_ids=changed,
-        ),
+            count=len(numbers),
+            object_ids=ids,
+        )
+        for what, numbers, ids in found
     )
+
+
+def _changed(labels: LabelImage) -> tuple[int, ...]:
+    """Give the ids of objects whose outer contour is not all there is of them."""
+    return tuple(int(labels.ids[row]) for row, _, is_same in _outer_contours(labels) if not is_same)
 
 
 @dataclass(frozen=True)

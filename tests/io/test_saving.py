@@ -12,6 +12,7 @@ import pytest
 from napari_panoptic.errors import PanopticError, UnreadableFileError, UnwritableFileError
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io import hovernet
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.label_images import AMBIGUOUS_SUFFIX, read_labels
@@ -87,6 +88,13 @@ def test_what_was_written_is_read_again(tmp_path: Path, objects: Objects, form: 
     assert len(masks.labels) == len(np.unique(labels.index)) - 1
     if masks.ambiguous is not None and not form.losses(objects):  # such as its hole
         np.testing.assert_array_equal(masks.ambiguous, objects.ambiguous)
+
+
+def test_holes_that_hovernet_cannot_hold_are_told(objects: Objects) -> None:
+    (told,) = hovernet.losses(objects)
+    assert "1 ambiguous area(s) have holes" in told.message
+    assert (told.count, told.object_ids) == (1, ())
+    assert hovernet.losses(replace(objects, ambiguous=None)) == ()
 
 
 def test_a_file_of_another_size_or_ending_is_not_read(tmp_path: Path, objects: Objects) -> None:
