@@ -340,7 +340,8 @@ class PointScene:
             self._take(side)
         elif len(layer.data) > len(known) and not self._is_resizing:
             # Pasted points are told by nothing else; those being added or removed by an event of
-            # their own, once all is consistent.
+            # their own, once all is consistent. They are no step of a drag.
+            self._is_changing = None
             self._take(side)
             self._is_changing = None
 
