@@ -174,7 +174,7 @@ class _Rois:
         roi = self._parsed(name, data, number)
         rings = self._rings(roi, number)
         inside = PurePosixPath(name or roi.name)
-        own = inside.name.removesuffix(".roi").removesuffix(".ROI")
+        own = inside.stem if _is_roi(inside.name) else inside.name
         plain, last = _name_and_number(own)
         digits = last.lstrip("0")
         self._numbers.append(int(digits) if 0 < len(digits) <= _MOST_DIGITS else 0)

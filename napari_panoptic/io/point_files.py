@@ -220,7 +220,7 @@ def _beyond(
     )
     if not beyond:
         return []
-    size = "has negative coordinates" if shape is None else f"lies outside {size_text(shape)}"
+    size = "have negative coordinates" if shape is None else f"lie outside {size_text(shape)}"
     message = f"{len(beyond)} point(s) of {path.name}, the first in line {beyond[0]}, {size}; "
     return [(FindingKind.OUTSIDE_IMAGE, message + "counted like any other", beyond)]
 

@@ -80,7 +80,7 @@ def test_classes_come_from_folder_name_group_or_the_only_class(tmp_path: Path) -
 
 
 def test_numbers_at_the_ends_of_names_are_ids_where_they_ascend(tmp_path: Path) -> None:
-    names = ("Epithelial-7.roi", "Epithelial-70.roi", "Lymphocyte-0071.roi")
+    names = ("Epithelial-7.roi", "Epithelial-70.roi", "Lymphocyte-0071.Roi")
     file = read(tmp_path, {name: polygon() for name in names})
     assert file.polygons.ids.tolist() == [7, 70, 71]
 

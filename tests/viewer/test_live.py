@@ -1,5 +1,6 @@
 """Editing in a real window, with real mouse and keys: figures and colours follow."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -623,6 +624,28 @@ class TestAround:
         wait_until(lambda: not part.is_busy)
         assert "found '.doc'" in capture_errors()[-1]
         assert same_objects(objects_of(session, Side.PREDICTION), before)
+
+    def test_a_file_is_opened_while_nothing_is_to_be_painted(
+        self, desk, follows, tmp_path, wait_until
+    ):
+        part, session = part_of(desk), desk.session
+        path = tmp_path / "mine.tif"
+        saved = part.edits.objects_to_save(Side.REFERENCE)
+        part.save_to(path, replace(saved, ambiguous=None))
+        wait_until(lambda: not part.is_busy)
+        part.edits.set_on(False)
+        session.set_team("merger")
+        follows()
+        side = part.widget.side
+        side.setCurrentIndex(side.findData(Side.PREDICTION))
+        part.open_from(path)  # a team has exactly what is annotated
+        wait_until(lambda: not part.is_busy)
+        follows()
+        assert session.evaluation.metrics.pq == 1.0
+        assert not layer_of(desk, Side.PREDICTION).editable
+        assert session.is_edited(Side.PREDICTION)
+        assert not session.is_edited(Side.REFERENCE)
+        assert session.evaluation.outcomes.prediction.count(Status.FP) == 0
 
     @pytest.mark.parametrize("answer", ["Yes", "No"])
     def test_what_is_not_saved_is_replaced_only_when_allowed(
