@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QModelIndex, QPoint, Qt
 from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence
@@ -28,6 +29,7 @@ from napari_panoptic.viewer.object_rows import (
     COLUMNS,
     SIDE_WORDS,
     GivenVerdicts,
+    Kind,
     ObjectFilter,
     ObjectRows,
     WorstFirst,
@@ -42,6 +44,8 @@ EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise this region has no prediction of "
     "this team, or no annotation: choose another region or team."
 )
+ID_MARGIN_PX = 16
+"""Beside an id, for the edges of its cell and the larger letters of some themes."""
 ALL_HIDDEN = "No object passes the filters. Press “all” to see every object again."
 
 
@@ -129,6 +133,7 @@ class ObjectTable(QWidget):
         self._menus["class"].set_words(classes)
         self._with_um = outcomes is not None and outcomes.mpp is not None
         self._show_columns()
+        self._make_room_for_ids(rows)
         self._reset(lambda: self.model.set_rows(rows))
 
     def show_verdicts(self, given: Mapping[Side, GivenVerdicts]) -> None:
@@ -257,6 +262,15 @@ class ObjectTable(QWidget):
                 action.triggered.connect(lambda _=False: self._on_columns())
         self._columns.setToolTipsVisible(True)
         self._show_columns()
+
+    def _make_room_for_ids(self, rows: ObjectRows) -> None:
+        """Widen the columns of ids where they would be cut off, as on a slide."""
+        for number, column in enumerate(COLUMNS):
+            if column.kind is Kind.ID and len(rows):
+                longest = str(int(np.max(rows.values[column.name])))
+                needed = self.view.fontMetrics().horizontalAdvance(longest) + ID_MARGIN_PX
+                if needed > self.view.columnWidth(number):
+                    self.view.setColumnWidth(number, needed)
 
     def _lay_out(self) -> None:
         bar = QHBoxLayout()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from qtpy.QtCore import Qt
@@ -36,6 +38,19 @@ def test_all_columns_are_there(table):
     assert table.model.columnCount() == len(COLUMNS) == 15
     titles = [table.model.headerData(k, Qt.Orientation.Horizontal) for k in range(len(COLUMNS))]
     assert titles[:6] == ["Side", "Id", "Status", "Cause", "Class", "IoU"]
+
+
+def test_long_ids_are_not_cut_off(table):
+    column = NAMES.index("id")
+    before = table.view.columnWidth(column)
+    outcomes = four_fates().outcomes
+    long = outcomes.reference.ids + 1_234_567_000
+    table.show_outcomes(replace(outcomes, reference=replace(outcomes.reference, ids=long)))
+    needed = table.view.fontMetrics().horizontalAdvance(max(shown(table, "id"), key=len))
+    assert table.view.columnWidth(column) > max(before, needed + 4)
+    table.view.setColumnWidth(column, 300)  # as wide as somebody wants it
+    table.show_outcomes(outcomes)
+    assert table.view.columnWidth(column) == 300
 
 
 def test_the_worst_come_first(table):
