@@ -225,10 +225,10 @@ def _area_of(files: MaskFiles, shape: tuple[int, int]) -> NDArray[np.bool_] | No
         return None
     array = opened_array(path, "excluded areas (an NPY array: image, row, column)")
     index = int(files.item or 0)
-    if array.ndim != 3 or index >= len(array):
+    if array.ndim != 3 or index >= len(array) or array.dtype.kind not in "biuf":
         raise UnreadableFileError(
             f"expected excluded areas of as many regions as the array beside it has, found an "
-            f"array of shape {array.shape}",
+            f"array of shape {array.shape} and type {array.dtype}",
             path=path,
         )
     check_size(array.shape[1:], shape, path=path, what="the excluded area")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -194,6 +193,10 @@ def _layout(table: dict[str, Any]) -> DetectionLayout:
     )
 
 
+LARGEST_MPP = 1e6
+"""Micrometres per pixel: a metre. Whole numbers may be larger than any float."""
+
+
 def _mpp_table(value: Any) -> tuple[tuple[str, MppXy], ...]:
     if not isinstance(value, dict):
         return (("*", _mpp(value, "mpp")),)
@@ -203,7 +206,7 @@ def _mpp_table(value: Any) -> tuple[tuple[str, MppXy], ...]:
 def _mpp(value: Any, key: str) -> MppXy:
     pair = value if isinstance(value, list) else [value, value]
     is_number = [isinstance(v, int | float) and not isinstance(v, bool) for v in pair]
-    if len(pair) == 2 and all(is_number) and all(math.isfinite(v) and v > 0 for v in pair):
+    if len(pair) == 2 and all(is_number) and all(0 < v <= LARGEST_MPP for v in pair):
         return float(pair[0]), float(pair[1])
     raise CohortError(
         f"{key} must be micrometres per pixel, one number above 0, or two for x and y such as "

@@ -30,6 +30,7 @@ from napari_panoptic.io._files import (
     open_picture,
     open_tiff,
     undecodable,
+    without_warnings,
 )
 from napari_panoptic.io.slides import CHUNK_PX, SLIDE_ENDINGS, read_image
 
@@ -102,7 +103,9 @@ def read_volume(path: Path, what: str) -> Volume:
     check_file(path, what)
     read = _read_nifti if is_nifti(path) else _readers()[file_kind(path)]
     try:
-        volume = read(path, what)
+        # What libraries warn of is either no fault, or an error below.
+        with without_warnings(), np.errstate(all="ignore"):
+            volume = read(path, what)
     except _ERRORS as error:
         raise undecodable(path, what, error) from error
     # What the header promised, a decoder may still not give.
@@ -256,6 +259,10 @@ def _readers() -> dict[str, Callable[[Path, str], Volume]]:
 def _read_nifti(path: Path, what: str) -> Volume:
     image: Any = nibabel.load(path)
     _check_voxels(image.shape[::-1], path, what)
+    if len(image.shape) < 2:
+        raise UnreadableFileError(
+            f"expected {what} of two or three dimensions, found {len(image.shape)}", path=path
+        )
     zooms = [float(zoom) for zoom in image.header.get_zooms()[:3]]
     unit = MM.get(image.header.get_xyzt_units()[0], 1.0)
     stored = np.asanyarray(image.dataobj)

@@ -12,10 +12,11 @@ import tracemalloc
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import nibabel
 import numpy as np
 import pytest
 import tifffile
@@ -31,8 +32,9 @@ from napari_panoptic.errors import (
 )
 from napari_panoptic.io._files import MOST_PAGES, pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io._layout import read_description
-from napari_panoptic.io.array_sets import array_items
+from napari_panoptic.io.array_sets import AREAS, _area_of, array_items
 from napari_panoptic.io.class_tables import read_class_table
+from napari_panoptic.io.detections import read_detection_description
 from napari_panoptic.io.geojson_reader import read_geojson
 from napari_panoptic.io.imagescope import read_annotation
 from napari_panoptic.io.label_images import read_sidecar
@@ -608,3 +610,47 @@ def test_types_of_pannuke_in_more_dimensions(tmp_path: Path) -> None:
     np.save(tmp_path / "types.npy", np.array([["a", "b"], ["c", "d"]]))
     with pytest.raises(UnreadableFileError, match="2"):
         list(array_items(tmp_path / "masks.npy"))
+
+
+def test_excluded_areas_that_are_text(tmp_path: Path) -> None:
+    areas = tmp_path / AREAS
+    np.save(areas, np.zeros((1, 12, 16), "S1"))
+    files = MaskFiles(Source.CONIC, {"": (tmp_path / "labels.npy", areas)}, item="0")
+    with pytest.raises(UnreadableFileError, match=r"excluded areas .* type \|S1"):
+        _area_of(files, (12, 16))
+
+
+@pytest.mark.parametrize("size", ["1" + 400 * "0", "inf", "nan", "1e7", "0"])
+def test_a_pixel_size_beyond_measure(tmp_path: Path, size: str) -> None:
+    path = tmp_path / "cohort.toml"
+    files = (
+        'image = "{region}.tif"\nreference = "{region}.csv"\npredictions = "{team}/{region}.csv"'
+    )
+    text = f'task = "detections"\nmpp = {size}\n[files]\n{files}\n'
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(CohortError, match="micrometres per pixel"):
+        read_detection_description(path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "change"),
+    [
+        ((12,), {}),
+        ((12, 16), {"quatern_b": np.nan, "qform_code": 1}),
+        ((12, 16), {"vox_offset": 368}),
+        ((12, 16), {"dim": [3, 32767, 32767, 32767, 32767, 32767, 32767, 32767]}),
+    ],
+)
+def test_nifti_headers_that_libraries_warn_of(
+    tmp_path: Path, shape: tuple[int, ...], change: dict[str, Any]
+) -> None:
+    image = nibabel.Nifti1Image(np.ones(shape, np.uint8), np.eye(4))
+    path = tmp_path / "a.nii"
+    nibabel.save(image, path)
+    content = path.read_bytes()
+    header = np.frombuffer(content[:348], nibabel.nifti1.header_dtype).copy()
+    for name, value in change.items():
+        header[name] = value
+    path.write_bytes(header.tobytes() + content[348:] + bytes(64))
+    with warnings.catch_warnings(action="error"), suppress(UnreadableFileError):
+        assert read_volume(path, "an image").values.ndim >= 2
