@@ -647,6 +647,29 @@ class TestAround:
         assert not session.is_edited(Side.REFERENCE)
         assert session.evaluation.outcomes.prediction.count(Status.FP) == 0
 
+    def test_areas_that_are_not_saved_are_asked_about_before_an_annotation_is_opened(
+        self, desk, follows, tmp_path, wait_until
+    ):
+        part = part_of(desk)
+        path = tmp_path / "mine.tif"
+        part.save_to(path, part.edits.objects_to_save(Side.REFERENCE))
+        wait_until(lambda: not part.is_busy)
+        part.edits.activate(Side.REFERENCE)
+        drawn = np.zeros(desk.session.snapshot.shape, bool)
+        drawn[10:50, 10:50] = True
+        part.edits.set_ambiguous(drawn)
+        follows()
+        with (
+            patch.object(QFileDialog, "getOpenFileName", return_value=(str(path), "")),
+            patch.object(
+                QMessageBox, "question", return_value=QMessageBox.StandardButton.No
+            ) as asked,
+        ):
+            QTest.mouseClick(part.widget.open, LEFT)
+        wait_until(lambda: desk.is_settled)
+        assert "ambiguous areas" in asked.call_args[0][2]
+        np.testing.assert_array_equal(desk.session.snapshot.ambiguous, drawn)
+
     @pytest.mark.parametrize("answer", ["Yes", "No"])
     def test_what_is_not_saved_is_replaced_only_when_allowed(
         self, desk, layer, follows, tmp_path, answer, wait_until

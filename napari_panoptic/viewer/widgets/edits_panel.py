@@ -448,10 +448,8 @@ class EditsPart(DeskPart):
             return
         session, copied = around.session, self._side_to_open()
         side, area = copied.side or Side.PREDICTION, Copied(copied.region, None)
-        height, width = around.session.snapshot.shape
-        worker = create_worker(
-            _read, path, session.cohort.scheme, (height, width), _start_thread=False
-        )
+        shape = around.session.snapshot.shape
+        worker = create_worker(_read, path, session.cohort.scheme, shape, _start_thread=False)
 
         def take(answer: tuple[LoadedMasks | None, str]) -> None:
             masks, problem = answer
@@ -476,12 +474,17 @@ class EditsPart(DeskPart):
 
     def _may_replace(self, copied: Copied) -> bool:
         """Ask before what was drawn and not saved is replaced."""
-        if self.edits is None or copied not in self.edits.unsaved:
+        at_stake = [copied]
+        if copied.side is Side.REFERENCE:
+            at_stake.append(Copied(copied.region, None))  # the file may have areas
+        lost = [] if self.edits is None else [at for at in at_stake if at in self.edits.unsaved]
+        if not lost:
             return True
+        words = " and ".join(at.words for at in lost)
         answer = QMessageBox.question(
             self._panel,
             "Replace edits",
-            f"What you drew ({copied.words}) is not saved, and will be replaced. Open the file?",
+            f"What you drew ({words}) is not saved, and will be replaced. Open the file?",
         )
         return answer == QMessageBox.StandardButton.Yes
 
