@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,10 @@ from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.overlap import OverlapTable
 from napari_panoptic.evaluation.settings import AmbiguousPolicy
 
-_Counted = tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
-"""Of each object: area, ambiguous area, sums of coordinates, those of ambiguous pixels. Or of
-each pair: reference row, prediction row, shared pixels, ambiguous ones among them."""
+_Counted = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Of each object: area, ambiguous area, sums of coordinates, those of ambiguous pixels."""
+_Shared = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
+"""Of each pair: reference row, prediction row, shared pixels, ambiguous ones among them."""
 _Judged = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]
 """As in `JudgedSide`."""
 _Pairs = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]
@@ -119,15 +119,13 @@ def judge(table: OverlapTable, policy: AmbiguousPolicy) -> JudgedOverlap:
 def _judged(
     reference: _Counted,
     prediction: _Counted,
-    pairs: _Counted,
+    pairs: _Shared,
     cut_reference: bool,
     cut_prediction: bool,
     is_majority: bool,
 ) -> tuple[_Judged, _Judged, _Pairs]:
-    references, predictions = (
-        _judged_side(reference, cut_reference),
-        _judged_side(prediction, cut_prediction),
-    )
+    references = _judged_side(reference, cut_reference)
+    predictions = _judged_side(prediction, cut_prediction)
     # Under majority the IoU alone leaves ambiguous pixels out.
     reference_area = reference[0] - reference[1] if is_majority else references[0]
     prediction_area = prediction[0] - prediction[1] if is_majority else predictions[0]

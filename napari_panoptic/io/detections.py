@@ -39,6 +39,8 @@ from napari_panoptic.io.patients import PatientExpression, patient_in
 from napari_panoptic.points import DetectionCohort, Frame, ScoredFrame
 from napari_panoptic.regions import Team
 
+LARGEST_MPP = 1e6
+"""Micrometres per pixel: a metre. Whole numbers may be larger than any float."""
 MITOS_FRAMES = "*/frames/x40"
 """By these folders the challenge's own layout is known."""
 _ENDINGS = ("tiff", "tif", "svs", "png", "jpg", "jpeg")
@@ -191,10 +193,6 @@ def _layout(table: dict[str, Any]) -> DetectionLayout:
         mpp=_mpp_table(table.get("mpp", {})),
         name=name_in(table),
     )
-
-
-LARGEST_MPP = 1e6
-"""Micrometres per pixel: a metre. Whole numbers may be larger than any float."""
 
 
 def _mpp_table(value: Any) -> tuple[tuple[str, MppXy], ...]:

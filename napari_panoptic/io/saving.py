@@ -41,12 +41,7 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
     """
     form = form_for(path)
     if form is None or form.write is None:
-        endings = [ending for form in writable_forms() for ending in form.endings]
-        raise PanopticError(
-            f"the ending of the file's name tells its form: expected "
-            f"{english_list(endings)}, found '{path.suffix}'",
-            path=path,
-        )
+        raise _unknown_ending(path, writable_forms())
     objects = replace(objects, labels=without_erased(objects.labels))
     try:
         return form.write(path, objects)
@@ -81,12 +76,7 @@ def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> Loa
     """
     form = _form_among(readable_forms(), path)
     if form is None:
-        endings = [ending for form in readable_forms() for ending in form.endings]
-        raise PanopticError(
-            f"the ending of the file's name tells its form: expected "
-            f"{english_list(endings)}, found '{path.suffix}'",
-            path=path,
-        )
+        raise _unknown_ending(path, readable_forms())
     return load_masks(MaskFiles(Source(form.name), {"": (path,)}), scheme, shape=shape)
 
 
@@ -120,6 +110,15 @@ def writable_forms() -> Iterator[Form]:
 def form_for(path: Path) -> Form | None:
     """Tell by the ending of a file's name in which form it is to be written; None for others."""
     return _form_among(writable_forms(), path)
+
+
+def _unknown_ending(path: Path, forms: Iterable[Form]) -> PanopticError:
+    endings = [ending for form in forms for ending in form.endings]
+    return PanopticError(
+        f"the ending of the file's name tells its form: expected {english_list(endings)}, found "
+        f"'{path.suffix}'",
+        path=path,
+    )
 
 
 def _form_among(forms: Iterable[Form], path: Path) -> Form | None:
