@@ -32,6 +32,7 @@ from napari_panoptic.evaluation.counting import (
     blank_rows,
 )
 from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.evaluation.growing import GrowingColumn
 from napari_panoptic.evaluation.known_distances import KnownDistances
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.live_outcomes import Edited, LiveOutcomes
@@ -106,21 +107,56 @@ class _LiveSide:
     def __init__(self, labels: LabelImage, table: SideTable) -> None:
         self.class_names = labels.class_names
         self.index = labels.index.copy()
-        self.ids = labels.ids.copy()
-        self.class_index = labels.class_index.copy()
-        self.original_ids = labels.original_ids.copy()
-        self._store = blank_rows(len(self.ids) + 1 + _SPARE_ROWS)
-        self.rows = self._store[: len(self.ids) + 1]
+        self._ids = GrowingColumn(labels.ids)
+        self._class_index = GrowingColumn(labels.class_index)
+        self._original_ids = GrowingColumn(labels.original_ids)
+        self._labels: LabelImage | None = None
+        self._keep_counts_in(blank_rows(len(self.ids) + 1 + _SPARE_ROWS))
         objects = self.rows[1:]
         objects[:, AREA], objects[:, VOID_AREA] = table.area, table.void_area
         objects[:, [SUM_Y, SUM_X]] = table.sum_yx
         objects[:, [VOID_SUM_Y, VOID_SUM_X]] = table.void_sum_yx
         objects[:, [Y0, X0, Y1, X1]] = table.bbox
         objects[:, FIRST] = table.first_pixel
-        self.counted = EditedSide.untouched(self.index, self.rows)
         self._table = table
         self._stale: list[NDArray[np.int64]] = []
         self.slot_of = {int(id_): slot for slot, id_ in enumerate(self.ids)}
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """int64 (n,): the id of each slot."""
+        return self._ids.values
+
+    @property
+    def class_index(self) -> NDArray[np.int16]:
+        """int16 (n,): the class of each slot."""
+        return self._class_index.values
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """int64 (n + 1, 11): the counts of each slot, after the background's."""
+        return self._store[: len(self.ids) + 1]
+
+    def set_class(self, slot: int, number: int) -> None:
+        """Give an object another class; columns that were given away keep the one before."""
+        changed = self.class_index.copy()
+        changed[slot] = number
+        self._class_index = GrowingColumn(changed)
+        self._labels = None
+
+    def _keep_counts_in(self, store: NDArray[np.int64]) -> None:
+        self._store = store
+        self.counted = EditedSide.untouched(self.index, store)
+        objects = store[1:]
+        self.seen = SideTable(
+            area=objects[:, AREA],
+            void_area=objects[:, VOID_AREA],
+            sum_yx=objects[:, SUM_Y : SUM_X + 1],
+            void_sum_yx=objects[:, VOID_SUM_Y : VOID_SUM_X + 1],
+            bbox=objects[:, Y0 : X1 + 1],  # type: ignore[arg-type]
+            first_pixel=objects[:, FIRST],
+        )
+        """Views of the counts, which the next edit changes; slots without pixels are odd."""
 
     def slots(self, ids: NDArray[np.int64], classes: Mapping[int, str]) -> NDArray[np.int32]:
         """Give the 1-based slot of each id, 0 for background; new ids get a slot."""
@@ -143,13 +179,13 @@ class _LiveSide:
         numbers = [self._class_number(id_, classes.get(id_)) for id_ in ids]
         for slot, id_ in enumerate(ids, start=len(self.ids)):
             self.slot_of[id_] = slot
-        self.ids = np.concatenate([self.ids, np.array(ids, np.int64)])
-        self.class_index = np.concatenate([self.class_index, np.array(numbers, np.int16)])
-        self.original_ids = np.concatenate([self.original_ids, np.array(ids, np.int64)])
+        self._ids.append(np.array(ids, np.int64))
+        self._class_index.append(np.array(numbers, np.int16))
+        self._original_ids.append(np.array(ids, np.int64))
         if len(self.ids) >= len(self._store):
-            self._store = np.concatenate([self.rows, blank_rows(len(ids) + _SPARE_ROWS)])
-        self.rows = self._store[: len(self.ids) + 1]
-        self.counted = EditedSide.untouched(self.index, self.rows)
+            more = blank_rows(len(ids) + _SPARE_ROWS)
+            self._keep_counts_in(np.concatenate([self._store, more]))
+        self._labels = None
 
     def _class_number(self, id_: int, class_name: str | None) -> int:
         if id_ < 0:
@@ -195,27 +231,17 @@ class _LiveSide:
             table.bbox[gone], table.first_pixel[gone] = 0, 0
         return table
 
-    def seen(self) -> SideTable:
-        """Give views of the counts, which the next edit changes; slots without pixels are odd."""
-        objects = self.rows[1:]
-        return SideTable(
-            area=objects[:, AREA],
-            void_area=objects[:, VOID_AREA],
-            sum_yx=objects[:, SUM_Y : SUM_X + 1],
-            void_sum_yx=objects[:, VOID_SUM_Y : VOID_SUM_X + 1],
-            bbox=objects[:, Y0 : X1 + 1],  # type: ignore[arg-type]
-            first_pixel=objects[:, FIRST],
-        )
-
     def labels(self) -> LabelImage:
         """Give a view of the labels; its pixels change with the next edit."""
-        return LabelImage(
-            index=self.index,
-            ids=self.ids,
-            class_index=self.class_index,
-            original_ids=self.original_ids,
-            class_names=self.class_names,
-        )
+        if self._labels is None:
+            self._labels = LabelImage(
+                index=self.index,
+                ids=self.ids,
+                class_index=self.class_index,
+                original_ids=self._original_ids.values,
+                class_names=self.class_names,
+            )
+        return self._labels
 
 
 class LiveEvaluation:
@@ -356,17 +382,15 @@ class LiveEvaluation:
         own = self._sides[side]
         if id_ not in own.slot_of or class_name not in own.class_names:
             raise LabelError(f"there is no object {id_} or no class {class_name} on this side")
-        own.class_index = own.class_index.copy()
-        own.class_index[own.slot_of[id_]] = own.class_names.index(class_name) + 1
+        own.set_class(own.slot_of[id_], own.class_names.index(class_name) + 1)
         self._concerned[side].add(own.slot_of[id_])
 
     def pair(self) -> LabelPair:
         """Give the label pair as it is now: views that the next edit changes."""
-        return replace(
-            self._pair,
-            reference=self._sides[Side.REFERENCE].labels(),
-            prediction=self._sides[Side.PREDICTION].labels(),
-        )
+        reference, prediction = (self._sides[side].labels() for side in Side)
+        if self._pair.reference is not reference or self._pair.prediction is not prediction:
+            self._pair = replace(self._pair, reference=reference, prediction=prediction)
+        return self._pair
 
     def labels(self, side: Side) -> LabelImage:
         """Give a copy of one side as it is now, with the objects that have a pixel."""
@@ -435,7 +459,14 @@ class LiveEvaluation:
             joined=joined,
             reference=reference.table_of(joined.reference),
             prediction=prediction.table_of(joined.prediction),
-            table=self._pairs.seen(reference.seen(), prediction.seen()),
+            table=OverlapTable(
+                reference.seen,
+                prediction.seen,
+                joined.pair_reference,
+                joined.pair_prediction,
+                joined.intersection,
+                joined.void_intersection,
+            ),
             repixelled=self._repixelled,
         )
 
@@ -474,10 +505,11 @@ def _rewritten(
     """Give a column with other values in some rows; the same one where they are not other."""
     if len(column) == length and (column[rows] == values).all():
         return column
-    longer = np.zeros((length, *column.shape[1:]), column.dtype)
-    longer[: len(column)] = column
-    longer[rows] = values
-    return longer
+    rewritten = np.empty((length, *column.shape[1:]), column.dtype)
+    rewritten[: len(column)] = column
+    rewritten[len(column) :] = 0
+    rewritten[rows] = values
+    return rewritten
 
 
 def _rows(sets: Mapping[Side, set[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap, JudgedSide, judge
 from napari_panoptic.evaluation.decisions import Decisions, decide
 from napari_panoptic.evaluation.distances import PairDistances
+from napari_panoptic.evaluation.growing import GrowingColumn
 from napari_panoptic.evaluation.known_distances import KnownDistances, matched_distances
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.live_pairs import Joined
@@ -30,6 +31,7 @@ from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 
+# What objects begin with that come to be.
 _BLANK = {"partner": NO_PARTNER, "hausdorff_px": np.nan, "hausdorff95_px": np.nan}
 # Between so few rows that are left out, the others are copied in whole stretches.
 _FEW_GONE = 50
@@ -49,7 +51,8 @@ class Edited:
     reference, prediction
         The counts of these objects, in this order.
     table
-        The counts of all objects; may change with the next edit.
+        The counts of all objects, which the next edit may change, and of the pairs
+        that edits concern.
     repixelled
         The rows of each side whose pixels, or ambiguous pixels, are others.
     """
@@ -94,8 +97,10 @@ class LiveOutcomes:
         slots = slot_outcomes(pair, table, judged, matches, distances, near_iou=settings.near_iou)
         self._class_names, self._mpp = pair.class_names, pair.mpp
         self._columns = {side: _Columns(slots.side(side)) for side in Side}
-        self._judged = {Side.REFERENCE: judged.reference, Side.PREDICTION: judged.prediction}
-        self._judged = {side: _copied(own) for side, own in self._judged.items()}
+        self._judged = {
+            side: {f.name: GrowingColumn(getattr(own, f.name).copy()) for f in fields(own)}
+            for side, own in zip(Side, (judged.reference, judged.prediction), strict=True)
+        }
 
     def outcomes(self) -> Outcomes:
         """Give the outcomes as they are now; later edits do not change them."""
@@ -138,10 +143,10 @@ class LiveOutcomes:
     def _take_classes(self, pair: LabelPair) -> None:
         """Take over ids and classes, and make room for new objects."""
         for side, labels in zip(Side, (pair.reference, pair.prediction), strict=True):
-            more = len(labels) - len(self._judged[side].area)
+            more = len(labels) - len(self._judged[side]["area"].values)
             self._columns[side].take_classes(labels, more)
-            if more:
-                self._judged[side] = _copied(self._judged[side], more)
+            for column in self._judged[side].values() if more else ():
+                column.append_blank(more, 0)
 
     def _in_place(self, apart: JudgedOverlap, joined: Joined) -> JudgedOverlap:
         """Put what was judged apart among all other objects; no pairs but these."""
@@ -149,13 +154,16 @@ class LiveOutcomes:
             (Side.REFERENCE, joined.reference, apart.reference),
             (Side.PREDICTION, joined.prediction, apart.prediction),
         ):
-            judged = self._judged[side]
-            judged.area[rows], judged.centroid_yx_px[rows] = own.area, own.centroid_yx_px
-            judged.gone[rows], judged.ambiguous_share[rows] = own.gone, own.ambiguous_share
+            for name, column in self._judged[side].items():
+                column.values[rows] = getattr(own, name)
+        reference, prediction = (
+            JudgedSide(**{name: column.values for name, column in self._judged[side].items()})
+            for side in Side
+        )
         return JudgedOverlap(
             policy=apart.policy,
-            reference=self._judged[Side.REFERENCE],
-            prediction=self._judged[Side.PREDICTION],
+            reference=reference,
+            prediction=prediction,
             pair_reference=joined.reference[apart.pair_reference].astype(np.int32),
             pair_prediction=joined.prediction[apart.pair_prediction].astype(np.int32),
             intersection=apart.intersection,
@@ -199,17 +207,18 @@ class _Columns:
 
     def __init__(self, start: SideOutcomes) -> None:
         self._side, self._ids, self._class_index = start.side, start.ids, start.class_index
-        self._columns: dict[str, Column] = {
-            f.name: getattr(start, f.name).copy()
+        self._columns = {
+            f.name: GrowingColumn(getattr(start, f.name).copy())
             for f in fields(start)
             if f.name not in ("side", "ids", "class_index")
         }
         self._frozen: dict[str, Column] = {}
         self.order = _Order.of(self._ids, np.flatnonzero(start.area_px == 0))
+        self._came_or_went = False
         self._order_across: _Order | None = None
 
     def __getitem__(self, name: str) -> Column:
-        return self._columns[name]
+        return self._columns[name].values
 
     def decided(
         self,
@@ -220,13 +229,15 @@ class _Columns:
         partner: NDArray[np.int32],
     ) -> None:
         """Write what was counted, judged and decided of some rows."""
+        area_px = np.where(judged.gone, counted.area, judged.area)
+        self._came_or_went |= bool(((area_px == 0) != (self["area_px"][rows] == 0)).any())
         self.write(
             rows,
             status=decisions.status,
             cause=decisions.cause,
             partner=partner,
             iou=decisions.iou,
-            area_px=np.where(judged.gone, counted.area, judged.area),
+            area_px=area_px,
             centroid_yx_px=judged.centroid_yx_px,
             bbox=counted.bbox,
         )
@@ -234,7 +245,7 @@ class _Columns:
     def write(self, rows: NDArray[np.int64], **values: Column) -> None:
         """Write some rows of columns."""
         for name, new in values.items():
-            column = self._columns[name]
+            column = self[name]
             if name in self._frozen and not (column[rows] == new).all():
                 del self._frozen[name]
             column[rows] = new
@@ -245,14 +256,15 @@ class _Columns:
             self._frozen.pop("class_index", None)
         self._ids, self._class_index = labels.ids, labels.class_index
         for name, column in self._columns.items() if more else ():
-            self._columns[name] = _longer(column, more, _BLANK.get(name, 0))
+            column.append_blank(more, _BLANK.get(name, 0))
+        self._came_or_went |= more > 0
 
     def put_in_order(self) -> None:
         """Notice which objects have come to be or gone."""
-        gone = np.flatnonzero(self._columns["area_px"] == 0)
-        if self._ids is not self.order.ids or not np.array_equal(gone, self.order.gone):
-            self.order = _Order.of(self._ids, gone)
+        if self._came_or_went:
+            self.order = _Order.of(self._ids, np.flatnonzero(self["area_px"] == 0))
             self._frozen.clear()
+            self._came_or_went = False
 
     def frozen(self, across: _Order) -> SideOutcomes:
         """Give copies of the columns: of what was not written since the last time the same."""
@@ -260,7 +272,8 @@ class _Columns:
             self._frozen.pop("partner", None)
             self._order_across = across
         columns: dict[str, Column] = {"ids": self._ids, "class_index": self._class_index}
-        for name, column in (columns | self._columns).items():
+        columns |= {name: column.values for name, column in self._columns.items()}
+        for name, column in columns.items():
             if name not in self._frozen:
                 self._frozen[name] = np.concatenate([column[part] for part in self.order.parts])
                 if name == "partner" and across.places is not None:
@@ -334,12 +347,3 @@ def _among_all(partner: NDArray[np.int32], chosen: NDArray[np.int64]) -> NDArray
 
 def _among(rows: NDArray[np.int32], chosen: Collection[int]) -> NDArray[np.bool_]:
     return np.array([row in chosen for row in rows.tolist()], bool)
-
-
-def _copied(side: JudgedSide, more: int = 0) -> JudgedSide:
-    """Copy a judged side, with blank rows for new objects."""
-    return JudgedSide(*(_longer(getattr(side, f.name), more, 0) for f in fields(side)))
-
-
-def _longer(column: Column, more: int, blank: float) -> Column:
-    return np.concatenate([column, np.full((more, *column.shape[1:]), blank, column.dtype)])

@@ -15,6 +15,7 @@ _LOW = np.int64(0xFFFFFFFF)
 # Room for so many more, where values come to be.
 _SPARE = 1024
 Column = NDArray[Any]
+_Frozen = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,45 +41,32 @@ class Joined:
 
 
 class _LiveColumn:
-    """Values in a row that change, come and go in place; what was given away stays as it is."""
+    """Values in a row that change, come and go in place."""
 
     def __init__(self, values: Column) -> None:
-        self._store, self._length = values, len(values)
-        self._is_given = True
+        self._length = len(values)
+        self._store = np.empty(self._length + _SPARE, values.dtype)
+        self.values[:] = values
 
     @property
     def values(self) -> Column:
         """All values, until the next change."""
         return self._store[: self._length]
 
-    def given(self) -> Column:
-        """Give all values for good."""
-        self._is_given = True
-        return self.values
-
-    def changeable(self) -> Column:
-        """Give all values to somebody who changes some."""
-        if self._is_given:
-            self._move(self._length)
-        return self.values
-
     def insert(self, at: NDArray[np.int64], values: Column) -> None:
         """Put values before places, which ascend."""
         length = self._length + len(at)
-        if self._is_given or length > len(self._store):
-            self._move(length)
+        if length > len(self._store):
+            store = np.empty(length + _SPARE, self._store.dtype)
+            store[: self._length] = self.values
+            self._store = store
         _insert(self._store, self._length, at, values)
         self._length = length
 
     def delete(self, at: NDArray[np.int64]) -> None:
         """Leave places out, which ascend."""
-        _delete(self.changeable(), at)
+        _delete(self.values, at)
         self._length -= len(at)
-
-    def _move(self, length: int) -> None:
-        store = np.empty(length + _SPARE, self._store.dtype)
-        store[: self._length] = self.values
-        self._store, self._is_given = store, False
 
 
 class LivePairs:
@@ -93,10 +81,9 @@ class LivePairs:
     def __init__(self, table: OverlapTable) -> None:
         keys = _key(table.pair_reference + 1, table.pair_prediction + 1)
         self._keys, self._turned = _LiveColumn(keys), _LiveColumn(np.sort(_turned(keys)))
-        self._reference = _LiveColumn(table.pair_reference)
-        self._prediction = _LiveColumn(table.pair_prediction)
         self._shared = _LiveColumn(table.intersection)
         self._void_shared = _LiveColumn(table.void_intersection)
+        self._frozen: _Frozen | None = None
 
     def add(
         self, keys: NDArray[np.int64], change: NDArray[np.int64], void_change: NDArray[np.int64]
@@ -110,42 +97,25 @@ class LivePairs:
         change, void_change
             int64 (k,): by how many pixels they share more, and in the ambiguous area.
         """
-        order = np.argsort(keys)
-        keys, change, void_change = keys[order], change[order], void_change[order]
-        shared = self._shared.changeable()
-        at, is_known = _add_to_known(
-            self._keys.values, shared, self._void_shared.changeable(), keys, change, void_change
+        self._frozen = None
+        gone, at, new = _add_to_known(
+            (self._keys.values, self._shared.values, self._void_shared.values),
+            (keys, change, void_change),
         )
-        gone = at[is_known]
-        gone = gone[shared[gone] == 0]
-        new = ~is_known & (change > 0)
-        if new.any():
-            self._insert(at[new], keys[new], change[new], void_change[new])
-            gone += np.searchsorted(at[new], gone, side="right")
+        if len(at):
+            self._insert(at, keys[new], change[new], void_change[new])
         if len(gone):
             self._delete(gone)
 
     def table(self, reference: SideTable, prediction: SideTable) -> OverlapTable:
         """Give the pairs as they are now, with what is known of the objects."""
-        return OverlapTable(
-            reference=reference,
-            prediction=prediction,
-            pair_reference=self._reference.given(),
-            pair_prediction=self._prediction.given(),
-            intersection=self._shared.given(),
-            void_intersection=self._void_shared.given(),
-        )
-
-    def seen(self, reference: SideTable, prediction: SideTable) -> OverlapTable:
-        """Give the same, which the next edit may change."""
-        return OverlapTable(
-            reference=reference,
-            prediction=prediction,
-            pair_reference=self._reference.values,
-            pair_prediction=self._prediction.values,
-            intersection=self._shared.values,
-            void_intersection=self._void_shared.values,
-        )
+        if self._frozen is None:
+            self._frozen = (
+                *_rows(self._keys.values),
+                self._shared.values.copy(),
+                self._void_shared.values.copy(),
+            )
+        return OverlapTable(reference, prediction, *self._frozen)
 
     def joined_to(
         self,
@@ -179,8 +149,7 @@ class LivePairs:
         return Joined(
             rows,
             columns,
-            self._reference.values[at],
-            self._prediction.values[at],
+            *_rows(self._keys.values[at]),
             self._shared.values[at],
             self._void_shared.values[at],
         )
@@ -195,60 +164,80 @@ class LivePairs:
         self._keys.insert(at, keys)
         self._shared.insert(at, shared)
         self._void_shared.insert(at, void_shared)
-        self._reference.insert(at, (_high(keys) - 1).astype(np.int32))
-        self._prediction.insert(at, ((keys & _LOW) - 1).astype(np.int32))
         turned = np.sort(_turned(keys))
         self._turned.insert(np.searchsorted(self._turned.values, turned), turned)
 
     def _delete(self, at: NDArray[np.intp]) -> None:
         turned = np.sort(_turned(self._keys.values[at]))
         self._turned.delete(np.searchsorted(self._turned.values, turned))
-        for column in (
-            self._keys,
-            self._shared,
-            self._void_shared,
-            self._reference,
-            self._prediction,
-        ):
+        for column in (self._keys, self._shared, self._void_shared):
             column.delete(at)
+
+
+# Numbers below are unsigned: a kernel asks of signed ones whether they count from the end.
 
 
 @compiled
 def _insert(store: Column, length: int, at: NDArray[np.int64], values: Column) -> None:
     """Put values before places of the first `length`, which ascend; there is room for them."""
-    end = length
+    end = np.uint64(length)
     for k in range(len(at) - 1, -1, -1):
-        store[at[k] + k + 1 : end + k + 1] = store[at[k] : end].copy()
-        store[at[k] + k] = values[k]
-        end = at[k]
+        begin, by = np.uint64(at[k]), np.uint64(k + 1)
+        place = end
+        while place > begin:
+            place -= np.uint64(1)
+            store[place + by] = store[place]
+        store[begin + np.uint64(k)] = values[k]
+        end = begin
 
 
 @compiled
 def _delete(column: Column, at: NDArray[np.int64]) -> None:
     """Let what follows places, which ascend, move up."""
     for k in range(len(at)):
-        end = at[k + 1] if k + 1 < len(at) else len(column)
-        column[at[k] - k : end - k - 1] = column[at[k] + 1 : end].copy()
+        end = np.uint64(at[k + 1] if k + 1 < len(at) else len(column))
+        by = np.uint64(k + 1)
+        for place in range(np.uint64(at[k] + 1), end):
+            column[place - by] = column[place]
 
 
 @compiled
 def _add_to_known(
-    known: NDArray[np.int64],
-    shared: NDArray[np.int64],
-    void_shared: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    change: NDArray[np.int64],
-    void_change: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Add to the pairs that are there; give the place of each key, and whether it is there."""
-    at, is_known = np.empty(len(keys), np.int64), np.zeros(len(keys), np.bool_)
-    for k in range(len(keys)):
-        at[k] = np.searchsorted(known, keys[k])
-        if at[k] < len(known) and known[at[k]] == keys[k]:
-            is_known[k] = True
-            shared[at[k]] += change[k]
-            void_shared[at[k]] += void_change[k]
-    return at, is_known
+    pairs: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    changes: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Add to the pairs that are there.
+
+    Returns
+    -------
+    gone
+        int64, ascending: the places of pairs that share nothing any more, once the new
+        pairs are among them.
+    at
+        int64, ascending: before which places the new pairs belong.
+    new
+        int64: which of the changes these are.
+    """
+    known, shared, void_shared = pairs
+    keys, change, void_change = changes
+    gone, at, new = (
+        np.empty(len(keys), np.int64),
+        np.empty(len(keys), np.int64),
+        np.empty(len(keys), np.int64),
+    )
+    n_gone = n_new = 0
+    for k in np.argsort(keys):
+        place = np.searchsorted(known, keys[k])
+        if place < len(known) and known[place] == keys[k]:
+            shared[place] += change[k]
+            void_shared[place] += void_change[k]
+            if shared[place] == 0:
+                gone[n_gone] = place + n_new
+                n_gone += 1
+        elif change[k] > 0:
+            at[n_new], new[n_new] = place, k
+            n_new += 1
+    return gone[:n_gone], at[:n_new], new[:n_new]
 
 
 def _key(reference: NDArray[np.integer], prediction: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -257,6 +246,11 @@ def _key(reference: NDArray[np.integer], prediction: NDArray[np.integer]) -> NDA
 
 def _high(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return keys >> 32
+
+
+def _rows(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Give the rows of reference and prediction, counted from 0."""
+    return (_high(keys) - 1).astype(np.int32), ((keys & _LOW) - 1).astype(np.int32)
 
 
 def _turned(keys: NDArray[np.int64]) -> NDArray[np.int64]:

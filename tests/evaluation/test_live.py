@@ -302,6 +302,23 @@ def test_edits_of_thousands_of_objects(seed: int) -> None:
         assert_same(scribbler.live.evaluate(SETTINGS[0]), scribbler.full(SETTINGS[0]))
 
 
+@pytest.mark.parametrize("how", [EvaluationSettings(), EvaluationSettings(distances=False)])
+def test_many_new_objects_one_after_the_other(how: EvaluationSettings) -> None:
+    empty = LabelImage.empty((60, 60), CLASS_NAMES)
+    live = LiveEvaluation(LabelPair(empty, empty))
+    held: list[tuple[Evaluation, pd.DataFrame]] = []
+    for number in range(600):
+        side, (y, x) = list(Side)[number % 2], np.divmod(2 * np.arange(2) + 5 * (number // 2), 60)
+        live.set_pixels(side, y, x, 1000 - number, classes={1000 - number: CLASS_NAMES[number % 2]})
+        if number % 97 == 0:
+            found = live.evaluate(how)
+            assert_same(found, evaluate(live.pair(), how))
+            held.append((found, found.objects.copy()))
+    assert_same(live.evaluate(how), evaluate(live.pair(), how))
+    for found, objects in held:
+        assert found.objects.equals(objects)
+
+
 def test_pixels_outside_the_image_change_nothing() -> None:
     _, live = simple()
     one = np.array([[1]], np.uint16)

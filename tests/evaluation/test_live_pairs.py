@@ -62,6 +62,14 @@ def assert_pairs(found: OverlapTable | Joined, shared: Shared) -> None:
     assert found.pair_reference.dtype == found.pair_prediction.dtype == np.int32
 
 
+def all_of(pairs: LivePairs) -> Joined:
+    """Give all pairs without having a table frozen."""
+    objects = np.arange(N)
+    joined = pairs.joined_to(objects, objects, (N, N), limit=N + 1)
+    assert joined is not None
+    return joined
+
+
 def rows_of(chosen: set[int]) -> NDArray[np.int64]:
     return np.array(sorted(chosen), np.int64)
 
@@ -76,7 +84,7 @@ def test_pairs_come_and_go(seed: int) -> None:
         change_at_random(rng, pairs, shared)
         if rng.random() < 0.5:  # else what comes next changes what is there
             held.append((pairs.table(empty.reference, empty.prediction), dict(shared)))
-        assert_pairs(pairs.seen(empty.reference, empty.prediction), shared)
+        assert_pairs(all_of(pairs), shared)
     for table, then in held:
         assert_pairs(table, then)
 
@@ -114,4 +122,17 @@ def test_tables_that_were_handed_out_stay_as_they_are() -> None:
     assert (held.intersection.tolist(), held.void_intersection.tolist()) == ([5], [1])
     assert (held_later.intersection.tolist(), held_later.void_intersection.tolist()) == ([6], [2])
     assert held.pair_reference.tolist() == held_later.pair_reference.tolist() == [0]
-    assert pairs.seen(empty.reference, empty.prediction).pair_prediction.tolist() == [1]
+    assert all_of(pairs).pair_prediction.tolist() == [1]
+
+
+def test_there_is_room_for_any_number_of_new_pairs() -> None:
+    empty = empty_table()
+    pairs = LivePairs(empty)
+    many = np.arange(1, 5001)
+    for few in np.array_split(np.random.default_rng(1).permutation(many), 7):
+        pairs.add((few << 32) | (5001 - few), few, few // 2)
+    table = pairs.table(empty.reference, empty.prediction)
+    assert table.pair_reference.tolist() == (many - 1).tolist()
+    assert table.pair_prediction.tolist() == (5000 - many).tolist()
+    assert table.intersection.tolist() == many.tolist()
+    assert table.void_intersection.tolist() == (many // 2).tolist()
