@@ -248,9 +248,13 @@ def _high(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return keys >> 32
 
 
+@compiled
 def _rows(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Give the rows of reference and prediction, counted from 0."""
-    return (_high(keys) - 1).astype(np.int32), ((keys & _LOW) - 1).astype(np.int32)
+    reference, prediction = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
+    for k in range(len(keys)):
+        reference[k], prediction[k] = (keys[k] >> 32) - 1, (keys[k] & _LOW) - 1
+    return reference, prediction
 
 
 def _turned(keys: NDArray[np.int64]) -> NDArray[np.int64]:
