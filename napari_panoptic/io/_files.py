@@ -122,6 +122,11 @@ def check_file(path: Path, what: str) -> None:
         raise UnreadableFileError(
             f"expected {what}, but it cannot be opened ({error.strerror})", path=path
         ) from error
+    except ValueError:
+        raise UnreadableFileError(
+            f"expected {what}, found a name with a character that no name of a file can have",
+            path=path,
+        ) from None
     if empty:
         raise UnreadableFileError(
             f"expected {what}, found an empty file (0 bytes); copy or export it again", path=path
@@ -407,8 +412,10 @@ def check_page_chain(path: Path) -> None:
     Raises
     ------
     ValueError
-        For a circle, and for more than `MOST_PAGES`.
+        For a circle, for more than `MOST_PAGES`, and where the file ends before it says
+        whether there is another page.
     """
+    size = path.stat().st_size
     with path.open("rb") as file:
         start = file.read(8)
         order = "<" if start[:2] == b"II" else ">"
@@ -423,7 +430,10 @@ def check_page_chain(path: Path) -> None:
                 raise ValueError(f"its pages lead in a circle, or are more than {MOST_PAGES}")
             seen.add(place)
             file.seek(place)
-            file.seek(tag_bytes * _unpacked(file, order + n_tags), os.SEEK_CUR)
+            end = file.seek(tag_bytes * _unpacked(file, order + n_tags), os.SEEK_CUR)
+            # Of a page that is cut off the decoder takes other bytes for the place of the next.
+            if place < size < end + struct.calcsize(order + link):
+                raise ValueError("it is cut off within the description of a page")
 
 
 def _unpacked(file: BinaryIO, form: str) -> int:
@@ -561,7 +571,7 @@ def open_tiff(path: Path) -> Any:
 
 
 def check_segments(path: Path, page: Any) -> None:
-    """Make sure that tiles or strips are not larger than the page says.
+    """Make sure that tiles or strips are not larger than the page says, and mean one thing only.
 
     Most codecs stop where the page's tile is full. Those of whole pictures
     give what the picture says, which is compared here.
@@ -583,6 +593,12 @@ def check_segments(path: Path, page: Any) -> None:
         raise UnreadableFileError(
             f"the TIFF compression {page.compression.name} is not read; save the image with "
             f"deflate, LZW or JPEG compression",
+            path=path,
+        )
+    if compression == 1 and int(page.predictor) != 1:
+        raise UnreadableFileError(
+            "its pixels are not compressed but said to be differences, which some programs take "
+            "for the pixels themselves; save the image again, with deflate or LZW compression",
             path=path,
         )
     if compression not in _IMAGE_CODECS:

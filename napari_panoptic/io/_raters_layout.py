@@ -135,8 +135,12 @@ def _settings(table: dict[str, Any]) -> RatersSettings:
     )
     if not is_list:
         raise CohortError(f"levels.at must be a list of numbers, found {levels!r}")
+    try:
+        numbers = tuple(float(level) for level in levels)
+    except OverflowError:
+        raise CohortError("levels.at must be numbers up to 1, found one beyond any") from None
     return RatersSettings(
-        levels=tuple(float(level) for level in levels),
+        levels=numbers,
         at_level=AtLevel(_word(table, "equal", list(AtLevel), settings.at_level)),
         both_empty=BothEmpty(_word(table, "both_empty", list(BothEmpty), settings.both_empty)),
     )

@@ -27,7 +27,7 @@ from napari_panoptic.io._files import (
     undecodable,
 )
 from napari_panoptic.io.array_sets import image_shape, read_array_image
-from napari_panoptic.io.limits import check_slide, largest_px
+from napari_panoptic.io.limits import check_segment, check_slide, largest_px
 from napari_panoptic.io.slide_tiles import VENDORS, LevelTiles, level_tiles
 
 WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG or JPEG)"
@@ -46,6 +46,8 @@ PLAUSIBLE_MPP = (0.01, 20.0)
 """Resolution tags that mean anything else are a screen's or a printer's."""
 MPP_TOLERANCE = 0.01
 """Relative difference of x and y above which pixels count as not square."""
+RGBA_BYTES = 4
+_TILE_SIDES = ("height", "width")
 MICROMETRES = {"inch": 25_400.0, "centimeter": 10_000.0}
 RESOLUTION_UNITS = {2: "inch", 3: "centimeter"}
 
@@ -265,6 +267,7 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
 def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
     width, height = slide.dimensions
     check_slide((height, width), path=path)
+    _check_tiles(slide, path)
     mpp, findings = _slide_mpp(slide, path)
     levels: tuple[NDArray[np.uint8] | SlideLevel, ...]
     if width * height <= LARGEST_ARRAY_PX:
@@ -273,6 +276,13 @@ def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
         lazy = tuple(SlideLevel(slide, level, path) for level in range(slide.level_count))
         levels = (*_but_smallest(lazy), _overview(lazy[-1]))
     return SlideImage(levels, mpp, findings, (height, width))
+
+
+def _check_tiles(slide: openslide.OpenSlide, path: Path) -> None:
+    """Make sure that tiles are not too large for the library, which would end the process."""
+    for level in range(slide.level_count):
+        sizes = (slide.properties.get(f"openslide.level[{level}].tile-{s}") for s in _TILE_SIDES)
+        check_segment([int(size or 0) for size in sizes], RGBA_BYTES, path=path)
 
 
 def _but_smallest(lazy: tuple[SlideLevel, ...]) -> tuple[SlideLevel, ...]:

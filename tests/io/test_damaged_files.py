@@ -32,6 +32,7 @@ from napari_panoptic.errors import (
 )
 from napari_panoptic.io._files import MOST_PAGES, pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io._layout import read_description
+from napari_panoptic.io._raters_layout import read_raters_description
 from napari_panoptic.io.array_sets import AREAS, _area_of, array_items
 from napari_panoptic.io.class_tables import read_class_table
 from napari_panoptic.io.detections import read_detection_description
@@ -83,6 +84,19 @@ def test_a_slide_whose_tiles_are_damaged(tmp_path: Path) -> None:
         read_image(path)
 
 
+@pytest.mark.parametrize("tag", [322, 323], ids=["width", "height"])
+def test_a_slide_whose_tiles_claim_to_be_huge(tmp_path: Path, tag: int) -> None:
+    """OpenSlide ended the process, for want of 90 GB."""
+    path = write_svs(tmp_path / "a.svs", noise(40, 40))
+    with tifffile.TiffFile(path) as tiff:
+        place = tiff.pages[0].tags[tag].valueoffset
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, place, 0x54000000)
+    path.write_bytes(data)
+    with pytest.raises(UnreadableFileError, match="pieces too large"):
+        read_image(path)
+
+
 def _next_page(path: Path, place: int) -> None:
     """Change where the page behind the first one begins."""
     data = bytearray(path.read_bytes())
@@ -112,6 +126,33 @@ def test_a_chain_of_countless_pages(tmp_path: Path) -> None:
     _next_page(path, begin)
     with pytest.raises(UnreadableFileError, match=f"more than {MOST_PAGES}"):
         pixel_shape(path, "a mask")
+
+
+@pytest.mark.parametrize("read", [read_pixels, pixel_shape, open_pixels])
+def test_a_page_whose_description_is_cut_off(tmp_path: Path, read: Any) -> None:
+    """The decoder took a value in it for the place of the next page, which led in a circle."""
+    path = tmp_path / "a.tif"
+    entries = [struct.pack("<HHII", 256 + k, 3, 1, 16) for k in range(14)]
+    content = b"II*\0" + struct.pack("<IH", 8, 15) + b"".join(entries)
+    path.write_bytes(content + struct.pack("<I", 16))
+    options = {"colour": False} if read is read_pixels else {}
+    with pytest.raises(UnreadableFileError, match="cut off"):
+        read(path, "a mask", **options)
+
+
+@pytest.mark.parametrize("read", [read_pixels, open_pixels])
+def test_differences_that_are_not_compressed(tmp_path: Path, read: Any) -> None:
+    """Whole images differed from windows, which took them for pixels."""
+    path = tmp_path / "a.tif"
+    write_tiff(path, two_objects().astype(np.uint16), extratags=[(65000, 3, 1, 2, True)])
+    data = path.read_bytes()
+    # The tag becomes that of the predictor: horizontal differences.
+    before, after = (struct.pack("<HHI", code, 3, 1) for code in (65000, 317))
+    assert data.count(before) == 1
+    path.write_bytes(data.replace(before, after))
+    options = {"colour": False} if read is read_pixels else {}
+    with pytest.raises(UnreadableFileError, match="not compressed"):
+        read(path, "a mask", **options)
 
 
 @pytest.mark.parametrize("big", [False, True])
@@ -618,6 +659,20 @@ def test_excluded_areas_that_are_text(tmp_path: Path) -> None:
     files = MaskFiles(Source.CONIC, {"": (tmp_path / "labels.npy", areas)}, item="0")
     with pytest.raises(UnreadableFileError, match=r"excluded areas .* type \|S1"):
         _area_of(files, (12, 16))
+
+
+def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match="no name of a file can have"):
+        read_pixels(tmp_path / "a\0.png", "a mask", colour=False)
+
+
+@pytest.mark.parametrize("level", ["1" + 400 * "0", "1e400", "nan"])
+def test_a_level_beyond_any_number(tmp_path: Path, level: str) -> None:
+    path = tmp_path / "cohort.toml"
+    files = 'image = "{case}.png"\nraters = "{rater}/{case}-{structure}.png"\npredictions = []'
+    path.write_text(f'task = "raters"\n[levels]\nat = [{level}]\n[files]\n{files}\n', "utf-8")
+    with pytest.raises(CohortError, match="levels"):
+        read_raters_description(path)
 
 
 @pytest.mark.parametrize("size", ["1" + 400 * "0", "inf", "nan", "1e7", "0"])
