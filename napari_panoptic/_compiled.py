@@ -91,6 +91,12 @@ class _CheckedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
             file.write(body + _DIGEST_MARK + hashlib.sha256(body).digest())
 
 
+def waits_to_be_kept(kernel: Callable[..., Any]) -> bool:
+    """Tell whether a kernel can be kept on disk, and no process has done so yet."""
+    known = _cache_file(kernel)
+    return known is not None and not known._load_index()
+
+
 def _cache_file(dispatcher: Any) -> Any:
     """Give what numba keeps of a kernel on disk; None for one that is not kept."""
     return getattr(dispatcher._cache, "_cache_file", None)

@@ -2,8 +2,9 @@
 
 Everything that the desk does is done once with a region of a few pixels. A kernel
 that was compiled before comes from the disk; on a first start, when there is none,
-each is compiled, which takes seconds. Regions are shown only when the kernels that
-the window itself runs are ready: it would stand still where it had to compile them.
+each is compiled, which takes seconds, half of them in another process. Regions are
+shown only when the kernels that the window itself runs are ready: it would stand still
+where it had to compile them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tifffile
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
+from napari_panoptic.evaluation.first_start import compile_beside
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.evaluation.settings import EvaluationSettings
@@ -101,6 +103,7 @@ class WarmUp:
         return self._thread is not None and not self._can_edit.is_set() and has_compiled()
 
     def _run(self) -> None:
+        beside = compile_beside()
         try:
             with TemporaryDirectory(prefix="napari-panoptic-") as folder:
                 cohort = write_tiny_cohort(Path(folder))
@@ -125,6 +128,9 @@ class WarmUp:
         finally:
             for event in (self._can_show, self._can_edit, self._is_done):
                 event.set()
+            if beside is not None:
+                beside.terminate()
+                beside.wait()
 
 
 WARM_UP = WarmUp()

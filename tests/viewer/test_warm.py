@@ -4,6 +4,9 @@ import subprocess
 import sys
 import time
 
+import pytest
+
+from napari_panoptic.evaluation import first_start
 from napari_panoptic.viewer import warm
 from napari_panoptic.viewer.warm import WarmUp
 
@@ -160,3 +163,61 @@ def test_without_a_place_for_files_nobody_waits_for_ever(monkeypatch):
     up.start()
     up.wait()
     assert up._is_done.wait(10)
+
+
+LISTED = """
+import sys
+from pathlib import Path
+from napari_panoptic.evaluation import first_start
+from napari_panoptic.viewer import warm
+
+if sys.argv[1] == "beside":
+    first_start.evaluate_and_edit()
+else:
+    cohort = warm.write_tiny_cohort(Path(sys.argv[1]))
+    warm.change_something(cohort, warm.show_something(cohort))
+for name, kernel in warm.kernels().items():
+    for signature in kernel.signatures:
+        print(name, signature)
+"""
+
+
+def test_the_process_beside_compiles_what_the_window_needs(tmp_path):
+    """And nothing else: what it does is done for the window, kernel by kernel."""
+    beside, here = (
+        set(
+            subprocess.run(
+                [sys.executable, "-c", LISTED, what], capture_output=True, text=True, check=True
+            ).stdout.splitlines()
+        )
+        for what in ("beside", str(tmp_path))
+    )
+    assert beside - here == set()
+    evaluated = {line for line in here if line.startswith("napari_panoptic.evaluation.")}
+    assert len(beside & evaluated) > 0.8 * len(evaluated)
+
+
+def test_on_a_first_start_another_process_compiles_too(monkeypatch):
+    monkeypatch.setattr(first_start, "waits_to_be_kept", lambda _: True)
+    monkeypatch.setattr(first_start.os, "cpu_count", lambda: 2)
+    beside = first_start.compile_beside()
+    assert beside is not None
+    assert beside.wait(250) == 0
+
+
+@pytest.mark.parametrize(("waits", "processors"), [(False, 8), (True, 1), (True, None)])
+def test_else_there_is_none(monkeypatch, waits, processors):
+    monkeypatch.setattr(first_start, "waits_to_be_kept", lambda _: waits)
+    monkeypatch.setattr(first_start.os, "cpu_count", lambda: processors)
+    assert first_start.compile_beside() is None
+
+
+def test_the_process_beside_ends_with_the_warm_up(monkeypatch):
+    beside = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    monkeypatch.setattr(warm, "compile_beside", lambda: beside)
+    monkeypatch.setattr(warm, "show_something", lambda _: None)
+    up = WarmUp()
+    up._is_leaving.set()
+    up.start()
+    up.leave()
+    assert beside.returncode is not None
