@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ _COLUMNS = (
     "reviewer, team, region, side, object_id, class_name, centroid_y_px, centroid_x_px, area_px, "
     "verdict, tag, note, given_at"
 )
+_NEWEST = "SELECT max(revision) FROM verdicts"
 # Neither withdrawn nor replaced by one that is not withdrawn itself.
 _STANDING = (
     "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM verdicts AS later "
@@ -410,8 +412,8 @@ class ReviewStore:
         # In this order: a change in between makes the first number outdated, so that the
         # next look finds it in any case.
         ((version,),) = self._read("PRAGMA data_version", {})
-        ((newest,),) = self._read("SELECT max(revision) FROM verdicts", {})
-        return int(version), int(newest or 0)
+        ((newest,),) = self._read(_NEWEST, {})
+        return int(version), self._checked(newest)
 
     def _read(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         with self._lock:
@@ -481,8 +483,22 @@ class ReviewStore:
         }
 
     def _next_revision(self) -> int:
-        (newest,) = self._connection.execute("SELECT max(revision) FROM verdicts").fetchone()
-        return int(newest or 0) + 1
+        (newest,) = self._connection.execute(_NEWEST).fetchone()
+        return self._checked(newest) + 1
+
+    def _checked(self, newest: Any) -> int:
+        """Give the newest change's number, 0 where there is none yet."""
+        if newest is None:
+            return 0
+        # SQLite keeps what it is given in any column, and no number above this one.
+        if not isinstance(newest, int) or not 0 <= newest < sys.maxsize:
+            raise ReviewError(
+                f"a verdict has the number {str(newest)[:60]!r}, which none can have: the review "
+                f"file was changed by another program. It was left as it is: restore a copy, or "
+                f"begin another file",
+                path=self._path,
+            )
+        return newest
 
 
 def _where(subject: Subject | None) -> _Where:

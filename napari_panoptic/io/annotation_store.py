@@ -126,6 +126,8 @@ def read_store(
                     progress(len(objects), total)
     except (sqlite3.Error, OverflowError) as error:
         raise _unreadable(path, f"it cannot be read ({error})") from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, "it cannot be read (text in it is no UTF-8)") from error
     return objects.finished()
 
 

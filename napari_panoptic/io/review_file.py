@@ -314,9 +314,10 @@ def _check_version(version: int | None, path: Path) -> None:
 
 def _migrated(connection: sqlite3.Connection, path: Path, version: int) -> Finding:
     """Bring an older file up to date, after a copy of it was kept."""
-    if missing := [v for v in range(version, SCHEMA_VERSION) if v not in _MIGRATIONS]:
+    missing = next((v for v in range(version, SCHEMA_VERSION) if v not in _MIGRATIONS), None)
+    if missing is not None:
         raise ReviewError(
-            f"the review file has the layout {missing[0]}, which this version cannot convert; it "
+            f"the review file has the layout {missing}, which this version cannot convert; it "
             f"was left as it is: begin another file",
             path=path,
         )

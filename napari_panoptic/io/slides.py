@@ -412,7 +412,7 @@ def _averaged(
 ) -> tuple[float | None, tuple[Finding, ...]]:
     if x is None or y is None:
         return x or y, ()
-    mpp = (x + y) / 2
+    mpp = x / 2 + y / 2  # in this order the sum is never beyond any number
     if abs(x - y) <= MPP_TOLERANCE * mpp:
         return mpp, ()
     message = (
@@ -426,7 +426,8 @@ def _tag_mpp(
     tags: tuple[float | None, float | None], path: Path
 ) -> tuple[float | None, tuple[Finding, ...]]:
     low, high = PLAUSIBLE_MPP
-    if all(mpp is None or not low <= mpp <= high for mpp in tags):
+    given = [mpp for mpp in tags if mpp is not None]
+    if not given or not all(low <= mpp <= high for mpp in given):
         message = (
             "the image does not tell micrometres per pixel (MPP): distances are given in px only"
         )

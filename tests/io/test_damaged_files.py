@@ -33,6 +33,7 @@ from napari_panoptic.errors import (
 from napari_panoptic.io._files import MOST_PAGES, pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io._layout import read_description
 from napari_panoptic.io._raters_layout import read_raters_description
+from napari_panoptic.io.annotation_store import read_store
 from napari_panoptic.io.array_sets import AREAS, _area_of, array_items
 from napari_panoptic.io.class_tables import read_class_table
 from napari_panoptic.io.detections import read_detection_description
@@ -42,13 +43,14 @@ from napari_panoptic.io.label_images import read_sidecar
 from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.io.review_file import ReviewError, open_review_file
-from napari_panoptic.io.slides import read_image
+from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.io.submissions import mat_variables
 from napari_panoptic.io.tiled_pixels import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.volumes import read_mask, read_volume
 from napari_panoptic.parts import DamagedPartError, PartStore, _sha256
 from napari_panoptic.pipeline import RegionResult
 from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.review import ReviewStore
 from tests.io.builders import label_files, noise, submission, two_objects, write_svs, write_tiff
 
 SHAPE = (12, 16)
@@ -607,6 +609,32 @@ def test_a_review_whose_layout_is_no_number(tmp_path: Path) -> None:
         open_review_file(path, 1.0)
 
 
+def test_a_review_whose_layout_is_far_below_any(tmp_path: Path) -> None:
+    """A list of all layouts in between took all memory."""
+    path = tmp_path / "review.sqlite"
+    open_review_file(path, 1.0)[0].close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE schema_version SET version = -1000000000000000")
+    with every_file_closed(), pytest.raises(ReviewError, match="layout -1000000000000000"):
+        open_review_file(path, 1.0)
+
+
+@pytest.mark.parametrize("number", [float("inf"), 1.5, "x", b"\0", -1, 2**63 - 1])
+def test_a_verdict_whose_number_is_none(tmp_path: Path, number: object) -> None:
+    path = tmp_path / "review.sqlite"
+    open_review_file(path, 1.0)[0].close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        values = ("a", "b", "c", "reference", 1, "d", 1.0, 1.0, 1, "agree", "", "", "", number, "w")
+        connection.execute(
+            "INSERT INTO verdicts (reviewer, team, region, side, object_id, class_name, "
+            "centroid_y_px, centroid_x_px, area_px, verdict, tag, note, given_at, revision, "
+            "writer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            values,
+        )
+    with every_file_closed(), pytest.raises(ReviewError, match="which none can have"):
+        ReviewStore(path, reviewer="a")
+
+
 def test_a_review_whose_schema_is_no_text(tmp_path: Path) -> None:
     """SQLite quotes it, and Python could not make text of what SQLite said."""
     path = tmp_path / "review.sqlite"
@@ -659,6 +687,37 @@ def test_excluded_areas_that_are_text(tmp_path: Path) -> None:
     files = MaskFiles(Source.CONIC, {"": (tmp_path / "labels.npy", areas)}, item="0")
     with pytest.raises(UnreadableFileError, match=r"excluded areas .* type \|S1"):
         _area_of(files, (12, 16))
+
+
+def test_a_store_whose_schema_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE annotations (id, geometry, properties)")
+        connection.execute("CREATE TABLE metadata (key, value)")
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"CREATE TABLE metadata", b"CREATE \x80ABLE metadata"))
+    with every_file_closed(), pytest.raises(UnreadableFileError, match="no UTF-8"):
+        read_store(path, MONUSAC_CLASSES)
+
+
+def test_resolutions_of_which_one_is_below_zero(tmp_path: Path) -> None:
+    """Their mean was taken for micrometres per pixel."""
+    path = write_tiff(
+        tmp_path / "a.tif", noise(9, 9), resolution=(40_000, 50_000), resolutionunit="CENTIMETER"
+    )
+    with tifffile.TiffFile(path) as tiff:
+        place = tiff.pages[0].tags["YResolution"].valueoffset
+    data = bytearray(path.read_bytes())
+    for code in (282, 283):  # signed numbers
+        entry = struct.pack("<HHI", code, 5, 1)
+        assert data.count(entry) == 1
+        data[:] = data.replace(entry, struct.pack("<HHI", code, 10, 1))
+    (denominator,) = struct.unpack_from("<i", data, place + 4)
+    struct.pack_into("<i", data, place + 4, -denominator)
+    path.write_bytes(data)
+    info = probe_image(path)
+    assert info.mpp is None
+    assert [finding.kind for finding in info.findings] == [FindingKind.NO_MPP]
 
 
 def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
