@@ -397,6 +397,14 @@ class ReviewPanel(QScrollArea):
         for field in (self.note, self.tag.lineEdit()):
             if field is not None:
                 field.returnPressed.connect(self._on_details)
+        # What was typed is taken: N and its like would otherwise be written behind it.
+        for line, holder in (
+            (self.name, self.name),
+            (self.note, self.note),
+            (self.tag.lineEdit(), self.tag),
+        ):
+            if line is not None:
+                line.returnPressed.connect(holder.clearFocus)
         pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
             (self.undo, self.undo_wanted),
             (self.following, self.next_wanted),
