@@ -44,6 +44,7 @@ from napari_panoptic.regions import ClassScheme, Cohort
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
+from napari_panoptic.viewer.chosen_file import with_ending
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
@@ -67,6 +68,10 @@ NOTHING_DRAWN = (
     "object” (or M) or select another one. Files are never changed; what you draw is a copy."
 )
 GOES_ON = "The brush goes on with one object, also elsewhere, until “New object” (or M)."
+DRAW_AREAS = (
+    "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
+    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo is for strokes only."
+)
 WILL_FLATTEN = (
     "Objects of this region share pixels: as soon as one is edited, all are flattened, and so are "
     "the figures."
@@ -115,7 +120,10 @@ class EditsPanel(QScrollArea):
             "New object", "Take the brush and paint an object that is not there yet."
         )
         self.new_class = _menu("The class that newly painted objects get.")
-        self.object_class = _menu("The class of the selected object; choose another to change it.")
+        self.object_class = _menu(
+            "The class of the selected object; choose another to change it. Undo takes back "
+            "strokes, not classes: choose the former class again."
+        )
         self.undo = _button("Undo", "Take the last stroke back (Ctrl+Z).")
         self.redo = _button("Redo", "Do it again (Ctrl+Shift+Z).")
         self.shapes = _button(
@@ -383,10 +391,11 @@ class EditsPart(DeskPart):
             self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(endings)
         )
         if path:
-            target = Path(path)
-            if form_for(target) is None and chosen in endings:
-                target = target.with_name(target.name + endings[chosen])
-            self.save_to(target, objects)
+            target: Path | None = Path(path)
+            if form_for(Path(path)) is None and chosen in endings:
+                target = with_ending(self._panel, Path(path), endings[chosen])
+            if target is not None:
+                self.save_to(target, objects)
 
     def save_to(self, path: Path, objects: Objects) -> None:
         """Write objects in the background, and say when they are saved."""
@@ -549,6 +558,8 @@ class EditsPart(DeskPart):
             is_kept = shown is not None and shown.keeps_overlaps
             is_on = self.edits is not None and self.edits.is_on
             text = NOTHING_DRAWN if is_on else NOTHING_EDITED
+            if self._draws_areas():
+                text = DRAW_AREAS
             return f"{text} {WILL_FLATTEN}" if is_kept else text
         unsaved = set(self.edits.unsaved)
         lines = [f"{c.words} ({'not saved' if c in unsaved else 'saved'})" for c in copies]
@@ -556,9 +567,17 @@ class EditsPart(DeskPart):
         more = f" Not saved in {elsewhere} other region(s) either." if elsewhere else ""
         if self.around.session.is_flattened:
             more += " Both are compared with overlaps flattened."
-        if self.edits.is_on:
+        if self._draws_areas():
+            more += f" {DRAW_AREAS}"
+        elif self.edits.is_on:
             more += f" {GOES_ON}"
         return f"✎ Working copies: {', '.join(lines)}. The files are as they were.{more}"
+
+    def _draws_areas(self) -> bool:
+        """Tell whether napari's tools work on the shapes of ambiguous areas."""
+        if self.around is None or self.shapes is None or self.shapes.layer is None:
+            return False
+        return self.around.viewer.layers.selection.active is self.shapes.layer
 
     def _fill_menus(self) -> None:
         if self.around is None or self.edits is None:
@@ -637,6 +656,8 @@ class EditsPart(DeskPart):
             self.shapes.set_on(on)
             if self.shapes.is_on:
                 _raise_layer_controls(self._panel.window())
+            elif self.edits is not None and self.edits.is_on:
+                self.edits.activate(self._panel.side.currentData())  # the brush works again
         self.refresh()
 
     def _on_side(self, side: Side) -> None:
