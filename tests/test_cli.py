@@ -387,6 +387,7 @@ def test_everything_unreadable(run: Run, cohort: Path, tmp_path: Path) -> None:
     for region in REGIONS:
         assert f"{region.name}.xml" in outcome.err
     assert not (tmp_path / "out").exists()
+    assert "evaluation.json" not in outcome.err  # there is none
 
 
 # --- something cannot be read: the rest is evaluated --------------------------------------------

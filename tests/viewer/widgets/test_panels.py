@@ -5,10 +5,12 @@ import pytest
 from qtpy.QtCore import Qt
 
 from napari_panoptic.errors import Finding, FindingKind
+from napari_panoptic.evaluation.consensus import consensus
 from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Overlaps, Restoration
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source, Team
+from napari_panoptic.viewer.comparison import Comparison
 from napari_panoptic.viewer.describe import object_facts
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from napari_panoptic.viewer.widgets.legend import NOTHING_SELECTED, Chip, LegendStrip, TitleStrip
@@ -16,6 +18,12 @@ from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
 from napari_panoptic.viewer.widgets.navigator import NO_COHORT, NO_TEAMS, Navigator
 from napari_panoptic.viewer.widgets.notes import NOTHING, NotesDialog
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
+from napari_panoptic.viewer.widgets.teams_panel import (
+    NONE_ANNOTATED,
+    NONE_LISTED,
+    Listed,
+    TeamsPanel,
+)
 from tests.viewer.cases import SCHEME, empty_pair, four_fates
 
 
@@ -133,6 +141,16 @@ class TestSettingsPanel:
             None,
             Source.SUBMISSION,
         ]
+
+
+class TestTeams:
+    def test_where_nothing_is_annotated_it_does_not_point_to_the_list_that_is_shown(self, qtbot):
+        panel = make(qtbot, TeamsPanel())
+        teams = {name: empty_pair() for name in ("first", "second")}
+        panel.show_comparison(Comparison(None, teams, consensus(teams), None, None))
+        assert panel.hint_text() == NONE_ANNOTATED
+        panel.choose_list(Listed.MISSED)
+        assert panel.hint_text() == NONE_LISTED
 
 
 class TestNavigator:
