@@ -541,7 +541,7 @@ def _convert_nuclei(options: argparse.Namespace) -> int:
         options.force,
     )
     findings = convert(work, options.output)
-    report_findings(findings, "")
+    report_findings(findings, None)
     print(visible(f"{options.to} written to {options.output}"))
     return 0
 
@@ -645,8 +645,9 @@ def _evaluate_alone(
             evaluation = watch.noted(
                 CohortEvaluation(cohort, settings, options.protocol, results, flattened)
             )
-            report_findings(evaluation.findings)
-            if evaluation.evaluated:
+            is_written = bool(evaluation.evaluated)
+            report_findings(evaluation.findings, "evaluation.json" if is_written else None)
+            if is_written:
                 write_tables(evaluation, options.output, objects)
     except KeyboardInterrupt:
         return _stopped()

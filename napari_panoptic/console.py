@@ -27,8 +27,16 @@ _IN_THE_WAY = (
 )
 
 
-def report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.json") -> None:
-    """Tell what stood in the way in full, of all else how often it was met, and where all is."""
+def report_findings(findings: Sequence[Finding], listed_in: str | None = "evaluation.json") -> None:
+    """Tell what stood in the way in full, of all else how often it was met, and where all is.
+
+    Parameters
+    ----------
+    findings
+        What was odd.
+    listed_in
+        The file that has all of it; None where none has.
+    """
     in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
     for finding in in_the_way[:_SHOWN_FINDINGS]:
         print(visible(f"napari-panoptic: {finding.kind}: {finding.message}"), file=sys.stderr)
