@@ -767,7 +767,8 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     )
     n_patients = len({patient for patient, _ in regions})
     unit = "regions" if per_region else "patients"
-    print(f"score: PQ, mean over {unit} ({len(regions)} regions of {n_patients} patients)")
+    evaluated = f"{_number(len(regions), 'region')} of {_number(n_patients, 'patient')}"
+    print(f"score: PQ, mean over {unit} ({evaluated})")
     if evaluation.settings.overlaps is Overlaps.KEEP:
         for team in scores:
             flat = _score_text(evaluation.without_overlaps.score(team))
@@ -776,6 +777,10 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
                 f"{visible(team)} share pixels; with the last one having them, its score is {flat}"
             )
     print(visible(f"tables written to {folder}"))
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _score_text(score: float) -> str:

@@ -532,6 +532,14 @@ def test_a_team_of_which_nothing_can_be_read(run: Run, cohort: Path, tmp_path: P
     assert scores[1][1] == "\N{EN DASH}"
 
 
+def test_one_region_is_told_of_in_the_singular(run: Run, cohort: Path, tmp_path: Path) -> None:
+    for path in cohort.rglob("*.xml"):
+        if FIRST.name not in path.name:
+            path.unlink()
+    outcome = run("evaluate", cohort, "--output", tmp_path / "out", "--no-distances")
+    assert "(1 region of 1 patient)" in outcome.out
+
+
 def test_a_path_that_is_not_ascii(run: Run, tmp_path: Path) -> None:
     cohort = write_cohort(tmp_path / "Kohorte Äö – 染色")
     folder = tmp_path / "Ergebnis ß"

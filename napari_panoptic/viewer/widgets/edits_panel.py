@@ -113,7 +113,6 @@ class EditsPanel(QScrollArea):
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.edit = _button("Edit", "Let the objects be painted on (Alt+D).", checkable=True)
         self.side = _menu("Whose objects the brush paints: the annotation's or the team's.")
         self.new_object = _button(

@@ -13,10 +13,12 @@ from napari_panoptic.regions import Cohort, MaskFiles, Region, Source, Team
 from napari_panoptic.viewer.comparison import Comparison
 from napari_panoptic.viewer.describe import object_facts
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
+from napari_panoptic.viewer.widgets.edits_panel import EditsPanel
 from napari_panoptic.viewer.widgets.legend import NOTHING_SELECTED, Chip, LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
 from napari_panoptic.viewer.widgets.navigator import NO_COHORT, NO_TEAMS, Navigator
 from napari_panoptic.viewer.widgets.notes import NOTHING, NotesDialog
+from napari_panoptic.viewer.widgets.review_panel import ReviewPanel
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
 from napari_panoptic.viewer.widgets.teams_panel import (
     NONE_ANNOTATED,
@@ -141,6 +143,19 @@ class TestSettingsPanel:
             None,
             Source.SUBMISSION,
         ]
+
+
+@pytest.mark.parametrize("kind", [MetricsPanel, ReviewPanel, EditsPanel])
+def test_what_a_narrow_panel_cuts_off_can_be_scrolled_to(qtbot, kind):
+    panel = make(qtbot, kind())
+    if kind is MetricsPanel:
+        panel.show_evaluation(four_fates(), SCHEME)
+    panel.resize(120, 400)
+    panel.show()
+    bar = panel.horizontalScrollBar()
+    qtbot.waitUntil(bar.isVisible)
+    panel.resize(2000, 2000)
+    qtbot.waitUntil(lambda: not bar.isVisible())
 
 
 class TestTeams:
