@@ -12,6 +12,7 @@ from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source, Team
 from napari_panoptic.viewer.comparison import Comparison
 from napari_panoptic.viewer.describe import object_facts
+from napari_panoptic.viewer.glossary import FINDING_WORDS
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from napari_panoptic.viewer.widgets.edits_panel import EditsPanel
 from napari_panoptic.viewer.widgets.legend import NOTHING_SELECTED, Chip, LegendStrip, TitleStrip
@@ -293,6 +294,19 @@ class TestNotes:
         finding = Finding(FindingKind.VANISHED, "3 objects have no pixel", count=3)
         dialog.show_findings("P1_1", [finding])
         assert dialog.lines() == ["3 objects have no pixel"]
+
+    def test_what_is_odd_is_said_in_words_and_whose_it_is(self, qtbot):
+        dialog = make(qtbot, NotesDialog())
+        dialog.show_findings("P1_1", [Finding(FindingKind.NO_MPP, "the image tells no MPP")])
+        assert dialog.words() == [("no pixel size", "")]
+        assert dialog.intro().startswith("P1_1: 1 note.")
+        of_a_team = Finding(FindingKind.UNKNOWN_CLASS, "2 of the class X", team="first")
+        dialog.show_findings("P1_1", [of_a_team, Finding(FindingKind.VANISHED, "3 objects")])
+        assert dialog.words() == [("unknown class", "first"), ("vanished", "annotation")]
+
+    @pytest.mark.parametrize("kind", FindingKind)
+    def test_there_are_words_for_every_kind(self, kind):
+        assert "-" not in FINDING_WORDS[kind]
 
     def test_nothing_odd_is_said_in_words(self, qtbot):
         dialog = make(qtbot, NotesDialog())
