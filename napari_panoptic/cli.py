@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from napari_panoptic import __version__
 from napari_panoptic.console import (
+    checked_name,
     chosen_teams,
     report_date,
     report_findings,
@@ -530,7 +531,9 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 def _convert_nuclei(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    team = None if options.team is None else cohort.checked_team(options.team)
+    team = options.team
+    if team is not None:
+        team = checked_name("--team", team, cohort.checked_team)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
     work = Conversion(
         cohort,

@@ -85,10 +85,21 @@ def chosen_teams(
     names = words(wanted)
     if not names:
         raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
+    return tuple(checked_name("--teams", name, name_of) for name in names)
+
+
+def checked_name(option: str, name: str, name_of: Callable[[str], str]) -> str:
+    """Give the name of something that the cohort has.
+
+    Raises
+    ------
+    SettingsError
+        That names the option, where the cohort has nothing of the name.
+    """
     try:
-        return tuple(name_of(name) for name in names)
+        return name_of(name)
     except CohortError as error:
-        raise SettingsError(f"--teams: {error}") from error
+        raise SettingsError(f"{option}: {error}") from error
 
 
 def report_date(*, is_wanted: bool) -> str:
