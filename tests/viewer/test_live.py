@@ -19,6 +19,7 @@ from napari_panoptic.viewer import live_edits, recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.edits import LayerValues
 from napari_panoptic.viewer.styles import Look
+from napari_panoptic.viewer.widgets import edits_panel
 from napari_panoptic.viewer.widgets.edits_panel import (
     DRAW_AREAS,
     GOES_ON,
@@ -669,6 +670,25 @@ class TestAround:
         assert session.is_edited(Side.PREDICTION)
         assert not session.is_edited(Side.REFERENCE)
         assert session.evaluation.outcomes.prediction.count(Status.FP) == 0
+
+    def test_areas_of_a_file_that_a_team_cannot_have_are_told(
+        self, desk, follows, tmp_path, wait_until, monkeypatch
+    ):
+        part, told = part_of(desk), []
+        monkeypatch.setattr(edits_panel, "show_info", told.append)
+        saved = part.edits.objects_to_save(Side.REFERENCE)
+        area = np.zeros(saved.labels.shape, bool)
+        area[:20, :20] = True
+        path = tmp_path / "mine.tif"
+        part.save_to(path, replace(saved, ambiguous=area))
+        wait_until(lambda: not part.is_busy)
+        before = desk.session.snapshot.ambiguous
+        part.edits.activate(Side.PREDICTION)
+        part.open_from(path)
+        wait_until(lambda: not part.is_busy)
+        follows()
+        assert edits_panel.AREAS_LEFT_OUT in told[-1]
+        np.testing.assert_array_equal(desk.session.snapshot.ambiguous, before)
 
     def test_areas_that_are_not_saved_are_asked_about_before_an_annotation_is_opened(
         self, desk, follows, tmp_path, wait_until

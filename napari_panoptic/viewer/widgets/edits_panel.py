@@ -72,6 +72,10 @@ DRAW_AREAS = (
     "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
     "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo is for strokes only."
 )
+AREAS_LEFT_OUT = (
+    "Ambiguous areas of the file were left out: they are the annotation's. To have them, choose "
+    "the annotation beside Edit, and open the file again"
+)
 WILL_FLATTEN = (
     "Objects of this region share pixels: as soon as one is edited, all are flattened, and so are "
     "the figures."
@@ -467,8 +471,9 @@ class EditsPart(DeskPart):
             if masks is None:
                 show_error(problem)
                 return
-            if side is Side.PREDICTION:
-                masks = replace(masks, ambiguous=None)  # is the annotation's
+            left_out = ""
+            if side is Side.PREDICTION and masks.ambiguous is not None:
+                masks, left_out = replace(masks, ambiguous=None), f". {AREAS_LEFT_OUT}"
             try:
                 edits.open_objects(side, masks)
             except PanopticError as error:
@@ -476,7 +481,7 @@ class EditsPart(DeskPart):
                 return
             edits.note_saved([copied] if masks.ambiguous is None else [copied, area])
             odd = "".join(f". {finding.message}" for finding in masks.findings[:3])
-            show_info(f"{copied.words} has the objects of {path.name}{odd}")
+            show_info(f"{copied.words} has the objects of {path.name}{left_out}{odd}")
 
         self._start(worker, take, f"Opening {path.name}…")
 
