@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from napari_panoptic import __version__
 from napari_panoptic.console import (
+    checked_name,
     chosen_teams,
     report_date,
     report_findings,
@@ -530,7 +531,9 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 def _convert_nuclei(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    team = None if options.team is None else cohort.checked_team(options.team)
+    team = options.team
+    if team is not None:
+        team = checked_name("--team", team, cohort.checked_team)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
     work = Conversion(
         cohort,
@@ -541,7 +544,7 @@ def _convert_nuclei(options: argparse.Namespace) -> int:
         options.force,
     )
     findings = convert(work, options.output)
-    report_findings(findings, "")
+    report_findings(findings, None)
     print(visible(f"{options.to} written to {options.output}"))
     return 0
 
@@ -645,8 +648,9 @@ def _evaluate_alone(
             evaluation = watch.noted(
                 CohortEvaluation(cohort, settings, options.protocol, results, flattened)
             )
-            report_findings(evaluation.findings)
-            if evaluation.evaluated:
+            is_written = bool(evaluation.evaluated)
+            report_findings(evaluation.findings, "evaluation.json" if is_written else None)
+            if is_written:
                 write_tables(evaluation, options.output, objects)
     except KeyboardInterrupt:
         return _stopped()
@@ -766,7 +770,8 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     )
     n_patients = len({patient for patient, _ in regions})
     unit = "regions" if per_region else "patients"
-    print(f"score: PQ, mean over {unit} ({len(regions)} regions of {n_patients} patients)")
+    evaluated = f"{_number(len(regions), 'region')} of {_number(n_patients, 'patient')}"
+    print(f"score: PQ, mean over {unit} ({evaluated})")
     if evaluation.settings.overlaps is Overlaps.KEEP:
         for team in scores:
             flat = _score_text(evaluation.without_overlaps.score(team))
@@ -775,6 +780,10 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
                 f"{visible(team)} share pixels; with the last one having them, its score is {flat}"
             )
     print(visible(f"tables written to {folder}"))
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _score_text(score: float) -> str:

@@ -27,8 +27,16 @@ _IN_THE_WAY = (
 )
 
 
-def report_findings(findings: Sequence[Finding], listed_in: str = "evaluation.json") -> None:
-    """Tell what stood in the way in full, of all else how often it was met, and where all is."""
+def report_findings(findings: Sequence[Finding], listed_in: str | None = "evaluation.json") -> None:
+    """Tell what stood in the way in full, of all else how often it was met, and where all is.
+
+    Parameters
+    ----------
+    findings
+        What was odd.
+    listed_in
+        The file that has all of it; None where none has.
+    """
     in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
     for finding in in_the_way[:_SHOWN_FINDINGS]:
         print(visible(f"napari-panoptic: {finding.kind}: {finding.message}"), file=sys.stderr)
@@ -77,10 +85,21 @@ def chosen_teams(
     names = words(wanted)
     if not names:
         raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
+    return tuple(checked_name("--teams", name, name_of) for name in names)
+
+
+def checked_name(option: str, name: str, name_of: Callable[[str], str]) -> str:
+    """Give the name of something that the cohort has.
+
+    Raises
+    ------
+    SettingsError
+        That names the option, where the cohort has nothing of the name.
+    """
     try:
-        return tuple(name_of(name) for name in names)
+        return name_of(name)
     except CohortError as error:
-        raise SettingsError(f"--teams: {error}") from error
+        raise SettingsError(f"{option}: {error}") from error
 
 
 def report_date(*, is_wanted: bool) -> str:

@@ -82,7 +82,7 @@ def _evaluated(
     # disable=None: a bar for people at a terminal, silence for log files.
     with tqdm(total=len(cohort.frames), unit="frame", disable=None) as bar:
         evaluation = evaluate_detections(cohort, settings, teams, on_frame=bar.update)
-    report_findings(evaluation.findings, listed_in)
+    report_findings(evaluation.findings, None if evaluation.is_empty else listed_in)
     if evaluation.is_empty:
         why = "no frame has both a readable annotation and a readable prediction"
         if not teams:

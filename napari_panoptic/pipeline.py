@@ -334,9 +334,10 @@ def _shape_from_masks(cohort: Cohort, region: Region) -> tuple[int, int]:
         masks.extend(forms.values() if name == region.name else ())
     shape = reference_shape(None, masks)
     if shape is None:
+        problem = "there is no image" if region.image is None else "the image cannot be read"
         raise UnreadableFileError(
-            "neither the image nor any mask of this region tells how large it is: "
-            "put the image back, or a mask of the same size",
+            f"{problem}, and no mask of this region tells how large it is: put a readable image "
+            "there, or a mask of the same size",
             path=region.image,
             region=region.name,
         )

@@ -387,6 +387,7 @@ def test_everything_unreadable(run: Run, cohort: Path, tmp_path: Path) -> None:
     for region in REGIONS:
         assert f"{region.name}.xml" in outcome.err
     assert not (tmp_path / "out").exists()
+    assert "evaluation.json" not in outcome.err  # there is none
 
 
 # --- something cannot be read: the rest is evaluated --------------------------------------------
@@ -529,6 +530,14 @@ def test_a_team_of_which_nothing_can_be_read(run: Run, cohort: Path, tmp_path: P
     scores = [line.split()[:2] for line in outcome.out.splitlines()[1:3]]
     assert [team for team, _ in scores] == ["beta", "alpha"]
     assert scores[1][1] == "\N{EN DASH}"
+
+
+def test_one_region_is_told_of_in_the_singular(run: Run, cohort: Path, tmp_path: Path) -> None:
+    for path in cohort.rglob("*.xml"):
+        if FIRST.name not in path.name:
+            path.unlink()
+    outcome = run("evaluate", cohort, "--output", tmp_path / "out", "--no-distances")
+    assert "(1 region of 1 patient)" in outcome.out
 
 
 def test_a_path_that_is_not_ascii(run: Run, tmp_path: Path) -> None:

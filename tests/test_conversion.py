@@ -169,6 +169,18 @@ def test_the_command_converts_a_team(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert_same(read(again, "p1_0"), drawn(1)[0], None)
 
 
+def test_a_team_that_is_not_there_is_a_wrong_argument(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cohort = cohort_of(tmp_path / "c", [1, 2])
+    arguments = ["convert", str(cohort.root), "--team", "tema", "--to", "conic"]
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--output", str(tmp_path / "out")])
+    assert ended.value.code == 2
+    assert "--team: there is no team 'tema'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_region_that_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
     cohort = cohort_of(tmp_path / "c", [1, 2])
     (cohort.root / "p0_1.tif").write_bytes(b"broken")

@@ -192,9 +192,15 @@ def test_a_region_of_unknown_size_fails_alone(folder: Path) -> None:
             if path.is_file():
                 path.unlink()
     cohort = open_cohort(folder)
-    with pytest.raises(UnreadableFileError, match="how large it is") as error:
+    said = "the image cannot be read, .* how large it is"
+    with pytest.raises(UnreadableFileError, match=said) as error:
         load_reference(cohort, cohort.region(FIRST.name), QUICK)
     assert error.value.region == FIRST.name
+    svs_path(folder).unlink()
+    gone = open_cohort(folder)
+    with pytest.raises(UnreadableFileError, match=r"there is no image, .* how large it is"):
+        load_reference(gone, gone.region(FIRST.name), QUICK)
+    svs_path(folder).write_bytes(b"no slide")
     found = results(cohort)
     for (_, region), result in found.items():
         assert (result.counts is None) == (region == FIRST.name)

@@ -337,6 +337,11 @@ def scheme_in(table: dict[str, Any]) -> ClassScheme:
 
 def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> MaskPatterns:
     where = f"files.{key}"
+    if isinstance(files.get(key), str | list):
+        raise CohortError(
+            f"{where} must tell the form of the files, such as {where}.labels, .geojson or "
+            f".imagescope (all are in docs/cohorts.md), found {files[key]!r} alone"
+        )
     table = table_at(files, key, prefix="files.")
     readable = [form.name for form in known_forms().values() if form.load is not None]
     check_keys(table, where, [*readable, CLASSES_KEY])

@@ -532,5 +532,5 @@ def _why_nothing(request: ReportRequest) -> str:
     return (
         "there is nothing to report: no region has both a readable annotation and a readable "
         "prediction that can be scored (regions too large to be held cannot be scored as the "
-        "challenge did)"
+        "challenge did); napari-panoptic evaluate tells of every file what is wrong with it"
     )

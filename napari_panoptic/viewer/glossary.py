@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from napari_panoptic.errors import FindingKind
 from napari_panoptic.evaluation.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.evaluation.groups import GroupKind
 from napari_panoptic.evaluation.settings import (
@@ -111,6 +112,27 @@ COUNT_MEANINGS: Mapping[str, str] = {
     "missed": "Nuclei that no prediction matches (FN).",
     "ignored": "Nuclei and predictions that the ambiguous policy excludes from all figures.",
 }
+
+FINDING_WORDS: Mapping[FindingKind, str] = {
+    FindingKind.VANISHED: "vanished",
+    FindingKind.OVERLAPPING: "overlapping",
+    FindingKind.MISSING: "missing",
+    FindingKind.UNREADABLE: "unreadable",
+    FindingKind.CHANGED: "changed meanwhile",
+    FindingKind.EXTRA: "not used",
+    FindingKind.UNKNOWN_CLASS: "unknown class",
+    FindingKind.UNKNOWN_COLOURS: "unknown colours",
+    FindingKind.OUTSIDE_IMAGE: "outside the image",
+    FindingKind.SELF_CROSSING: "crosses itself",
+    FindingKind.DEGENERATE: "no real outline",
+    FindingKind.NO_MPP: "no pixel size",
+    FindingKind.FALLBACK: "read another way",
+    FindingKind.OUTSIDE_FOLDER: "link not followed",
+    FindingKind.MALFORMED: "malformed line",
+    FindingKind.BROKEN_PLUGIN: "broken plugin",
+    FindingKind.AMBIGUOUS_VARIABLE: "unclear variable",
+}
+"""What was odd, for people; tables and the command line have the kinds themselves."""
 
 UNDEFINED_BECAUSE: Mapping[str, str] = {
     "pq": "Undefined here: there are no objects.",

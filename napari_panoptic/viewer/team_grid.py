@@ -44,12 +44,15 @@ from napari_panoptic.viewer.scene import Scene
 from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import Display, Look
+from napari_panoptic.visible import shortened
 
 MAX_TEAMS = 6
 """So many cells can still be read on one screen."""
 SPACING = 4.0
 """Screen pixels between cells."""
-TITLE_SIZE = 11
+TITLE_SIZE, SMALLEST_TITLE = 11, 6
+SHORTEST_NAME = 5
+"""Letters of a team's name that a title has at least, its middle left out."""
 PX_PER_LETTER_AND_POINT = 1.1
 """How wide a letter is, generously."""
 _NO_RING = np.zeros((4, 4), np.uint8)
@@ -522,7 +525,9 @@ class TeamGrid:
             title = cell.get("image") or cell["objects"]
             current = team == self._session.team
             pq = styles.ratio_text(self._evaluations[team].metrics.pq)
-            name = shown(f"{'▶ ' if current else ''}{team}   PQ {pq}")
+            mark, figure = "▶ " if current else "", f"   PQ {pq}"
+            room = max(self._most_letters() - len(mark) - len(figure), SHORTEST_NAME)
+            name = shown(f"{mark}{shortened(team, room)}{figure}")
             if title.name != name:
                 title.name = name
             overlay = title.name_overlay
@@ -531,8 +536,15 @@ class TeamGrid:
 
     def _title_size(self, title: str) -> float:
         """Choose a size in which a title fits its cell."""
-        width = float(self._viewer.canvas.viewbox_size(self._viewer.layers)[1])
-        return float(np.clip(width / (PX_PER_LETTER_AND_POINT * len(title)), 6, TITLE_SIZE))
+        size = self._cell_width() / (PX_PER_LETTER_AND_POINT * len(title))
+        return float(np.clip(size, SMALLEST_TITLE, TITLE_SIZE))
+
+    def _most_letters(self) -> int:
+        """Tell how many letters fit into a cell where they are as small as they get."""
+        return int(self._cell_width() / (PX_PER_LETTER_AND_POINT * SMALLEST_TITLE))
+
+    def _cell_width(self) -> float:
+        return float(self._viewer.canvas.viewbox_size(self._viewer.layers)[1])
 
     def _set_grid(self, stride: int, region: tuple[int, int]) -> None:
         grid = self._viewer.canvas.grid

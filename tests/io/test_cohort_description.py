@@ -233,6 +233,11 @@ def test_everything_that_can_be_described(tmp_path: Path) -> None:
         ("image =", "reference = 1\nimage =", "files.reference must be a table"),
         (
             "image =",
+            'reference = "{region}.tif"\nimage =',
+            r"must tell the form of the files, such as files.reference.labels.*'{region}.tif'",
+        ),
+        (
+            "image =",
             'predictions.submission = "{team}/{region}.mat"\nimage =',
             "files.predictions.submission needs the placeholder {class}",
         ),

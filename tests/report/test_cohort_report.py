@@ -159,7 +159,8 @@ def test_other_settings_take_nothing_over(cohort: Cohort, tmp_path: Path) -> Non
 def test_nothing_is_kept_where_nothing_could_be_evaluated(cohort: Cohort, tmp_path: Path) -> None:
     store = tmp_path / "store"
     empty = replace(cohort, predictions={})
-    with pytest.raises(PanopticError, match="no region has both"):
+    said = "no region has both.*napari-panoptic evaluate tells of every file"
+    with pytest.raises(PanopticError, match=said):
         cohort_report(request_for(empty), jobs=1, store=store)
     assert not store.exists()
 

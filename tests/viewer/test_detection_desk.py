@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QDockWidget, QMessageBox
+from qtpy.QtWidgets import QDockWidget, QFileDialog, QMessageBox
 
 from napari_panoptic.detected import evaluate_detections
 from napari_panoptic.evaluation.detections import DetectionSettings
@@ -459,6 +459,23 @@ def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, mon
     assert np.array_equal(points.xy_px, desk.session.points(Side.PREDICTION).xy_px)
     assert not desk.session.unsaved
     assert desk.may_leave()
+
+
+@pytest.mark.parametrize("answer", ["Yes", "No"])
+def test_points_without_a_typed_ending_replace_nothing_unasked(
+    desk, layers, tmp_path, monkeypatch, answer
+):
+    monkeypatch.setattr(desk_module, "show_info", lambda _text: None)
+    layers[Side.PREDICTION].add([10.5, 20.25])
+    theirs = tmp_path / "mine.csv"
+    theirs.write_text("theirs")
+    button = getattr(QMessageBox.StandardButton, answer)
+    monkeypatch.setattr(
+        QFileDialog, "getSaveFileName", lambda *_a, **_k: (str(tmp_path / "mine"), "")
+    )
+    monkeypatch.setattr(QMessageBox, "question", lambda *_a, **_k: button)
+    desk.save_as()
+    assert (theirs.read_text() == "theirs") == (answer == "No")
 
 
 def test_unsaved_edits_are_asked_for(desk, layers, monkeypatch):

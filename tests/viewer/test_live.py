@@ -19,7 +19,9 @@ from napari_panoptic.viewer import live_edits, recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.edits import LayerValues
 from napari_panoptic.viewer.styles import Look
+from napari_panoptic.viewer.widgets import edits_panel
 from napari_panoptic.viewer.widgets.edits_panel import (
+    DRAW_AREAS,
     GOES_ON,
     NOTHING_DRAWN,
     NOTHING_EDITED,
@@ -559,6 +561,28 @@ class TestAround:
         assert not part.edits.unsaved
         assert "careful (saved)" in part.widget.state.text()
 
+    @pytest.mark.parametrize("answer", ["Yes", "No"])
+    def test_a_file_whose_ending_nobody_typed_is_asked_about_before_it_is_replaced(
+        self, desk, layer, follows, tmp_path, wait_until, answer
+    ):
+        part = part_of(desk)
+        layer.data[:100] = 0
+        layer.refresh()
+        follows()
+        theirs = tmp_path / "mine.tif"
+        theirs.write_text("theirs")
+        chosen = str(tmp_path / "mine"), "Label image with a table of classes (*.tif)"
+        button = getattr(QMessageBox.StandardButton, answer)
+        with (
+            patch.object(QFileDialog, "getSaveFileName", return_value=chosen),
+            patch.object(QMessageBox, "question", return_value=button) as asked,
+        ):
+            QTest.mouseClick(part.widget.save, LEFT)
+        wait_until(lambda: not part.is_busy)
+        assert "mine.tif is there already" in asked.call_args.args[2]
+        assert (theirs.read_bytes() == b"theirs") == (answer == "No")
+        assert bool(part.edits.unsaved) == (answer == "No")
+
     def test_where_nothing_can_be_written_nothing_is_lost(
         self, desk, layer, follows, tmp_path, wait_until, capture_errors
     ):
@@ -646,6 +670,25 @@ class TestAround:
         assert session.is_edited(Side.PREDICTION)
         assert not session.is_edited(Side.REFERENCE)
         assert session.evaluation.outcomes.prediction.count(Status.FP) == 0
+
+    def test_areas_of_a_file_that_a_team_cannot_have_are_told(
+        self, desk, follows, tmp_path, wait_until, monkeypatch
+    ):
+        part, told = part_of(desk), []
+        monkeypatch.setattr(edits_panel, "show_info", told.append)
+        saved = part.edits.objects_to_save(Side.REFERENCE)
+        area = np.zeros(saved.labels.shape, bool)
+        area[:20, :20] = True
+        path = tmp_path / "mine.tif"
+        part.save_to(path, replace(saved, ambiguous=area))
+        wait_until(lambda: not part.is_busy)
+        before = desk.session.snapshot.ambiguous
+        part.edits.activate(Side.PREDICTION)
+        part.open_from(path)
+        wait_until(lambda: not part.is_busy)
+        follows()
+        assert edits_panel.AREAS_LEFT_OUT in told[-1]
+        np.testing.assert_array_equal(desk.session.snapshot.ambiguous, before)
 
     def test_areas_that_are_not_saved_are_asked_about_before_an_annotation_is_opened(
         self, desk, follows, tmp_path, wait_until
@@ -754,6 +797,19 @@ class TestAmbiguousAreas:
         QTest.mouseClick(part.widget.shapes, LEFT)
         assert shapes not in viewer.layers
         assert is_hatched(viewer) == (before is not None)
+
+    def test_the_panel_says_how_areas_are_drawn_and_the_brush_comes_back(self, desk, viewer, layer):
+        part = part_of(desk)
+        assert viewer.layers.selection.active is layer
+        QTest.mouseClick(part.widget.shapes, LEFT)
+        assert part.widget.state.text() == DRAW_AREAS
+        viewer.layers.selection.active = layer
+        part.refresh()
+        assert part.widget.state.text() == NOTHING_DRAWN
+        viewer.layers.selection.active = part.shapes.layer
+        QTest.mouseClick(part.widget.shapes, LEFT)
+        assert viewer.layers.selection.active is layer
+        assert part.widget.state.text() == NOTHING_DRAWN
 
 
 class TestSliders:

@@ -205,6 +205,17 @@ class TestVerdicts:
         press(canvas, Qt.Key.Key_1, ALT)
         assert [record.reviewer for record in stored(desk, "Grace")] == ["Grace"]
 
+    @pytest.mark.parametrize("field", ["name", "note", "tag"])
+    def test_after_enter_the_keys_are_the_desk_s_again(self, desk, part, panel, field):
+        desk.raise_part(part)
+        holder = getattr(panel, field)
+        line = panel.tag.lineEdit() if field == "tag" else holder
+        window = panel.window()
+        holder.setFocus()
+        assert window.focusWidget() is holder
+        press(line, Qt.Key.Key_Return)
+        assert window.focusWidget() is not holder
+
     def test_a_name_counts_without_enter(self, desk, part, panel, canvas, told):
         desk.raise_part(part)
         for name in ("Grace", "Hedy"):

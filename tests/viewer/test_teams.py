@@ -1,6 +1,7 @@
 """Teams beside each other, the audit and the groups, used by real clicks and keys."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -118,6 +119,12 @@ class TestTeamsTable:
         titles = teams.widget.table.titles()
         for team, evaluation in desk.session.snapshot.evaluations.items():
             assert f"{team}\n{evaluation.metrics.pq:.3f}" in titles
+
+    def test_of_a_long_name_the_heading_has_both_ends(self):
+        team = "ensemble of five folds, seed 12"
+        evaluation = SimpleNamespace(metrics=SimpleNamespace(pq=0.5))
+        heading = teams_columns._heading(SimpleNamespace(evaluations={team: evaluation}), team)
+        assert heading == "ensemb…seed 12\n0.500"
 
     def test_cells_tell_the_status_of_each_team(self, desk, teams):
         table, evaluations = teams.widget.table, desk.session.snapshot.evaluations
@@ -246,6 +253,17 @@ class TestSideBySide:
             pq = desk.session.snapshot.evaluations[team].metrics.pq
             assert title.name_overlay.visible
             assert f"{team}   PQ {pq:.3f}" in title.name
+
+    def test_of_a_long_name_the_ends_and_the_pq_fit_the_cell(self, desk, grid, monkeypatch):
+        monkeypatch.setattr(grid, "_cell_width", lambda: 125.0)  # for 18 letters
+        grid._name()
+        for team in grid.teams:
+            pq = desk.session.snapshot.evaluations[team].metrics.pq
+            title = grid.layer(team, "image").name
+            assert len(title) <= 18
+            assert title.endswith(f"{team[-2:]}   PQ {pq:.3f}")
+        monkeypatch.undo()
+        grid._name()
 
     def test_objects_are_coloured_by_the_outcomes_of_the_cells_team(self, desk, grid):
         for team in grid.teams:

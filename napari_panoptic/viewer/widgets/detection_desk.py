@@ -19,6 +19,7 @@ from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.point_files import write_points
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.points import DetectionCohort, Points
+from napari_panoptic.viewer.chosen_file import with_ending
 from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.keys import (
     DETECTION_KEYS,
@@ -609,8 +610,11 @@ class DetectionDesk:
             "Points, x,y,confidence (*.csv)",
         )
         if path:
-            target = Path(path)
-            self.save_to(target if target.suffix else target.with_suffix(".csv"), side)
+            target: Path | None = Path(path)
+            if not Path(path).suffix:
+                target = with_ending(self._inspector, Path(path), ".csv")
+            if target is not None:
+                self.save_to(target, side)
 
     def save_to(self, path: Path, side: Side) -> None:
         """Write the points of a side; never over a file of the cohort."""

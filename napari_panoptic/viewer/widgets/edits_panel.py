@@ -44,6 +44,7 @@ from napari_panoptic.regions import ClassScheme, Cohort
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
+from napari_panoptic.viewer.chosen_file import with_ending
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
@@ -67,6 +68,14 @@ NOTHING_DRAWN = (
     "object” (or M) or select another one. Files are never changed; what you draw is a copy."
 )
 GOES_ON = "The brush goes on with one object, also elsewhere, until “New object” (or M)."
+DRAW_AREAS = (
+    "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
+    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo is for strokes only."
+)
+AREAS_LEFT_OUT = (
+    "Ambiguous areas of the file were left out: they are the annotation's. To have them, choose "
+    "the annotation beside Edit, and open the file again"
+)
 WILL_FLATTEN = (
     "Objects of this region share pixels: as soon as one is edited, all are flattened, and so are "
     "the figures."
@@ -108,14 +117,16 @@ class EditsPanel(QScrollArea):
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.edit = _button("Edit", "Let the objects be painted on (Alt+D).", checkable=True)
         self.side = _menu("Whose objects the brush paints: the annotation's or the team's.")
         self.new_object = _button(
             "New object", "Take the brush and paint an object that is not there yet."
         )
         self.new_class = _menu("The class that newly painted objects get.")
-        self.object_class = _menu("The class of the selected object; choose another to change it.")
+        self.object_class = _menu(
+            "The class of the selected object; choose another to change it. Undo takes back "
+            "strokes, not classes: choose the former class again."
+        )
         self.undo = _button("Undo", "Take the last stroke back (Ctrl+Z).")
         self.redo = _button("Redo", "Do it again (Ctrl+Shift+Z).")
         self.shapes = _button(
@@ -383,10 +394,11 @@ class EditsPart(DeskPart):
             self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(endings)
         )
         if path:
-            target = Path(path)
-            if form_for(target) is None and chosen in endings:
-                target = target.with_name(target.name + endings[chosen])
-            self.save_to(target, objects)
+            target: Path | None = Path(path)
+            if form_for(Path(path)) is None and chosen in endings:
+                target = with_ending(self._panel, Path(path), endings[chosen])
+            if target is not None:
+                self.save_to(target, objects)
 
     def save_to(self, path: Path, objects: Objects) -> None:
         """Write objects in the background, and say when they are saved."""
@@ -459,8 +471,9 @@ class EditsPart(DeskPart):
             if masks is None:
                 show_error(problem)
                 return
-            if side is Side.PREDICTION:
-                masks = replace(masks, ambiguous=None)  # is the annotation's
+            left_out = ""
+            if side is Side.PREDICTION and masks.ambiguous is not None:
+                masks, left_out = replace(masks, ambiguous=None), f". {AREAS_LEFT_OUT}"
             try:
                 edits.open_objects(side, masks)
             except PanopticError as error:
@@ -468,7 +481,7 @@ class EditsPart(DeskPart):
                 return
             edits.note_saved([copied] if masks.ambiguous is None else [copied, area])
             odd = "".join(f". {finding.message}" for finding in masks.findings[:3])
-            show_info(f"{copied.words} has the objects of {path.name}{odd}")
+            show_info(f"{copied.words} has the objects of {path.name}{left_out}{odd}")
 
         self._start(worker, take, f"Opening {path.name}…")
 
@@ -549,6 +562,8 @@ class EditsPart(DeskPart):
             is_kept = shown is not None and shown.keeps_overlaps
             is_on = self.edits is not None and self.edits.is_on
             text = NOTHING_DRAWN if is_on else NOTHING_EDITED
+            if self._draws_areas():
+                text = DRAW_AREAS
             return f"{text} {WILL_FLATTEN}" if is_kept else text
         unsaved = set(self.edits.unsaved)
         lines = [f"{c.words} ({'not saved' if c in unsaved else 'saved'})" for c in copies]
@@ -556,9 +571,17 @@ class EditsPart(DeskPart):
         more = f" Not saved in {elsewhere} other region(s) either." if elsewhere else ""
         if self.around.session.is_flattened:
             more += " Both are compared with overlaps flattened."
-        if self.edits.is_on:
+        if self._draws_areas():
+            more += f" {DRAW_AREAS}"
+        elif self.edits.is_on:
             more += f" {GOES_ON}"
         return f"✎ Working copies: {', '.join(lines)}. The files are as they were.{more}"
+
+    def _draws_areas(self) -> bool:
+        """Tell whether napari's tools work on the shapes of ambiguous areas."""
+        if self.around is None or self.shapes is None or self.shapes.layer is None:
+            return False
+        return self.around.viewer.layers.selection.active is self.shapes.layer
 
     def _fill_menus(self) -> None:
         if self.around is None or self.edits is None:
@@ -637,6 +660,8 @@ class EditsPart(DeskPart):
             self.shapes.set_on(on)
             if self.shapes.is_on:
                 _raise_layer_controls(self._panel.window())
+            elif self.edits is not None and self.edits.is_on:
+                self.edits.activate(self._panel.side.currentData())  # the brush works again
         self.refresh()
 
     def _on_side(self, side: Side) -> None:

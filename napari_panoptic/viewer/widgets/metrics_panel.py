@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from psygnal import Signal
-from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -77,7 +76,6 @@ class MetricsPanel(QScrollArea):
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._figures: dict[str, Figure] = {}
         self._shown: tuple[Shown, ClassScheme] | None = None
         self._by_class = FigureTable()

@@ -14,11 +14,20 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.errors import Finding
+from napari_panoptic.errors import Finding, FindingKind
+from napari_panoptic.viewer.glossary import FINDING_WORDS
 from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.styles import count_text
 
 _HEADER = ("What", "How many", "Team", "Details")
+_OF_NEITHER = (
+    FindingKind.NO_MPP,
+    FindingKind.EXTRA,
+    FindingKind.FALLBACK,
+    FindingKind.OUTSIDE_FOLDER,
+    FindingKind.BROKEN_PLUGIN,
+)
+"""Without a team these are about an image or a folder, not about the annotation."""
 NOTHING = "Nothing odd was found in the files of this region."
 
 
@@ -61,10 +70,19 @@ class NotesDialog(QDialog):
             if (item := self._list.topLevelItem(row)) is not None
         ]
 
+    def words(self) -> list[tuple[str, str]]:
+        """Give what each line is about, and whose it is."""
+        return [
+            (item.text(0), item.text(2))
+            for row in range(self._list.topLevelItemCount())
+            if (item := self._list.topLevelItem(row)) is not None
+        ]
+
     def show_findings(self, place: str, findings: Sequence[Finding]) -> None:
         """List what was odd at a place."""
         self._intro.setText(
-            f"{place}: {len(findings)} note(s). Nothing was dropped in silence."
+            f"{place}: {len(findings)} {'note' if len(findings) == 1 else 'notes'}. "
+            "Nothing was dropped in silence."
             if findings
             else NOTHING
         )
@@ -72,9 +90,9 @@ class NotesDialog(QDialog):
         for finding in findings:
             item = QTreeWidgetItem(
                 [
-                    str(finding.kind),
+                    FINDING_WORDS[finding.kind],
                     count_text(finding.count),
-                    shown(finding.team or "annotation"),
+                    shown(finding.team or ("" if finding.kind in _OF_NEITHER else "annotation")),
                     shown(finding.message),
                 ]
             )

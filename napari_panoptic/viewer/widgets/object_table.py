@@ -41,8 +41,8 @@ from napari_panoptic.viewer.widgets.parts import is_desk_key, opens_menu, viewpo
 from napari_panoptic.viewer.widgets.sortable_view import SortableView
 
 EMPTY = (
-    "No objects to list. Without a cohort: open one. Otherwise this region has no prediction of "
-    "this team, or no annotation: choose another region or team."
+    "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
+    "here, or a file is missing, as the notes above the image tell: choose another region or team."
 )
 ID_MARGIN_PX = 16
 """Beside an id, for the edges of its cell and the larger letters of some themes."""

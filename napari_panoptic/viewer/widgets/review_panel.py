@@ -109,7 +109,6 @@ class ReviewPanel(QScrollArea):
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.name = _Line()
         self.tag = QComboBox()
         self.note = _Line()
@@ -397,6 +396,14 @@ class ReviewPanel(QScrollArea):
         for field in (self.note, self.tag.lineEdit()):
             if field is not None:
                 field.returnPressed.connect(self._on_details)
+        # What was typed is taken: N and its like would otherwise be written behind it.
+        for line, holder in (
+            (self.name, self.name),
+            (self.note, self.note),
+            (self.tag.lineEdit(), self.tag),
+        ):
+            if line is not None:
+                line.returnPressed.connect(holder.clearFocus)
         pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
             (self.undo, self.undo_wanted),
             (self.following, self.next_wanted),

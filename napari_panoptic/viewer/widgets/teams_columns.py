@@ -17,14 +17,24 @@ from napari_panoptic.viewer.consensus_view import (
 )
 from napari_panoptic.viewer.styles import count_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import Column
+from napari_panoptic.visible import shortened
 
 SHORT_WORDS: Mapping[Status, str] = {**styles.STATUS_WORDS, Status.MISCLASSIFIED: "mis."}
 """Statuses in narrow columns; the tooltip has the whole sentence."""
 
 
+LONGEST_NAME = 14
+"""Letters that the heading of a team's column has room for; longer names lose their middle."""
+
+
 def _team_width(team: str) -> int:
-    """Leave room for a name of usual length; longer ones are cut."""
+    """Leave room for a name of usual length."""
     return min(max(62, 8 * len(team) + 10), 118)
+
+
+def _heading(comparison: Comparison, team: str) -> str:
+    pq = ratio_text(comparison.evaluations[team].metrics.pq)
+    return f"{shortened(team, LONGEST_NAME)}\n{pq}"
 
 
 def object_columns(comparison: Comparison, order: NDArray[np.intp]) -> list[Column]:
@@ -70,7 +80,7 @@ def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -
         return f"{team}: {styles.STATUS_MEANINGS[STATUSES[codes[row]]]} Click to see this team."
 
     return Column(
-        f"{team}\n{ratio_text(comparison.evaluations[team].metrics.pq)}",
+        _heading(comparison, team),
         f"What became of the object with {team}, and below its name the team's PQ here.",
         codes,
         text=lambda code: SHORT_WORDS[STATUSES[code]],
@@ -98,7 +108,7 @@ def place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> li
     ]
     columns += [
         Column(
-            f"{team}\n{ratio_text(comparison.evaluations[team].metrics.pq)}",
+            _heading(comparison, team),
             f"How many FPs {team} has here; below its name the team's PQ.",
             numbers[:, k],
             text=lambda value: count_text(int(value)) if value else "",

@@ -52,6 +52,7 @@ EMPTY = (
 )
 ONE_TEAM = "Only one team has a prediction here: add a second team's folder to compare them."
 NONE_LISTED = "No object of this kind here. Press “all” to see every annotated object."
+NONE_ANNOTATED = "Nothing is annotated here. Press “invented by 2+”, or choose another region."
 
 
 class Listed(StrEnum):
@@ -257,7 +258,8 @@ class TeamsPanel(QWidget):
             )
         is_empty = not self.table.rows()
         self.table.setVisible(not is_empty)
-        self._hint.setText(NONE_LISTED if is_empty else ONE_TEAM)
+        none = NONE_ANNOTATED if self._listed is Listed.ALL else NONE_LISTED
+        self._hint.setText(none if is_empty else ONE_TEAM)
         self._hint.setVisible(is_empty or len(result.teams) == 1)
         self._sentence.clear()
 

@@ -90,6 +90,7 @@ def test_hints_say_what_to_do(table):
     assert table.hint_text() == ALL_HIDDEN
     table.show_outcomes(None)
     assert table.hint_text() == EMPTY
+    assert "nothing is annotated or predicted" in EMPTY  # of a region without objects, too
 
 
 def test_choosing_a_row_tells_the_object(table, told, qtbot):

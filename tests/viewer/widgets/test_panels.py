@@ -5,17 +5,28 @@ import pytest
 from qtpy.QtCore import Qt
 
 from napari_panoptic.errors import Finding, FindingKind
+from napari_panoptic.evaluation.consensus import consensus
 from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Overlaps, Restoration
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source, Team
+from napari_panoptic.viewer.comparison import Comparison
 from napari_panoptic.viewer.describe import object_facts
+from napari_panoptic.viewer.glossary import FINDING_WORDS
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
+from napari_panoptic.viewer.widgets.edits_panel import EditsPanel
 from napari_panoptic.viewer.widgets.legend import NOTHING_SELECTED, Chip, LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
 from napari_panoptic.viewer.widgets.navigator import NO_COHORT, NO_TEAMS, Navigator
 from napari_panoptic.viewer.widgets.notes import NOTHING, NotesDialog
+from napari_panoptic.viewer.widgets.review_panel import ReviewPanel
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
+from napari_panoptic.viewer.widgets.teams_panel import (
+    NONE_ANNOTATED,
+    NONE_LISTED,
+    Listed,
+    TeamsPanel,
+)
 from tests.viewer.cases import SCHEME, empty_pair, four_fates
 
 
@@ -133,6 +144,29 @@ class TestSettingsPanel:
             None,
             Source.SUBMISSION,
         ]
+
+
+@pytest.mark.parametrize("kind", [MetricsPanel, ReviewPanel, EditsPanel])
+def test_what_a_narrow_panel_cuts_off_can_be_scrolled_to(qtbot, kind):
+    panel = make(qtbot, kind())
+    if kind is MetricsPanel:
+        panel.show_evaluation(four_fates(), SCHEME)
+    panel.resize(120, 400)
+    panel.show()
+    bar = panel.horizontalScrollBar()
+    qtbot.waitUntil(bar.isVisible)
+    panel.resize(2000, 2000)
+    qtbot.waitUntil(lambda: not bar.isVisible())
+
+
+class TestTeams:
+    def test_where_nothing_is_annotated_it_does_not_point_to_the_list_that_is_shown(self, qtbot):
+        panel = make(qtbot, TeamsPanel())
+        teams = {name: empty_pair() for name in ("first", "second")}
+        panel.show_comparison(Comparison(None, teams, consensus(teams), None, None))
+        assert panel.hint_text() == NONE_ANNOTATED
+        panel.choose_list(Listed.MISSED)
+        assert panel.hint_text() == NONE_LISTED
 
 
 class TestNavigator:
@@ -260,6 +294,19 @@ class TestNotes:
         finding = Finding(FindingKind.VANISHED, "3 objects have no pixel", count=3)
         dialog.show_findings("P1_1", [finding])
         assert dialog.lines() == ["3 objects have no pixel"]
+
+    def test_what_is_odd_is_said_in_words_and_whose_it_is(self, qtbot):
+        dialog = make(qtbot, NotesDialog())
+        dialog.show_findings("P1_1", [Finding(FindingKind.NO_MPP, "the image tells no MPP")])
+        assert dialog.words() == [("no pixel size", "")]
+        assert dialog.intro().startswith("P1_1: 1 note.")
+        of_a_team = Finding(FindingKind.UNKNOWN_CLASS, "2 of the class X", team="first")
+        dialog.show_findings("P1_1", [of_a_team, Finding(FindingKind.VANISHED, "3 objects")])
+        assert dialog.words() == [("unknown class", "first"), ("vanished", "annotation")]
+
+    @pytest.mark.parametrize("kind", FindingKind)
+    def test_there_are_words_for_every_kind(self, kind):
+        assert "-" not in FINDING_WORDS[kind]
 
     def test_nothing_odd_is_said_in_words(self, qtbot):
         dialog = make(qtbot, NotesDialog())
