@@ -107,6 +107,7 @@ class PointScene:
     def show_points(self, side: Side, points: PointValues | None, distance_um: float) -> None:
         """Fill the layer of a side; None hides it: nothing is known there."""
         self._distance_um = distance_um
+        self._is_changing = None  # a drag of other points is over
         with self._filling():
             layer = self._layer(side)
             if points is None:
@@ -325,6 +326,8 @@ class PointScene:
         self._is_resizing = action in ("adding", "removing")
         if self._is_resizing or action == "changing":
             return
+        if action != "changed":
+            self._is_changing = None  # what is added or removed is no step of a drag
         self._take(side)
         self._is_changing = None
 

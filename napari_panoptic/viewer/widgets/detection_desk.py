@@ -259,6 +259,7 @@ class DetectionDesk:
             (session.points_changed, self._show_side),
             (session.figures_changed, self._follow),
             (session.selection_changed, self._show_selection),
+            (session.judging_failed, show_error),
             (self.reader.shown_read, self._on_shown_read),
             (self.reader.other_read, self._on_other_read),
             (self.reader.scores_read, session.set_scores),
@@ -457,7 +458,7 @@ class DetectionDesk:
         found = session.confidence_range
         self.scene.set_sure(1.0 if found is None else found[1])
         here = None if session.judged is None else session.judged.counts
-        n_known, n_frames = session.n_known, len(session.cohort.frames)
+        n_known, n_frames = session.n_known - len(session.unjudged), len(session.cohort.frames)
         frames = "all frames" if n_known == n_frames else f"{n_known} of {n_frames} frames"
         self.figures.show_figures(here, session.pooled(session.team), session.curve(), frames)
 
@@ -492,8 +493,7 @@ class DetectionDesk:
 
     def _on_undo(self, back: bool) -> None:
         if self.session is not None:
-            side = self.scene.side_edited()
-            (self.session.undo if back else self.session.redo)(side)
+            (self.session.undo if back else self.session.redo)()
 
     def _on_tool(self, side: Side | None, tool: Tool) -> None:
         """Take a tool for a side; for that of the selected point where None."""
