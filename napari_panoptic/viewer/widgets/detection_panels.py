@@ -38,7 +38,11 @@ from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, S
 from napari_panoptic.points import DetectionCohort
 from napari_panoptic.regions import Rgb
 from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.glossary import DETECTION_MEANINGS, POINT_STATUS_MEANINGS
+from napari_panoptic.viewer.glossary import (
+    DETECTION_MEANINGS,
+    NO_ANNOTATION,
+    POINT_STATUS_MEANINGS,
+)
 from napari_panoptic.viewer.keys import DETECTION_KEYS, KEY_LIST, key_text
 from napari_panoptic.viewer.point_scene import Tool
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
@@ -222,7 +226,7 @@ def _lacking(session: DetectionSession, frame: str, team: str | None) -> str:
         return "unreadable"
     if session.has_annotation(frame):
         return session.lacking(frame, team)
-    return "no annotation"
+    return NO_ANNOTATION
 
 
 def _texts(counts: DetectionCounts | None, without: str) -> tuple[str, str, str]:
