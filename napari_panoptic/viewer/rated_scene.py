@@ -150,6 +150,12 @@ class RatedScene:
             self._viewer.reset_view()
             self._on_zoom()
 
+    def show_nothing(self) -> None:
+        """Hide what is shown: there is a case of which nothing is known."""
+        self._picture = self._outlines = self.rater = None
+        for layer in self._own():
+            _open_eye(layer, is_open=False)
+
     def set_level(self, level: int, *, only: bool) -> None:
         """Choose a level, and whether the others are drawn as well."""
         self.level, self.only_level = level, only
@@ -166,7 +172,8 @@ class RatedScene:
         self._draw_outlines()
         for layer in self._own():
             if layer.name == DISAGREEMENT:
-                _open_eye(layer, is_open=Shown.DISAGREEMENT in shown)
+                is_open = self._picture is not None and Shown.DISAGREEMENT in shown
+                _open_eye(layer, is_open=is_open)
 
     def go_to_slice(self, number: int) -> None:
         """Look at another slice."""
