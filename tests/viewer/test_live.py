@@ -695,6 +695,42 @@ class TestAround:
         expected = files if answer == "Yes" else drawn
         assert same_objects(objects_of(session, Side.PREDICTION), expected)
 
+    def test_what_is_drawn_while_a_file_is_read_is_asked_about(self, desk, tmp_path, wait_until):
+        part, session = part_of(desk), desk.session
+        path = tmp_path / "mine.tif"
+        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        wait_until(lambda: not part.is_busy)
+        no = QMessageBox.StandardButton.No
+        with patch.object(QMessageBox, "question", return_value=no) as asked:
+            part.open_from(path)
+            session.edit(Side.PREDICTION, [0, 1, 2], [0, 0, 0], 0)
+            session.set_class(
+                Side.PREDICTION, min(objects_of(session, Side.PREDICTION)[1]), "Macrophage"
+            )
+            drawn = objects_of(session, Side.PREDICTION)
+            wait_until(lambda: not part.is_busy)
+        assert "not saved" in asked.call_args[0][2]
+        assert same_objects(objects_of(session, Side.PREDICTION), drawn)
+        assert part.edits.unsaved
+
+    def test_objects_of_a_file_are_evaluated_once_whatever_their_classes(
+        self, desk, tmp_path, wait_until
+    ):
+        part, session = part_of(desk), desk.session
+        path = tmp_path / "mine.tif"
+        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        wait_until(lambda: not part.is_busy)
+        for id_ in sorted(objects_of(session, Side.PREDICTION)[1])[:4]:
+            session.set_class(Side.PREDICTION, id_, "Neutrophil")
+        told = []
+        session.edited.connect(told.append)
+        with patch.object(QMessageBox, "question", return_value=QMessageBox.StandardButton.Yes):
+            part.open_from(path)
+            wait_until(lambda: not part.is_busy)
+        session.edited.disconnect(told.append)
+        assert len(told) == 1
+        assert not session.is_edited(Side.PREDICTION)
+
     def test_files_of_the_cohort_are_never_written_over(self, desk, follows, capture_errors):
         part = part_of(desk)
         forms = desk.session.cohort.predictions["careful", FIRST]

@@ -448,7 +448,7 @@ class EditsPart(DeskPart):
             return
         session, copied = around.session, self._side_to_open()
         side, area = copied.side or Side.PREDICTION, Copied(copied.region, None)
-        shape = around.session.snapshot.shape
+        shape, revision = around.session.snapshot.shape, edits.revision
         worker = create_worker(_read, path, session.cohort.scheme, shape, _start_thread=False)
 
         def take(answer: tuple[LoadedMasks | None, str]) -> None:
@@ -459,6 +459,8 @@ class EditsPart(DeskPart):
             if masks is None:
                 show_error(problem)
                 return
+            if edits.revision != revision and not self._may_replace(copied):
+                return  # something was drawn while the file was read
             if side is Side.PREDICTION:
                 masks = replace(masks, ambiguous=None)  # is the annotation's
             try:
