@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from napari_panoptic.level_outlines import DIVIDED_COLOUR
 from napari_panoptic.rated import RatersSettings
 from napari_panoptic.viewer.in_one_go import moved_once
+from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.rated_outlines import (
     AheadOfHand,
@@ -240,6 +241,7 @@ class RatedScene:
             metadata={OWNER: role},
             visible=name != PROBABILITY,
         )
+        keep_in_place(added)
         # Images lie below what is drawn over them.
         self._viewer.layers.insert(0 if role == "image" else len(self._viewer.layers), added)
         return added
@@ -265,7 +267,7 @@ class RatedScene:
         return None
 
     def _add_vectors(self, shown: Shown) -> None:
-        self._viewer.add_vectors(
+        layer = self._viewer.add_vectors(
             np.zeros((0, 2, 2), np.float32),
             ndim=2,
             units=(self._unit,) * 2,
@@ -274,6 +276,7 @@ class RatedScene:
             metadata={OWNER: str(shown)},
             visible=False,
         )
+        keep_in_place(layer)
 
     def _own(self) -> list[Layer]:
         return [layer for layer in self._viewer.layers if OWNER in layer.metadata]

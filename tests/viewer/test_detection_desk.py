@@ -15,6 +15,7 @@ from napari_panoptic.evaluation.detections import DetectionSettings
 from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.io.point_files import read_points
 from napari_panoptic.scored import MISSING_ANSWER
+from napari_panoptic.viewer import kept_in_place
 from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.styles import STATUS_COLOURS
@@ -539,6 +540,21 @@ def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, mon
     assert np.array_equal(points.xy_px, desk.session.points(Side.PREDICTION).xy_px)
     assert not desk.session.unsaved
     assert desk.may_leave()
+
+
+def test_layers_cannot_be_moved_without_their_points(desk, layers, viewer, monkeypatch):
+    told = []
+    monkeypatch.setattr(kept_in_place, "show_info", told.append)
+    desk.session.select((Side.REFERENCE, 0))
+    own = [layer for layer in viewer.layers if layer.visible and ROLE in layer.metadata]
+    assert len(own) == 4
+    for layer in own:
+        layer.mode = "transform"
+        assert str(layer.mode) == "pan_zoom"
+    assert told == [kept_in_place.STAYS] * 3  # nothing can be done with the ring
+    layers[Side.PREDICTION].mode = "select"
+    assert desk.settings.move_points.isChecked()
+    desk.settings.move_points.click()
 
 
 def test_unsaved_edits_are_asked_for(desk, layers, monkeypatch):

@@ -18,7 +18,7 @@ from napari_panoptic.io.raters_sample import write_raters_sample
 from napari_panoptic.level_outlines import outline_segments
 from napari_panoptic.rated_pipeline import CaseImages, evaluate_raters
 from napari_panoptic.report.text import UNDEFINED, ratio
-from napari_panoptic.viewer import rated_scene, rated_work
+from napari_panoptic.viewer import kept_in_place, rated_scene, rated_work
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.rated_scene import disagreement_colormap
@@ -302,6 +302,17 @@ def test_the_raters_panel_shows_pairs_and_where_the_team_stands(desk, show):
     assert [row[-1] for row in texts] == [ratio(float(v)) for v in found.left_out_mean]
     assert "above every rater" in desk.raters.note.text()
     assert desk.levels.stands.text() == "above"
+
+
+def test_layers_stay_in_place(desk, show, monkeypatch):
+    show(FLAT)
+    told = []
+    monkeypatch.setattr(kept_in_place, "show_info", told.append)
+    seen = [layer for layer in desk._viewer.layers if layer.visible]
+    for layer in seen:
+        layer.mode = "transform"
+        assert str(layer.mode) == "pan_zoom"
+    assert len(told) == len(seen) >= 5
 
 
 def test_layers_are_filled_again_and_never_removed(desk, show):
