@@ -399,6 +399,11 @@ class DetectionSession:
         """Sum over all frames of which it is known so far what they amount to."""
         return DetectionCounts() if team is None else summed(self._counts_of(team).values())
 
+    @property
+    def n_counted(self) -> int:
+        """In how many frames the team shown has figures so far: sums are of these."""
+        return 0 if self.team is None else len(self._counts_of(self.team))
+
     def curve(self) -> PrecisionRecall | None:
         """Give precision and recall of the team shown, over all frames known so far."""
         own = None if self.team is None else self._figures_of(self.team)

@@ -394,6 +394,13 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
     for team, word in (("offset", "missing"), ("timid", "unreadable")):
         desk._on_team(team)
         desk._show_lists()
+        n_counted = sum(
+            desk.session.counts(frame.name, team) is not None
+            for frame in desk.session.cohort.frames
+        )
+        assert n_counted < 6
+        heading = desk.figures.table.horizontalHeaderItem(2).text()
+        assert heading == f"{n_counted} of 6 frames"  # sums are of no more
         assert f"file of this team: {word}" in desk.title.figure()
         assert desk.navigator.frame_text("A01_00a", 1) == word
         assert desk.navigator.team_text(team, 2) == word
@@ -540,6 +547,29 @@ def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, mon
     assert np.array_equal(points.xy_px, desk.session.points(Side.PREDICTION).xy_px)
     assert not desk.session.unsaved
     assert desk.may_leave()
+
+
+def test_a_name_without_an_ending_replaces_no_file_unasked(desk, layers, tmp_path, monkeypatch):
+    monkeypatch.setattr(desk_module, "show_info", lambda _text: None)
+    layers[Side.PREDICTION].add([10.5, 20.25])
+    earlier = tmp_path / "mine.csv"
+    earlier.write_text("1,2\n")
+    answers, asked = [], []
+    monkeypatch.setattr(
+        desk_module.QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "mine"), "")
+    )
+    monkeypatch.setattr(
+        QMessageBox, "question", lambda *words: asked.append(words[2]) or answers.pop()
+    )
+    answers.append(QMessageBox.StandardButton.No)
+    desk.save_as()
+    assert "mine.csv is there already" in asked[0]
+    assert earlier.read_text() == "1,2\n"
+    assert desk.session.unsaved
+    answers.append(QMessageBox.StandardButton.Yes)
+    desk.save_as()
+    assert len(read_points(earlier).points) == len(layers[Side.PREDICTION].data)
+    assert not desk.session.unsaved
 
 
 def test_layers_cannot_be_moved_without_their_points(desk, layers, viewer, monkeypatch):

@@ -28,6 +28,7 @@ from napari_panoptic.viewer.keys import (
 )
 from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.point_scene import PointScene, Tool
+from napari_panoptic.viewer.replacing import may_replace
 from napari_panoptic.viewer.shown import show_error, show_info, shown
 from napari_panoptic.viewer.widgets.atypia_panel import AtypiaPanel
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
@@ -458,8 +459,8 @@ class DetectionDesk:
         found = session.confidence_range
         self.scene.set_sure(1.0 if found is None else found[1])
         here = None if session.judged is None else session.judged.counts
-        n_known, n_frames = session.n_known - len(session.unjudged), len(session.cohort.frames)
-        frames = "all frames" if n_known == n_frames else f"{n_known} of {n_frames} frames"
+        n_counted, n_frames = session.n_counted, len(session.cohort.frames)
+        frames = "all frames" if n_counted == n_frames else f"{n_counted} of {n_frames} frames"
         self.figures.show_figures(here, session.pooled(session.team), session.curve(), frames)
 
     def _show_selection(self) -> None:
@@ -610,7 +611,10 @@ class DetectionDesk:
         )
         if path:
             target = Path(path)
-            self.save_to(target if target.suffix else target.with_suffix(".csv"), side)
+            target = target if target.suffix else target.with_suffix(".csv")
+            # The dialog has asked about the name that was chosen, as it was written.
+            if Path(path).exists() or may_replace(self._inspector, (target,)):
+                self.save_to(target, side)
 
     def save_to(self, path: Path, side: Side) -> None:
         """Write the points of a side; never over a file of the cohort."""

@@ -37,6 +37,7 @@ from napari_panoptic.io.saving import (
     form_for,
     read_objects,
     readable_forms,
+    replaced_by,
     writable_forms,
     write_objects,
 )
@@ -48,6 +49,7 @@ from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
+from napari_panoptic.viewer.replacing import may_replace
 from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, shown
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
@@ -386,7 +388,10 @@ class EditsPart(DeskPart):
             target = Path(path)
             if form_for(target) is None and chosen in endings:
                 target = target.with_name(target.name + endings[chosen])
-            self.save_to(target, objects)
+            at_stake = replaced_by(target)
+            # The dialog has asked about the name that was chosen, as it was written.
+            if Path(path).exists() or may_replace(self._panel, at_stake):
+                self.save_to(target, objects)
 
     def save_to(self, path: Path, objects: Objects) -> None:
         """Write objects in the background, and say when they are saved."""
@@ -707,8 +712,10 @@ def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
 
 def _write(path: Path, objects: Objects, cohort: Cohort) -> tuple[tuple[Path, ...], str]:
     """Write in a worker; give the files, and what went wrong."""
-    if path.resolve() in files_of(cohort):  # thousands of looks, on a network perhaps
-        return (), f"{path.name} is a file of the cohort, which stays as it is: choose another"
+    kept = files_of(cohort)  # thousands of looks, on a network perhaps
+    for at in replaced_by(path):
+        if at.resolve() in kept:
+            return (), f"{at.name} is a file of the cohort, which stays as it is: choose another"
     try:
         return write_objects(path, objects), ""
     except PanopticError as error:
