@@ -354,6 +354,11 @@ def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, 
         assert "cannot be read" in desk.raters.note.text()
         assert desk.raters.pairs.isHidden()
         assert desk.view is None
+    desk._failed.add(("prostate/case03", FLAT))
+    desk._on_case("prostate/case03")  # the file is mended
+    wait_until(lambda: desk.is_settled)
+    assert desk.view.wanted.case == "prostate/case03"
+    assert not desk._failed
     desk._on_case("prostate/case01")
     wait_until(lambda: desk.is_settled)
     assert desk.title.text().startswith("prostate/case01")

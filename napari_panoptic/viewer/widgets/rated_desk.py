@@ -223,7 +223,8 @@ class RatedDesk:
         self._on_level(level)
 
     def _on_case(self, name: str) -> None:
-        if self._wanted is not None and name != self._wanted.case:
+        # One that could not be read is tried again.
+        if self._wanted is not None and (name != self._wanted.case or self.view is None):
             self.want(Wanted(name, self._wanted.structure, self._wanted.team))
 
     def _on_team(self, name: str) -> None:
@@ -277,6 +278,7 @@ class RatedDesk:
 
     def _on_view(self, view: CaseView) -> None:
         before, self.view = self.view, view
+        self._failed.discard((view.wanted.case, view.wanted.structure))
         settings, found = self.cohort.settings, view.comparison
         is_new = before is None or before.wanted.case != view.wanted.case
         # Figures may come after the picture.
