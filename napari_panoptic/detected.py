@@ -133,11 +133,14 @@ class FrameStandings:
         How far apart a pair may lie.
     by_team
         Team -> what its detections amount to; empty without an annotation.
+    why_not
+        Why they could not be judged; empty where they were.
     """
 
     loaded: LoadedFrame
     distance_um: float
     by_team: Mapping[str, Standing]
+    why_not: str = ""
 
 
 def standings_of(loaded: LoadedFrame, distance_um: float) -> FrameStandings:
@@ -149,6 +152,27 @@ def standings_of(loaded: LoadedFrame, distance_um: float) -> FrameStandings:
         if reference is not None
     }
     return FrameStandings(loaded, distance_um, found)
+
+
+def standings_or_why(loaded: LoadedFrame, distance_um: float) -> FrameStandings:
+    """Do the same; where judging fails, say why instead of raising.
+
+    The points are somebody's work, and other frames have figures, whatever it is.
+    """
+    try:
+        return standings_of(loaded, distance_um)
+    except Exception as error:  # noqa: BLE001 - see above
+        return FrameStandings(loaded, distance_um, {}, why_not_judged(loaded.frame, error))
+
+
+def why_not_judged(frame: Frame, error: Exception) -> str:
+    """Say that a frame cannot be judged, and what to do."""
+    is_memory = isinstance(error, MemoryError)
+    reason = "there is not enough memory" if is_memory else str(error) or type(error).__name__
+    return (
+        f"frame {frame.name} cannot be judged ({reason}); its points are kept and its figures stay "
+        f"unknown. It is tried again at another distance, or when its points are changed"
+    )
 
 
 @dataclass(frozen=True, eq=False)

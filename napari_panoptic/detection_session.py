@@ -8,8 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from psygnal import Signal
 
-from napari_panoptic.detected import FrameStandings, LoadedFrame, standings_of
-from napari_panoptic.errors import Finding
+from napari_panoptic.detected import (
+    FrameStandings,
+    LoadedFrame,
+    standings_or_why,
+    why_not_judged,
+)
+from napari_panoptic.errors import Finding, FindingKind
 from napari_panoptic.evaluation.detections import (
     DetectionCounts,
     DetectionSettings,
@@ -37,12 +42,13 @@ class _History:
     saved
         The points as a file has them: the one that was read, or written since.
     past, future
-        What undo and redo lead to, the nearest last.
+        What undo and redo lead to, the nearest last: when the change was made
+        or taken back, and the points without it.
     """
 
     saved: Points
-    past: list[Points] = field(default_factory=list)
-    future: list[Points] = field(default_factory=list)
+    past: list[tuple[int, Points]] = field(default_factory=list)
+    future: list[tuple[int, Points]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,7 @@ class DetectionSession:
     points_changed = Signal(object)  # Side: points were put back by undo, redo or discarding
     figures_changed = Signal()  # figures of frames and teams
     selection_changed = Signal()
+    judging_failed = Signal(str)  # the first frame that cannot be judged; others are only marked
 
     def __init__(self, cohort: DetectionCohort) -> None:
         self.cohort = cohort
@@ -81,19 +88,24 @@ class DetectionSession:
         self.judged: JudgedPoints | None = None
         self.selection: tuple[Side, int] | None = None
         self.failed: dict[str, str] = {}
+        self.unjudged: dict[str, str] = {}
+        self._has_told = False
         self._frames: dict[str, LoadedFrame] = {}
         self.scores: AtypiaEvaluation | None = None
         self._standings: dict[str, Mapping[str, Standing]] = {}
         self._figures: dict[str, _TeamFigures] = {}
         self._counts: dict[str, dict[str, DetectionCounts]] = {}
         self._histories: dict[Place, _History] = {}
+        self._n_steps = 0
 
     # What somebody chooses.
 
     def add_frame(self, loaded: LoadedFrame) -> None:
         """Take a frame that was read, now `outdated`; one that is there stays, with its edits."""
-        if loaded.frame.name not in self._frames:
-            self._frames[loaded.frame.name] = loaded
+        name = loaded.frame.name
+        self.failed.pop(name, None)
+        if name not in self._frames:
+            self._frames[name] = loaded
 
     def add_failure(self, name: str, why: str) -> None:
         """Note that a frame cannot be read."""
@@ -130,6 +142,8 @@ class DetectionSession:
         if is_further:
             self._standings.clear()
             self._figures.clear()
+            self.unjudged.clear()
+            self._has_told = False
             if self.shown is not None:
                 self._stand(self.shown.frame.name)
         self.judged = self._judge()
@@ -169,23 +183,22 @@ class DetectionSession:
         if before is None or self.shown is None:
             return
         history = self._histories.setdefault(self._place(side), _History(before))
-        if not goes_on:
-            history.past.append(before)
+        if not goes_on or history.future:  # taken back in the midst of a drag: a new change
+            history.past.append((self._next_step(), before))
             history.future.clear()
         self._put(side, points)
 
-    def undo(self, side: Side) -> bool:
-        """Take the newest change of a side back; False where there is none."""
-        return self._travel(side, back=True)
+    def undo(self) -> bool:
+        """Take the newest change of the points shown back, of either side; False without any."""
+        return self._travel(back=True)
 
-    def redo(self, side: Side) -> bool:
-        """Make a change again that was taken back; False where there is none."""
-        return self._travel(side, back=False)
+    def redo(self) -> bool:
+        """Make the change again that was taken back last; False where there is none."""
+        return self._travel(back=False)
 
-    def may_undo(self, side: Side, *, back: bool = True) -> bool:
+    def may_undo(self, *, back: bool = True) -> bool:
         """Tell whether there is something to take back, or to make again."""
-        history = self._histories.get(self._place(side))
-        return history is not None and bool(history.past if back else history.future)
+        return self._newest(back=back) is not None
 
     def mark_saved(self, side: Side) -> None:
         """Note that the present points of a side are in a file."""
@@ -212,17 +225,31 @@ class DetectionSession:
         name = "" if self.shown is None else self.shown.frame.name
         return name, None if side is Side.REFERENCE else self.team
 
-    def _travel(self, side: Side, *, back: bool) -> bool:
-        history, now = self._histories.get(self._place(side)), self.points(side)
-        if history is None or now is None:
+    def _next_step(self) -> int:
+        self._n_steps += 1
+        return self._n_steps
+
+    def _newest(self, *, back: bool) -> Side | None:
+        """Find the side of what is shown that was changed, or changed back, last."""
+        when: dict[Side, int] = {}
+        for side in Side:
+            history = self._histories.get(self._place(side))
+            steps = [] if history is None else history.past if back else history.future
+            if steps:
+                when[side] = steps[-1][0]
+        return max(when, key=when.__getitem__, default=None)
+
+    def _travel(self, *, back: bool) -> bool:
+        side = self._newest(back=back)
+        now = None if side is None else self.points(side)
+        if side is None or now is None:
             return False
+        history = self._histories[self._place(side)]
         source, target = history.past, history.future
         if not back:
             source, target = target, source
-        if not source:
-            return False
-        target.append(now)
-        self._put(side, source.pop())
+        target.append((self._next_step(), now))
+        self._put(side, source.pop()[1])
         self.points_changed.emit(side)
         return True
 
@@ -251,22 +278,44 @@ class DetectionSession:
     def _judge(self) -> JudgedPoints | None:
         """Judge the points shown; a side without a file counts as unknown, not as empty."""
         reference, prediction = self.points(Side.REFERENCE), self.points(Side.PREDICTION)
-        if self.shown is None or reference is None or prediction is None:
+        shown = self.shown
+        if shown is None or reference is None or prediction is None:
             return None
-        return judge_points(reference, prediction, self.shown.mpp_xy, self.settings)
+        if shown.frame.name in self.unjudged:
+            return None
+        try:
+            return judge_points(reference, prediction, shown.mpp_xy, self.settings)
+        except Exception as error:  # noqa: BLE001 - as in `standings_or_why`
+            self._refuse(shown.frame.name, why_not_judged(shown.frame, error))
+            return None
 
     def _stand(self, name: str, team: str | None = None) -> None:
         """Find out what a frame amounts to, of one team only where it is named."""
         loaded = self._frames[name]
-        if team is not None:
+        if team is not None and name not in self.unjudged:
             loaded = replace(loaded, predictions={team: loaded.predictions[team]})
-        self._keep(name, standings_of(loaded, self.settings.distance_um).by_team)
+        self._keep(standings_or_why(loaded, self.settings.distance_um))
 
-    def _keep(self, name: str, by_team: Mapping[str, Standing]) -> None:
-        self._standings[name] = {**self._standings.get(name, {}), **by_team}
-        for team in by_team:
+    def _keep(self, found: FrameStandings) -> None:
+        name = found.loaded.frame.name
+        if found.why_not:
+            self._refuse(name, found.why_not)
+            return
+        self.unjudged.pop(name, None)
+        self._standings[name] = {**self._standings.get(name, {}), **found.by_team}
+        for team in found.by_team:
             self._figures.pop(team, None)
             self._counts.pop(team, None)
+
+    def _refuse(self, name: str, why: str) -> None:
+        """Note that a frame cannot be judged: it has no figures, old ones neither."""
+        self.unjudged[name] = why
+        self._standings[name] = {}  # not outdated: it would fail again
+        self._figures.clear()
+        self._counts.clear()
+        if not self._has_told:  # else once more with every step of a drag
+            self._has_told = True
+            self.judging_failed.emit(why)
 
     @property
     def outdated(self) -> list[LoadedFrame]:
@@ -279,7 +328,7 @@ class DetectionSession:
             name = each.loaded.frame.name
             is_current = each.distance_um == self.settings.distance_um
             if is_current and self._frames.get(name) is each.loaded:
-                self._keep(name, each.by_team)
+                self._keep(each)
         self.figures_changed.emit()
 
     def set_scores(self, scores: AtypiaEvaluation) -> None:
@@ -312,12 +361,48 @@ class DetectionSession:
 
     def lacking(self, frame: str, team: str) -> str:
         """Say why a team has no counts in a frame that was read: no file, or an unreadable one."""
+        if frame in self.unjudged:
+            return "not judged"
         is_there = (team, frame) in self.cohort.predictions
         return "unreadable" if is_there else "missing"
+
+    def why_nothing_is_judged(self) -> str:
+        """Say why the points shown are not judged: what was expected, found, and what to do.
+
+        Empty where they are judged, and before anything is shown.
+        """
+        shown, team = self.shown, self.team
+        if shown is None or self.judged is not None:
+            return ""
+        name = shown.frame.name
+        if name in self.unjudged:
+            return f"{self.unjudged[name]}."
+        lacks_reference = shown.reference is None
+        if team is None and not lacks_reference:
+            return "This cohort has no predictions: add a team's files, and open it again."
+        concerned = None if lacks_reference else team
+        for finding in self.findings:
+            if finding.kind is FindingKind.UNREADABLE and finding.team == concerned:
+                others = "" if lacks_reference else " Other teams are not concerned."
+                return f"{finding.message}. Mend this file, and open the cohort again.{others}"
+        if lacks_reference:
+            return (
+                f"Frame {name} has no annotation: its points can be looked at, not judged. Add the "
+                f"file of its points, and open the cohort again."
+            )
+        return (
+            f"Team {team} has no file of frame {name}, which is left out of its figures; an empty "
+            f"file says that nothing was found. Add it, and open the cohort again."
+        )
 
     def pooled(self, team: str | None) -> DetectionCounts:
         """Sum over all frames of which it is known so far what they amount to."""
         return DetectionCounts() if team is None else summed(self._counts_of(team).values())
+
+    @property
+    def n_counted(self) -> int:
+        """In how many frames the team shown has figures so far: sums are of these."""
+        return 0 if self.team is None else len(self._counts_of(self.team))
 
     def curve(self) -> PrecisionRecall | None:
         """Give precision and recall of the team shown, over all frames known so far."""

@@ -92,9 +92,12 @@ def _print_scores(evaluation: RatedEvaluation) -> None:
         ranks = f"{_whole(row['rank']):>4}  {_whole(row['shared_rank']):>6}"
         print(f"{visible(row['team']).ljust(width)}  {score:6}  {row['brier']:.4f}  {ranks}")
     levels = ", ".join(f"{level:g}" for level in evaluation.settings.levels)
+    # Of those that could be evaluated, which the mean is of.
+    structures = {result.structure for result in evaluation.results}
+    cases = {result.case for result in evaluation.results}
     print(
         f"score: Dice at {levels}, mean over levels, cases and structures "
-        f"({len(evaluation.cohort.structures)} structures, {len(evaluation.cohort.cases)} cases)"
+        f"({len(structures)} structures, {len(cases)} cases)"
     )
     if sentence := said(evaluation):
         print(visible(sentence))

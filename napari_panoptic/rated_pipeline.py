@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -62,7 +63,7 @@ class LoadedReference:
     reference
         Their masks.
     place
-        The first of their files as read: with spacing and affine.
+        The first of their files, of the size that most have: with spacing and affine.
     objects
         Their objects, in the order of the raters; None where files hold masks.
     findings
@@ -295,6 +296,9 @@ def evaluate_structure(
 def load_reference(cohort: RatedCohort, case: RatedCase, structure: str) -> LoadedReference:
     """Read the raters' masks of a structure; those that cannot be used are left out, and said.
 
+    One of another size than most is among these; the first one decides where no
+    size has more than another.
+
     Raises
     ------
     UnreadableFileError
@@ -302,18 +306,21 @@ def load_reference(cohort: RatedCohort, case: RatedCase, structure: str) -> Load
     """
     masks: list[NDArray[np.bool_]] = []
     raters, findings, objects = [], [], []
-    place: Volume | None = None
+    read: dict[str, tuple[Volume, LabelImage | None, tuple[Finding, ...]]] = {}
     for rater, files in case.masks[structure].items():
         try:
-            volume, labels, odd = _rater_mask(cohort, case, structure, files)
-            if place is not None:
-                _check_shape(volume, place, f"the mask of rater {rater}")
+            read[rater] = _rater_mask(cohort, case, structure, files)
+        except PanopticError as error:
+            findings.append(_unreadable(error, case.name, structure, left_out=f"rater {rater}"))
+    place = _usual_place([volume for volume, _, _ in read.values()])
+    for rater, (volume, labels, odd) in read.items():
+        try:
+            _check_shape(volume, place or volume, f"the mask of rater {rater}")
         except PanopticError as error:
             findings.append(_unreadable(error, case.name, structure, left_out=f"rater {rater}"))
             continue
-        place = place or volume
         findings.extend(_located(odd, case.name, structure))
-        if not same_place(volume, place):
+        if place is not None and not same_place(volume, place):
             findings.append(_moved(volume, case.name, structure))
         masks.append(volume.values)
         raters.append(rater)
@@ -453,10 +460,17 @@ def _union(labels: LabelImage, class_name: str) -> NDArray[np.bool_]:
     return union
 
 
+def _usual_place(volumes: Sequence[Volume]) -> Volume | None:
+    """Give the first of those that have the commonest shape; None without any."""
+    shapes = Counter(volume.values.shape for volume in volumes)
+    usual = next((shape for shape, _ in shapes.most_common(1)), None)
+    return next((volume for volume in volumes if volume.values.shape == usual), None)
+
+
 def _check_shape(volume: Volume, place: Volume, what: str) -> None:
     if volume.values.shape != place.values.shape:
         raise UnreadableFileError(
-            f"{what} must have the size of the first rater's mask, "
+            f"{what} must have the size that most raters' masks have, "
             f"{shape_text(place.values.shape)}, found {shape_text(volume.values.shape)}; make sure "
             f"that it belongs to this case and was not resampled",
             path=volume.path,
@@ -488,7 +502,7 @@ def _moved(volume: Volume, case: str, structure: str, team: str | None = None) -
     return Finding(
         FindingKind.FALLBACK,
         f"case '{case}', '{structure}': the affine of '{volume.path.name}' differs from that of "
-        f"the first rater's mask; voxels were compared by their place in the array",
+        f"the first rater's mask that is used; voxels were compared by their place in the array",
         path=volume.path,
         region=case,
         team=team,

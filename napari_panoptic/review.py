@@ -86,6 +86,9 @@ class ReviewStore:
         Who reviews, by name.
     timeout_s
         How long to wait, in seconds, while another window writes.
+    window
+        What tells the verdicts of this window from those of others, though it
+        opens the file several times; something new where None.
 
     Raises
     ------
@@ -94,11 +97,13 @@ class ReviewStore:
         of a newer version or of another program (left untouched), a locked file.
     """
 
-    def __init__(self, path: Path, *, reviewer: str, timeout_s: float = 2.0) -> None:
+    def __init__(
+        self, path: Path, *, reviewer: str, timeout_s: float = 2.0, window: str | None = None
+    ) -> None:
         self._path = path
         self._reviewer = _reviewer_name(reviewer)
         self._timeout_s = timeout_s
-        self._writer = uuid4().hex
+        self._writer = window or uuid4().hex
         self._lock = threading.RLock()
         self._notices: tuple[Finding, ...] = ()
         self._seen = (0, 0)
@@ -136,8 +141,7 @@ class ReviewStore:
         ReviewError
             Where the file cannot be used.
         """
-        twin = ReviewStore(self._path, reviewer=self._reviewer)
-        twin._writer = self._writer
+        twin = ReviewStore(self._path, reviewer=self._reviewer, window=self._writer)
         twin._seen = -1, self._seen[1]
         return twin
 
@@ -200,12 +204,15 @@ class ReviewStore:
         return record
 
     def undo(self) -> ReviewRecord | None:
-        """Withdraw the reviewer's newest verdict; one that it replaced stands again.
+        """Withdraw the reviewer's newest verdict of this window; one that it replaced stands again.
+
+        What other windows gave is theirs to take back, and so is what this one gave
+        where another one has replaced it since.
 
         Returns
         -------
         ReviewRecord or None
-            What was withdrawn; None where there is nothing left to undo.
+            What was withdrawn; None where no verdict of this window stands.
 
         Raises
         ------
@@ -215,8 +222,8 @@ class ReviewStore:
         with self._writing("the verdict was NOT undone") as connection:
             row = connection.execute(
                 f"SELECT id, {_COLUMNS} FROM verdicts "  # noqa: S608
-                f"WHERE reviewer = ? AND withdrawn_at IS NULL ORDER BY id DESC LIMIT 1",
-                (self._reviewer,),
+                f"WHERE reviewer = ? AND writer = ? AND {_STANDING} ORDER BY id DESC LIMIT 1",
+                (self._reviewer, self._writer),
             ).fetchone()
             if row is None:
                 return None

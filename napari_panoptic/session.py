@@ -328,12 +328,21 @@ class Session:
         return self._after_edit(side, edit, is_new=is_new)
 
     def edit_window(
-        self, side: Side, window: IdWindow, *, classes: Mapping[int, str] | None = None
+        self,
+        side: Side,
+        window: IdWindow,
+        *,
+        classes: Mapping[int, str] | None = None,
+        renamed: Mapping[int, str] | None = None,
     ) -> EditedEvaluation:
-        """Set all pixels of a window of a working copy, otherwise as :meth:`edit`."""
+        """Set all pixels of a window of a working copy, otherwise as :meth:`edit`.
+
+        Objects that are there may get another class with it (`renamed`, id ->
+        class); all is evaluated once.
+        """
         originals, team = self._editable()
         is_new = not self._copies.is_edited(originals.region, side, team)
-        edit = self._copies.edit_window(originals, team, side, window, classes)
+        edit = self._copies.edit_window(originals, team, side, window, classes, renamed)
         return self._after_edit(side, edit, is_new=is_new)
 
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:

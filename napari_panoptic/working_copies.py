@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import PanopticError
+from napari_panoptic.errors import LabelError, PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.live import Edit, IdWindow, LiveEvaluation
@@ -154,16 +154,31 @@ class WorkingCopies:
         side: Side,
         window: IdWindow,
         classes: Mapping[int, str] | None = None,
+        renamed: Mapping[int, str] | None = None,
     ) -> Edit:
-        """Set all pixels of a window of a copy, otherwise as :meth:`edit`."""
+        """Set all pixels of a window of a copy, otherwise as :meth:`edit`.
+
+        Parameters
+        ----------
+        originals, team, side, window, classes
+            As there.
+        renamed
+            Id -> another class, for objects that are there already.
+        """
         (y, x), (height, width) = window.corner_yx, window.numbers.shape
-        return self._edit(
-            originals,
-            team,
-            side,
-            lambda live: live.set_window(side, window, classes=classes),
-            (slice(y, y + height), slice(x, x + width)),
-        )
+
+        def do(live: LiveEvaluation) -> Edit:
+            known = live.pair().reference if side is Side.REFERENCE else live.pair().prediction
+            ids = set(known.ids.tolist())
+            for id_, name in (renamed or {}).items():  # before anything is changed
+                if id_ not in ids or name not in known.class_names:
+                    raise LabelError(f"there is no object {id_}, or no class {name}, on this side")
+            edit = live.set_window(side, window, classes=classes)
+            for id_, name in (renamed or {}).items():
+                live.set_class(side, id_, name)
+            return edit
+
+        return self._edit(originals, team, side, do, (slice(y, y + height), slice(x, x + width)))
 
     def _edit(
         self,

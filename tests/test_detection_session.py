@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.detected import evaluate_detections, load_frame, standings_of
+from napari_panoptic.detected import (
+    evaluate_detections,
+    load_frame,
+    standings_of,
+    standings_or_why,
+)
 from napari_panoptic.detection_session import DetectionSession
-from napari_panoptic.evaluation.detections import DetectionSettings, judge_points
+from napari_panoptic.evaluation.detections import DetectionSettings, judge_points, summed
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.detections import open_detection_cohort
 from napari_panoptic.points import Points
@@ -85,19 +90,19 @@ def test_edits_are_judged_at_once_and_taken_back(session):
     assert session.judged.counts.tp == counts.tp - 1
     assert session.pooled("careful").tp == pooled.tp - 1
     assert session.unsaved == [("A01_00a", "careful")]
-    assert session.undo(Side.PREDICTION)
+    assert session.undo()
     assert session.points(Side.PREDICTION) is before
     assert session.counts("A01_00a", "careful") == counts
     assert session.unsaved == []  # nothing can be lost
-    assert not session.undo(Side.PREDICTION)
-    assert session.redo(Side.PREDICTION)
+    assert not session.undo()
+    assert session.redo()
     assert session.points(Side.PREDICTION) is far
     assert session.unsaved == [("A01_00a", "careful")]
     session.mark_saved(Side.PREDICTION)
     session.show("A01_00b")
     assert session.unsaved == []
     session.show("A01_00a")
-    assert session.undo(Side.PREDICTION)
+    assert session.undo()
     assert session.unsaved == [("A01_00a", "careful")]  # the file has what was taken back
 
 
@@ -105,9 +110,9 @@ def test_a_drag_is_one_change(session):
     before = session.points(Side.PREDICTION)
     for step in range(1, 4):
         session.edit(Side.PREDICTION, _moved(before, 0, (step, 0)), goes_on=step > 1)
-    assert session.undo(Side.PREDICTION)
+    assert session.undo()
     assert session.points(Side.PREDICTION) is before
-    assert not session.may_undo(Side.PREDICTION)
+    assert not session.may_undo()
 
 
 def test_an_edited_annotation_counts_for_all_teams(session):
@@ -125,7 +130,7 @@ def test_edits_stay_with_their_frame_and_team(session):
     session.edit(Side.PREDICTION, fewer)
     session.show("A01_00b")
     session.set_team("eager")
-    assert not session.may_undo(Side.PREDICTION)
+    assert not session.may_undo()
     session.show("A01_00a")
     session.set_team("careful")
     assert session.points(Side.PREDICTION) is fewer
@@ -191,3 +196,123 @@ def test_the_range_of_confidences_is_that_of_all_points_read(session):
     assert session.confidence_range == expected  # the slider does not jump meanwhile
     session.set_team("offset")
     assert session.confidence_range is None
+
+
+def test_undo_takes_the_newest_change_back_whichever_side_it_was_made_on(session):
+    reference, prediction = (session.points(side) for side in Side)
+    fewer, moved = _without(reference, 0), _moved(prediction, 0, (2, 0))
+    session.edit(Side.PREDICTION, moved)
+    session.edit(Side.REFERENCE, fewer)
+    further = _moved(moved, 0, (2, 0))
+    session.edit(Side.PREDICTION, further)
+    states = [(reference, prediction), (reference, moved), (fewer, moved), (fewer, further)]
+
+    for expected in states[-2::-1]:
+        assert session.undo()
+        assert tuple(session.points(side) for side in Side) == expected
+    assert not session.undo()
+    for expected in states[1:]:
+        assert session.redo()
+        assert tuple(session.points(side) for side in Side) == expected
+    assert not session.redo()
+    assert session.undo()
+    assert tuple(session.points(side) for side in Side) == states[-2]
+
+
+def test_what_goes_on_after_undo_is_a_change_of_its_own(session):
+    before = session.points(Side.PREDICTION)
+    session.edit(Side.PREDICTION, _moved(before, 0, (2, 0)))
+    session.undo()
+    session.edit(Side.PREDICTION, _moved(before, 0, (4, 0)), goes_on=True)
+    assert not session.redo()
+    assert session.undo()
+    assert session.points(Side.PREDICTION) is before
+
+
+def test_undo_leaves_changes_of_other_teams_and_frames(session):
+    fewer = _without(session.points(Side.PREDICTION), 0)
+    session.edit(Side.PREDICTION, fewer)
+    session.set_team("eager")
+    assert not session.undo()
+    session.edit(Side.REFERENCE, _without(session.points(Side.REFERENCE), 0))
+    session.set_team("careful")
+    assert session.undo()  # the annotation is everybody's, and was changed last
+    assert session.points(Side.PREDICTION) is fewer
+    session.show("A01_00b")
+    assert not session.may_undo()
+
+
+def failing_for(name):
+    """Make judging raise for one frame, at any distance but 5."""
+
+    def judge(loaded, distance_um):
+        if loaded.frame.name == name and distance_um != 5.0:
+            raise ValueError("no finite cost")
+        return standings_of(loaded, distance_um)
+
+    return judge
+
+
+def test_a_frame_that_cannot_be_judged_is_said_once_and_tried_again_at_another_distance(
+    session, monkeypatch
+):
+    told = []
+    session.judging_failed.connect(told.append)
+    monkeypatch.setattr("napari_panoptic.detected.standings_of", failing_for("A01_00b"))
+    session.set_settings(DetectionSettings(3.0))
+    for _ in range(3):
+        session.take_standings([standings_or_why(own, 3.0) for own in session.outdated])
+    assert session.outdated == []
+    assert len(told) == 1
+    assert "A01_00b cannot be judged (no finite cost)" in told[0]
+    fresh = evaluate_detections(session.cohort, DetectionSettings(3.0))
+    others = [r.counts for r in fresh.by_team["careful"] if r.frame.name != "A01_00b"]
+    assert session.pooled("careful") == summed(others)
+    assert session.lacking("A01_00b", "careful") == "not judged"
+
+    session.show("A01_00b")
+    assert session.judged is None
+    assert "cannot be judged" in session.why_nothing_is_judged()
+    points = session.points(Side.PREDICTION)
+    for step in range(3):  # a drag: nothing is lost, nothing is said again
+        points = _moved(points, 0, (1, 0))
+        session.edit(Side.PREDICTION, points, goes_on=step > 0)
+    assert session.points(Side.PREDICTION) is points
+    assert len(told) == 1
+
+    session.set_settings(DetectionSettings(5.0))
+    assert session.judged is not None
+    assert session.counts("A01_00b", "careful") == session.judged.counts
+    assert session.unjudged == {}
+    session.set_settings(DetectionSettings(3.0))
+    assert len(told) == 2
+    monkeypatch.undo()
+    session.edit(Side.PREDICTION, _without(points, 0))
+    assert session.judged is not None
+    for team in session.cohort.team_names:  # not of the edited team only
+        expected = judge_points(
+            session.points(Side.REFERENCE),
+            session.shown.predictions[team],
+            session.shown.mpp_xy,
+            session.settings,
+        )
+        assert session.counts("A01_00b", team) == expected.counts
+
+
+def test_a_frame_whose_points_cannot_be_paired_shows_no_old_figure(session, monkeypatch):
+    told = []
+    session.judging_failed.connect(told.append)
+
+    def fail(*_args):
+        raise MemoryError
+
+    monkeypatch.setattr("napari_panoptic.detection_session.judge_points", fail)
+    for step in range(2):
+        moved = _moved(session.points(Side.PREDICTION), 0, (3, 0))
+        session.edit(Side.PREDICTION, moved, goes_on=step > 0)
+    assert (session.judged, session.counts("A01_00a", "careful")) == (None, None)
+    assert len(told) == 1
+    assert "not enough memory" in told[0]
+    monkeypatch.undo()
+    session.undo()
+    assert session.counts("A01_00a", "careful") == session.judged.counts

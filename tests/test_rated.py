@@ -256,6 +256,38 @@ def test_an_unusable_mask_is_left_out_and_said(tmp_path):
     assert math.isnan(evaluation.cases["left_out_dice"][0])
 
 
+def test_one_mask_of_another_size_does_not_push_the_others_out(tmp_path):
+    mask = np.zeros((8, 9), np.uint8)
+    mask[2:5, 2:5] = 1
+    evaluation = evaluate_raters(
+        _flat_cohort(tmp_path, [mask[:, :-1], mask, mask], mask.astype(np.float32))
+    )
+    (result,) = evaluation.results
+    assert result.raters.raters == ("r1", "r2")
+    assert (result.shape, evaluation.cases["prediction"].tolist()) == ((8, 9), ["there"])
+    assert evaluation.cases["dice"].tolist() == [1.0]
+    messages = " ".join(f.message for f in evaluation.findings)
+    assert "the mask of rater r0 must have the size that most raters' masks have" in messages
+    assert "rater r0 is left out" in messages
+
+
+def test_the_first_mask_decides_between_sizes_that_are_as_common(tmp_path):
+    mask = np.ones((8, 9), np.uint8)
+    evaluation = evaluate_raters(
+        _flat_cohort(tmp_path, [mask, mask[:, :-1]], mask.astype(np.float32))
+    )
+    (result,) = evaluation.results
+    assert result.raters.raters == ("r0",)
+
+
+def test_a_printed_mean_is_said_to_be_of_what_could_be_evaluated(tmp_path, capsys):
+    mask = np.ones((8, 9), np.uint8)
+    _flat_cohort(tmp_path, [mask, mask], mask.astype(np.float32))
+    tifffile.imwrite(tmp_path / "d_s_r0.tif", np.full((8, 9), np.nan))
+    assert main(["evaluate", str(tmp_path), "--output", str(tmp_path / "out")]) == 0
+    assert "(1 structures, 1 cases)" in capsys.readouterr().out
+
+
 def test_nothing_usable_is_an_error(tmp_path, capsys):
     _flat_cohort(tmp_path, [np.full((8, 9), np.nan)], np.zeros((8, 9), np.float32))
     assert main(["evaluate", str(tmp_path), "--output", str(tmp_path / "out")]) == 1

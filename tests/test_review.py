@@ -283,12 +283,41 @@ def test_changes_by_other_windows_are_noticed(path: Path) -> None:
         assert here.poll() == ("R_1", "R_2")
         assert here.poll() == ()
         assert there.poll() == ("R_1", "R_3")
-        assert there.undo() is not None  # the newest of the reviewer, whichever window gave it
-        assert here.poll() == ("R_3",)
+        assert there.undo() is not None
+        assert here.poll() == ("R_1",)
         bo.give(subject(5, region="R_5"), Verdict.CANNOT_TELL)
         assert here.poll() == ()
         bo.give(subject(6, region="R_6"), Verdict.CANNOT_TELL)
         assert here.poll(include_others=True) == ("R_6",)
+
+
+def test_undo_takes_back_only_what_its_own_window_gave(path: Path) -> None:
+    with (
+        ReviewStore(path, reviewer="Ada") as here,
+        ReviewStore(path, reviewer="Ada") as there,
+    ):
+        first = here.give(subject(1), Verdict.CANNOT_TELL)
+        second = there.give(subject(2), Verdict.CANNOT_TELL)
+        assert here.undo() == first
+        assert here.undo() is None
+        assert there.verdicts() == [second]
+        third = here.give(subject(2), Verdict.BOTH_WRONG)  # in the place of the other window's
+        assert there.undo() is None
+        assert here.verdicts() == [third]
+        assert here.undo() == third
+        assert here.verdicts() == [second]
+        assert there.undo() == second
+
+
+def test_a_window_that_opens_the_file_again_takes_back_what_it_gave(path: Path) -> None:
+    with ReviewStore(path, reviewer="Ada", window="left") as store:
+        given = store.give(subject(1), Verdict.CANNOT_TELL)
+    with ReviewStore(path, reviewer="Ada", window="right") as store:
+        assert store.undo() is None
+    with ReviewStore(path, reviewer="Bo", window="left") as store:
+        assert store.undo() is None
+    with ReviewStore(path, reviewer="Ada", window="left") as store:
+        assert store.undo() == given
 
 
 def test_two_reviewers_compared(path: Path) -> None:

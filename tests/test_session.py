@@ -12,6 +12,7 @@ import pytest
 from napari_panoptic.errors import CohortError, PanopticError
 from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
+from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.cohort import open_cohort
@@ -277,3 +278,78 @@ def test_the_first_step_alone_shows_no_other_team(session: Session) -> None:
 
 def test_all_teams_at_once_where_all_are_in_sight(session: Session) -> None:
     assert session.request(team_first=False).team is None
+
+
+def mixed_up(labels: LabelImage, seed: int) -> tuple[IdWindow, dict[int, str], dict[int, str]]:
+    """Give other pixels for a whole side: some objects go, some are cut, some are new.
+
+    Further the classes of the new ones, and other classes for half of the others.
+    """
+    rng = np.random.default_rng(seed)
+    names, ids = labels.class_names, labels.ids
+    gone = rng.random(len(ids) + 1) < 0.2
+    gone[0] = False
+    numbers = np.where(gone[labels.index], 0, labels.index).astype(np.uint16)
+    numbers[::7] = 0
+    height, width = numbers.shape
+    fresh = {int(ids.max()) + 1 + k: names[k % len(names)] for k in range(3)}
+    for k in range(len(fresh)):
+        y, x = int(rng.integers(height - 4)), int(rng.integers(width - 4))
+        numbers[y : y + 4, x : x + 4] = len(ids) + 1 + k
+    window = IdWindow((0, 0), numbers, np.concatenate([[0], ids, list(fresh)]))
+    renamed = {
+        int(id_): names[(names.index(str(name)) + 1) % len(names)]
+        for id_, name in zip(ids, labels.class_names_of_objects(), strict=True)
+        if rng.random() < 0.5
+    }
+    return window, fresh, renamed
+
+
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize("seed", range(3))
+def test_pixels_and_classes_at_once_come_to_the_same_as_object_by_object(
+    cohort: Cohort, side: Side, seed: int
+) -> None:
+    at_once, one_by_one = Session(cohort), Session(cohort)
+    for session in (at_once, one_by_one):
+        show(session)
+    window, fresh, renamed = mixed_up(at_once.edited_labels(side), seed)
+    assert renamed
+    heard_of = heard(at_once.edited)
+
+    at_once.edit_window(side, window, classes=fresh, renamed=renamed)
+    one_by_one.edit_window(side, window, classes=fresh)
+    for id_, name in renamed.items():
+        one_by_one.set_class(side, id_, name)
+
+    assert len(heard_of) == 1
+    found, expected = at_once.evaluation, one_by_one.evaluation
+    assert found is not None
+    assert expected is not None
+    fresh_pair = LabelPair(
+        at_once.edited_labels(Side.REFERENCE).tidied(),
+        at_once.edited_labels(Side.PREDICTION).tidied(),
+        found.pair.ambiguous,
+        found.pair.mpp,
+    )
+    for other in (expected, evaluate(fresh_pair, found.settings)):
+        assert found.metrics.pq == pytest.approx(other.metrics.pq, rel=1e-12, nan_ok=True)
+        np.testing.assert_array_equal(found.counts.confusion, other.counts.confusion)
+    for own in Side:
+        one, two = found.outcomes.side(own), expected.outcomes.side(own)
+        for name in ("ids", "class_index", "status", "cause", "partner"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        labels, other_labels = at_once.edited_labels(own), one_by_one.edited_labels(own)
+        np.testing.assert_array_equal(labels.index, other_labels.index)
+        np.testing.assert_array_equal(labels.class_index, other_labels.class_index)
+
+
+def test_a_class_that_is_not_there_leaves_all_pixels_as_they_were(session: Session) -> None:
+    show(session)
+    before = session.edited_labels(Side.PREDICTION)
+    window, fresh, renamed = mixed_up(before, 0)
+    for wrong in ({**renamed, next(iter(renamed)): "Plasma"}, {**renamed, 10**6: "Epithelial"}):
+        with pytest.raises(PanopticError, match="no object"):
+            session.edit_window(Side.PREDICTION, window, classes=fresh, renamed=wrong)
+        assert not session.is_edited(Side.PREDICTION)
+        assert session.edited_labels(Side.PREDICTION) is before

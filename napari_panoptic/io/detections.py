@@ -222,12 +222,16 @@ class _Shelf:
 
     def __init__(self) -> None:
         self._by_name: dict[str, list[tuple[str, str | None, Path]]] = defaultdict(list)
+        self.spare: list[Path] = []  # further files of frames that have one already
 
     def add(self, match: Match) -> None:
         """Note a file, unless there is one for this frame already."""
         name, patient = match.fields["region"], match.fields.get("patient")
-        if self.get((name, patient)) is None:
+        there = self.get((name, patient))
+        if there is None:
             self._by_name[name.casefold()].append((name, patient, match.path))
+        elif there != match.path:
+            self.spare.append(match.path)
 
     def get(self, key: _Key) -> Path | None:
         """Find the file of a frame; an unknown patient fits any."""
@@ -280,7 +284,9 @@ class _Discovery:
                 *_frame_findings(tuple(frames.values()), layout),
                 *_missing_predictions(tuple(frames.values()), predictions),
                 *_missing_scores(atypia),
-                *self._strangers(used),
+                *_spare(references.spare, "annotation(s)"),
+                *self._spare_of_teams(teams, used),
+                *self._strangers(used | {p for shelf in teams.values() for p in shelf.spare}),
             ),
         )
 
@@ -350,6 +356,13 @@ class _Discovery:
             f"{english_list(looked, limit=4)}"
         )
 
+    def _spare_of_teams(self, teams: Mapping[str, _Shelf], used: set[Path]) -> Iterator[Finding]:
+        """Report files of teams for frames of which another file is used."""
+        for key, shelf in teams.items():
+            team = self._team_names[key]
+            files = [path for path in shelf.spare if path not in used]
+            yield from _spare(files, f"file(s) of team '{team}'", team)
+
     def _strangers(self, used: set[Path]) -> Iterator[Finding]:
         """Report files of teams for frames that the cohort does not have."""
         layout = self._layout
@@ -384,6 +397,20 @@ def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterato
     if lacking and layout.reference:
         yield missing(
             "frame(s)", lacking, "have no annotation: they can be looked at, not evaluated"
+        )
+
+
+def _spare(files: Sequence[Path], what: str, team: str | None = None) -> Iterator[Finding]:
+    """Report files of frames that have another one already, which is used."""
+    if files:
+        names = english_list([f"{path.parent.name}/{path.name}" for path in files])
+        yield Finding(
+            FindingKind.EXTRA,
+            f"{len(files)} {what} are not used, since another file of the same frame comes first: "
+            f"{names}",
+            path=files[0],
+            team=team,
+            count=len(files),
         )
 
 

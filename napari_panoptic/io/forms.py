@@ -46,6 +46,7 @@ BUILT_IN = (
         per_class=PerClass.EITHER,
         endings=(".tif", ".tiff"),
         write=writers.write_label_tiff,
+        beside=writers.beside_label_tiff,
     ),
     Form(
         name=Source.SUBMISSION,

@@ -206,6 +206,9 @@ class Form:
         Writes the objects of one region to a path that ends in the first
         ending, and gives every file that was written, the one asked for first.
         Other places are left as they are; an `OSError` may pass.
+    beside
+        Lists the files beside the one asked for that ``write`` may replace or
+        remove; those of a cohort are never among them.
     losses
         Tells what files of this form cannot hold of the objects that ``write`` is
         given, for whoever converts them.
@@ -224,6 +227,7 @@ class Form:
     items: ListItems | None = None
     endings: tuple[str, ...] = ()
     write: Write | None = None
+    beside: Callable[[Path], tuple[Path, ...]] = lambda path: ()  # noqa: ARG005
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: ()  # noqa: ARG005
     write_all: WriteAll | None = None
 

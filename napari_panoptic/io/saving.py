@@ -53,6 +53,12 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
         ) from error
 
 
+def replaced_by(path: Path) -> tuple[Path, ...]:
+    """List the files that :func:`write_objects` replaces or removes, the one asked for first."""
+    form = form_for(path)
+    return (path,) if form is None else (path, *form.beside(path))
+
+
 def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> LoadedMasks:
     """Read the objects of a region from one file, such as :func:`write_objects` writes.
 

@@ -29,7 +29,8 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(("id", "class"))
     writer.writerows(zip(objects.labels.ids.tolist(), names, strict=True))
-    paths, mask = [path, path.with_suffix(".csv")], path.with_name(path.stem + AMBIGUOUS_SUFFIX)
+    table_path, mask = beside_label_tiff(path)
+    paths = [path, table_path]
     if objects.ambiguous is not None:
         paths.append(mask)
     # Together: ids mean something else under another table of classes.
@@ -41,6 +42,11 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
     if objects.ambiguous is None:
         mask.unlink(missing_ok=True)  # of the label image that was replaced
     return tuple(paths)
+
+
+def beside_label_tiff(path: Path) -> tuple[Path, Path]:
+    """Give the table of classes and the mask of the excluded area that belong to a label TIFF."""
+    return path.with_suffix(".csv"), path.with_name(path.stem + AMBIGUOUS_SUFFIX)
 
 
 def write_features(path: Path, objects: Objects) -> tuple[Path, ...]:

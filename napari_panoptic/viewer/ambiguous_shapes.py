@@ -19,6 +19,7 @@ from napari_panoptic.io.rasterize import rasterize
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.desk_part import Surroundings
+from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.live_edits import LiveEdits
 
@@ -149,6 +150,7 @@ class AmbiguousShapes:
         layer.current_edge_color = EDGE_COLOUR
         layer.current_face_color = FACE_COLOUR
         self._around.viewer.add_layer(layer)
+        keep_in_place(layer)
         self._layer = layer
         layer.mode = "select" if layer.nshapes else "add_polygon"
         for emitter in (layer.events.data, layer.events.set_data):

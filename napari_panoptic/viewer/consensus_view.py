@@ -21,6 +21,7 @@ from napari_panoptic.session import Selection, Session
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import marks, styles
 from napari_panoptic.viewer.desk_layers import AMBIGUOUS, IMAGE, SELECTED
+from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.scene import Scene
@@ -307,6 +308,7 @@ class ConsensusView:
             layer.colormap = label_colours(np.zeros((2, 4), np.float32))
             self._viewer.add_layer(layer)
             layer.editable = False
+            keep_in_place(layer)
             self._layers[name] = layer
         elif layer.data is not data:
             layer.data = data

@@ -11,7 +11,7 @@ from typing import Any
 from napari.qt.threading import create_worker
 from psygnal import Signal
 
-from napari_panoptic.detected import FrameStandings, LoadedFrame, load_frame, standings_of
+from napari_panoptic.detected import FrameStandings, LoadedFrame, load_frame, standings_or_why
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.slides import SlideImage, read_image
 from napari_panoptic.points import DetectionCohort, Frame
@@ -78,6 +78,7 @@ class FrameReader:
         worker: Any = create_worker(_read_one, self._cohort, frame, _start_thread=False)
         self._wanted = worker
         worker.returned.connect(partial(self._on_one, worker))
+        worker.finished.connect(partial(self._on_finished, worker))
         worker.start()
 
     def read_others(self, frames: Sequence[Frame]) -> None:
@@ -94,6 +95,7 @@ class FrameReader:
         worker: Any = create_worker(evaluate_atypia, self._cohort, _start_thread=False)
         self._scores = worker
         worker.returned.connect(partial(self._on_scores, worker))
+        worker.finished.connect(partial(self._on_finished, worker))
         worker.start()
 
     def stop(self) -> None:
@@ -121,8 +123,13 @@ class FrameReader:
             self.other_read.emit(read)
 
     def _on_finished(self, worker: Any) -> None:
-        if worker is self._others:
+        """Wait no more for one that has ended, though it may have brought nothing."""
+        if worker is self._wanted:
+            self._wanted = None
+        elif worker is self._others:
             self._others = None
+        elif worker is self._scores:
+            self._scores = None
 
     def _on_scores(self, worker: Any, scores: AtypiaEvaluation) -> None:
         if worker is self._scores:
@@ -134,8 +141,8 @@ def _read_one(cohort: DetectionCohort, frame: Frame) -> ReadFrame:
     try:
         loaded = load_frame(cohort, frame)
         image = None if frame.image is None else read_image(frame.image)
-    except PanopticError as error:
-        return ReadFrame(frame.name, error=str(error))
+    except (PanopticError, OSError, MemoryError) as error:
+        return ReadFrame(frame.name, error=_words(error))
     return ReadFrame(frame.name, loaded, image)
 
 
@@ -143,8 +150,12 @@ def _read_each(cohort: DetectionCohort, frames: Sequence[Frame]) -> Iterator[Rea
     for frame in frames:
         try:
             yield ReadFrame(frame.name, load_frame(cohort, frame))
-        except PanopticError as error:
-            yield ReadFrame(frame.name, error=str(error))
+        except (PanopticError, OSError, MemoryError) as error:
+            yield ReadFrame(frame.name, error=_words(error))
+
+
+def _words(error: Exception) -> str:
+    return str(error) or "there is not enough memory for this frame"
 
 
 class StandingsFinder:
@@ -193,7 +204,7 @@ def _stand_each(
     found: list[FrameStandings] = []
     told = time.monotonic()
     for loaded in frames:
-        found.append(standings_of(loaded, distance_um))
+        found.append(standings_or_why(loaded, distance_um))
         if time.monotonic() - told > TOLD_EVERY_S:
             yield found
             found, told = [], time.monotonic()

@@ -22,6 +22,10 @@ from napari_panoptic.evaluation.settings import (
 from napari_panoptic.evaluation.vocabulary import Cause, Status
 from napari_panoptic.verdicts import Verdict
 
+NO_ANNOTATION = "no annotation"
+"""In the place of a figure, where a region or frame has none."""
+NO_ANNOTATION_MEANING = "the region has no annotation: it can be looked at, not evaluated"
+
 STATUS_MEANINGS: Mapping[Status, str] = {
     Status.TP: "Found: reference and prediction match and have the same class.",
     Status.FP: "False positive: a predicted object that matches no reference object.",

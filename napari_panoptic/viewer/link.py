@@ -27,6 +27,7 @@ from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
+from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.listed import Others
@@ -60,7 +61,6 @@ IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
 PREPARING = "Preparing (first start) …"
 """What is told while kernels are compiled: nothing else takes long before the first region."""
-NO_ANNOTATION = "the region has no annotation: it can be looked at, not evaluated"
 READING = "The region is being read. Its figures and objects come in a moment."
 """What the empty panels say before the first region."""
 FIRST_START = (
@@ -501,7 +501,7 @@ class Link:
         notes = list(snapshot.findings)
         name = snapshot.region.name
         if snapshot.region.reference is None:
-            notes.append(Finding(FindingKind.MISSING, NO_ANNOTATION, region=name))
+            notes.append(Finding(FindingKind.MISSING, NO_ANNOTATION_MEANING, region=name))
         return notes + [
             finding
             for finding in self._session.cohort.findings
@@ -512,7 +512,7 @@ class Link:
         """Say in two words why there are no figures of the region and team."""
         if self._session.team in snapshot.pending:
             return "being evaluated"
-        return "no annotation" if snapshot.region.reference is None else "not evaluated"
+        return NO_ANNOTATION if snapshot.region.reference is None else "not evaluated"
 
     def _overlaps_text(self, snapshot: RegionSnapshot) -> str:
         """Say how many objects share pixels; which they are is among the notes."""

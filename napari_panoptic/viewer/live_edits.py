@@ -321,10 +321,12 @@ class LiveEdits:
         names = dict(zip(ids.tolist(), opened.class_names_of_objects().tolist(), strict=True))
         before = dict(zip(now.ids.tolist(), now.class_names_of_objects().tolist(), strict=True))
         window = IdWindow((0, 0), opened.index.astype(np.uint16), np.concatenate([[0], ids]))
-        session.edit_window(side, window, classes={id_: names[id_] for id_ in ids[is_new].tolist()})
-        for id_, name in names.items():
-            if before.get(id_, name) != name:
-                session.set_class(side, id_, name)
+        session.edit_window(
+            side,
+            window,
+            classes={id_: names[id_] for id_ in ids[is_new].tolist()},
+            renamed={id_: name for id_, name in names.items() if before.get(id_, name) != name},
+        )
         if masks.ambiguous is not None:
             self.set_ambiguous(masks.ambiguous)
 

@@ -11,6 +11,7 @@ from napari.layers import Labels
 from numpy.typing import NDArray
 
 from napari_panoptic.viewer.in_one_go import drawn_once, put_data
+from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.marks import MARK_COLOURS
 from napari_panoptic.viewer.recolour import label_colours
@@ -72,6 +73,7 @@ class MarkLayer:
             layer.translate = pixels.to_world(origin_yx_px)
             self._viewer.add_layer(layer)
             layer.editable = False
+            keep_in_place(layer)
             self._layer = layer
             self._viewer.layers.selection.active = active
             return

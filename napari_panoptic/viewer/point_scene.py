@@ -20,6 +20,7 @@ from napari_panoptic.points import Points as PointValues
 from napari_panoptic.viewer.camera import MARGIN
 from napari_panoptic.viewer.desk_layers import IMAGE, ROLE
 from napari_panoptic.viewer.in_one_go import drawn_once
+from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 
@@ -107,6 +108,7 @@ class PointScene:
     def show_points(self, side: Side, points: PointValues | None, distance_um: float) -> None:
         """Fill the layer of a side; None hides it: nothing is known there."""
         self._distance_um = distance_um
+        self._is_changing = None  # a drag of other points is over
         with self._filling():
             layer = self._layer(side)
             if points is None:
@@ -138,9 +140,12 @@ class PointScene:
             return
         before = self._active_side()
         with self._filling():
-            layer = self._own(SELECTED) or self._viewer.add_points(
-                np.zeros((0, 2)), name=SELECTED, metadata={ROLE: SELECTED}, **self._placed
-            )
+            layer = self._own(SELECTED)
+            if layer is None:
+                layer = self._viewer.add_points(
+                    np.zeros((0, 2)), name=SELECTED, metadata={ROLE: SELECTED}, **self._placed
+                )
+                keep_in_place(layer)
             points = self._known.get(side)
             if points is None or not 0 <= row < len(points):
                 layer.visible = False
@@ -325,6 +330,8 @@ class PointScene:
         self._is_resizing = action in ("adding", "removing")
         if self._is_resizing or action == "changing":
             return
+        if action != "changed":
+            self._is_changing = None  # what is added or removed is no step of a drag
         self._take(side)
         self._is_changing = None
 
@@ -408,6 +415,7 @@ class PointScene:
                 **self._placed,
             )
             self._viewer.add_layer(layer)
+            keep_in_place(layer)
         if self._connected.get(side) is not layer:
             if not self._connected:
                 self._viewer.layers.selection.events.active.connect(self._on_mode)
@@ -506,6 +514,7 @@ class PointScene:
                 **self._placed,
             )
             self._viewer.add_layer(layer)
+            keep_in_place(layer)
             self._viewer.layers.move(self._viewer.layers.index(layer), 0)
         else:
             layer.data = image.levels[0]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from napari_panoptic.level_outlines import DIVIDED_COLOUR
 from napari_panoptic.rated import RatersSettings
 from napari_panoptic.viewer.in_one_go import moved_once
+from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.rated_outlines import (
     AheadOfHand,
@@ -150,6 +151,12 @@ class RatedScene:
             self._viewer.reset_view()
             self._on_zoom()
 
+    def show_nothing(self) -> None:
+        """Hide what is shown: there is a case of which nothing is known."""
+        self._picture = self._outlines = self.rater = None
+        for layer in self._own():
+            _open_eye(layer, is_open=False)
+
     def set_level(self, level: int, *, only: bool) -> None:
         """Choose a level, and whether the others are drawn as well."""
         self.level, self.only_level = level, only
@@ -166,7 +173,8 @@ class RatedScene:
         self._draw_outlines()
         for layer in self._own():
             if layer.name == DISAGREEMENT:
-                _open_eye(layer, is_open=Shown.DISAGREEMENT in shown)
+                is_open = self._picture is not None and Shown.DISAGREEMENT in shown
+                _open_eye(layer, is_open=is_open)
 
     def go_to_slice(self, number: int) -> None:
         """Look at another slice."""
@@ -233,6 +241,7 @@ class RatedScene:
             metadata={OWNER: role},
             visible=name != PROBABILITY,
         )
+        keep_in_place(added)
         # Images lie below what is drawn over them.
         self._viewer.layers.insert(0 if role == "image" else len(self._viewer.layers), added)
         return added
@@ -258,7 +267,7 @@ class RatedScene:
         return None
 
     def _add_vectors(self, shown: Shown) -> None:
-        self._viewer.add_vectors(
+        layer = self._viewer.add_vectors(
             np.zeros((0, 2, 2), np.float32),
             ndim=2,
             units=(self._unit,) * 2,
@@ -267,6 +276,7 @@ class RatedScene:
             metadata={OWNER: str(shown)},
             visible=False,
         )
+        keep_in_place(layer)
 
     def _own(self) -> list[Layer]:
         return [layer for layer in self._viewer.layers if OWNER in layer.metadata]

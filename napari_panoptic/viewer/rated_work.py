@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -198,22 +199,26 @@ class CaseLoader:
         self._cohort, self._on_view, self._on_error = cohort, on_view, on_error
         self._known: CaseView | None = None
         self._waiting: Wanted | None = None
-        self._is_busy = self._is_closed = False
+        self._worker: Any | None = None
+        self._is_closed = False
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being loaded."""
-        return self._is_busy
+        return self._worker is not None
 
     def load(self, wanted: Wanted) -> None:
         """Load something, at once or after what is being loaded."""
-        if self._is_busy:
+        if self._worker is not None:
             self._waiting = wanted
             return
-        self._is_busy = True
-        worker = create_worker(_answers, self._cohort, wanted, self._known, _start_thread=False)
+        worker: Any = create_worker(
+            _answers, self._cohort, wanted, self._known, _start_thread=False
+        )
+        self._worker = worker
         worker.yielded.connect(self._take_picture)
         worker.returned.connect(self._take)
+        worker.finished.connect(partial(self._on_finished, worker))
         worker.start()
 
     def close(self) -> None:
@@ -225,7 +230,7 @@ class CaseLoader:
             self._on_view(view)
 
     def _take(self, answer: tuple[Wanted, CaseView | str]) -> None:
-        self._is_busy = False
+        self._worker = None
         if self._is_closed:
             return
         wanted, found = answer
@@ -238,6 +243,15 @@ class CaseLoader:
             self._on_view(found)
         else:
             self._on_error(wanted, found)
+
+    def _on_finished(self, worker: Any) -> None:
+        """Go on after one that brought no answer: its error is told by napari."""
+        if worker is not self._worker:
+            return
+        self._worker = None
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self.load(waiting)
 
 
 def _answers(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from qtpy.QtCore import QTimer
@@ -56,6 +57,7 @@ SETTLE_MS = 300
 """How long edits, settings and background figures rest before the review follows them."""
 ASK_FOR_NAME = "Enter your name in the Review panel first: verdicts are kept under it."
 NO_OBJECT = "Select an object first (N: the next failure); then give the verdict."
+NOTHING_TO_UNDO = "nothing to undo: no verdict that you gave in this window stands"
 CHANGED_ELSEWHERE = "taken back or replaced in another window: {}"
 ALL_DONE = "every failure of this region has your verdict; the next region is on J"
 HIDDEN = "no failure without a verdict is listed; {n} more are hidden by the table's filters"
@@ -80,6 +82,7 @@ class ReviewPart(DeskPart):
         self.history_dialog = HistoryDialog(self.panel)
         self.compare_dialog = CompareDialog(self.panel)
         self.reviewing: Reviewing | None = None
+        self._window = uuid4().hex
         self._lines: ReviewLines | None = None
         self._writers: set[Any] = set()
         self._look: Any | None = None
@@ -112,7 +115,10 @@ class ReviewPart(DeskPart):
             (Shortcut(key, f"verdict: {VERDICT_WORDS[verdict]}"), partial(self.give, verdict))
             for verdict, key in VERDICT_KEYS.items()
         )
-        return (*verdicts, (Shortcut(UNDO_KEY, "undo your newest verdict"), self.undo))
+        return (
+            *verdicts,
+            (Shortcut(UNDO_KEY, "undo the newest verdict of this window"), self.undo),
+        )
 
     def connections(self, around: Surroundings) -> Connections:
         """Listen to session and panel."""
@@ -147,6 +153,7 @@ class ReviewPart(DeskPart):
             around.session,
             reviewer=PREFERENCES.reviewer,
             path=PREFERENCES.review_file(root) or usual_place(root),
+            window=self._window,
         )
         reviewing.changed.connect(self.refresh)
         reviewing.failed.connect(self._on_failed)
@@ -208,14 +215,14 @@ class ReviewPart(DeskPart):
             self._select_or_say(following)
 
     def undo(self) -> None:
-        """Withdraw the newest verdict and show its object."""
+        """Withdraw the newest verdict of this window and show its object."""
         if self.reviewing is None:
             return
         self.panel.finish_name()
         record = self.reviewing.undo()
         if record is None:
             if self.reviewing.problem is None:
-                self.panel.show_state("there is nothing to undo", saved=None)
+                self.panel.show_state(NOTHING_TO_UNDO, saved=None)
             return
         self.panel.show_state(
             f"undone: {VERDICT_WORDS[record.verdict]} on {_title(record)}", saved=None

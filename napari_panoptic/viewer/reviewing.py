@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 from psygnal import Signal
 
@@ -53,16 +54,22 @@ class Reviewing:
         Who reviews; empty where nobody has said so yet.
     path
         The review file.
+    window
+        What tells the verdicts of this window from those of others, for undo;
+        something new where None.
     """
 
     changed = Signal()  # other verdicts, another reviewer or another file
     failed = Signal(PanopticError)
     noticed = Signal(Finding)
 
-    def __init__(self, session: Session, *, reviewer: str, path: Path) -> None:
+    def __init__(
+        self, session: Session, *, reviewer: str, path: Path, window: str | None = None
+    ) -> None:
         self._session = session
         self._reviewer = reviewer.strip()
         self._path = path
+        self._window = window or uuid4().hex
         self._store: ReviewStore | None = None
         self._problem: ReviewError | None = None
         self._judged: Judged | None = None
@@ -186,7 +193,7 @@ class Reviewing:
         return record
 
     def undo(self) -> ReviewRecord | None:
-        """Withdraw the newest verdict; None where there is none or it was not withdrawn."""
+        """Withdraw this window's newest verdict; None where there is none or it was not done."""
         if self._store is None:
             return None
         try:
@@ -285,7 +292,12 @@ class Reviewing:
 
     def _open(self) -> ReviewStore | None:
         try:
-            self._store = ReviewStore(self._path, reviewer=self._reviewer, timeout_s=LONGEST_WAIT_S)
+            self._store = ReviewStore(
+                self._path,
+                reviewer=self._reviewer,
+                timeout_s=LONGEST_WAIT_S,
+                window=self._window,
+            )
         except ReviewError as error:
             self._tell(error)
             return None

@@ -36,6 +36,7 @@ from napari_panoptic.viewer.desk_layers import (
 from napari_panoptic.viewer.edits import LayerValues, shows
 from napari_panoptic.viewer.fast_outlines import draw_outlines_fast
 from napari_panoptic.viewer.in_one_go import drawn_once, put_data
+from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.listed import Listed, Others
@@ -636,6 +637,7 @@ class Scene:
     def _own(self, role: str, layer: Layer) -> None:
         self._layers[role] = layer
         layer.events.visible.connect(self._on_eye)
+        keep_in_place(layer)
 
     def _size(self, layer: Layer) -> None:
         layer.units = self._pixels.units

@@ -32,6 +32,7 @@ from napari_panoptic.viewer.failure_cells import (
     cell_px_at,
     share_texts,
 )
+from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
 from napari_panoptic.viewer.listed import Listed
 from napari_panoptic.viewer.recolour import label_colours
@@ -382,6 +383,7 @@ class SlideView:
     def _add(self, name: str, layer: Layer) -> Any:
         active = self._viewer.layers.selection.active
         self._viewer.add_layer(layer)
+        keep_in_place(layer)
         if isinstance(layer, Labels):
             layer.editable = False
         self._layers[name] = layer

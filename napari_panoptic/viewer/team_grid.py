@@ -38,6 +38,7 @@ from napari_panoptic.viewer import camera, styles
 from napari_panoptic.viewer import layers as drawing
 from napari_panoptic.viewer.cell_pictures import CellPictures, grid_shape, team_lut
 from napari_panoptic.viewer.desk_layers import image_layer_data, set_unless_so
+from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.scene import Scene
@@ -357,6 +358,7 @@ class TeamGrid:
             layer = Labels(contents.pictures.objects[team], visible=False)
         layer.metadata[CELL] = team
         layer.name = shown(f"{role} · {team}")
+        keep_in_place(layer)
         _size(layer, contents.pixels)
         active = layers.selection.active
         self._is_changing = True

@@ -116,6 +116,27 @@ def test_files_may_be_ignored(described):
     assert [f.name for f in open_detection_cohort(root).frames] == ["A1_1", "A1_2", "B1_1"]
 
 
+def test_a_second_file_of_a_frame_is_told_of_and_not_used(described):
+    root = described(
+        files=TOML.replace(
+            '"truth/{{region}}.csv"', '["truth/{{region}}.csv", "old/{{region}}.csv"]'
+        ).replace('"teams/{{team}}/{{region}}.csv"', '"teams/{{team}}/*/{{region}}.csv"')
+    )
+    _touch(root, "old/A1_1.csv", "teams/one/a/A1_1.csv", "teams/one/b/A1_1.csv")
+    _touch(root, "teams/one/a/C.csv")
+    cohort = open_detection_cohort(root)
+    assert cohort.region("A1_1").reference == root / "truth/A1_1.csv"
+    assert cohort.predictions["one", "A1_1"] == root / "teams/one/a/A1_1.csv"
+    told = {f.message for f in cohort.findings if f.kind is FindingKind.EXTRA}
+    first = "are not used, since another file of the same frame comes first"
+    assert told == {
+        f"1 annotation(s) {first}: old/A1_1.csv",
+        f"1 file(s) of team 'one' {first}: b/A1_1.csv",
+        "1 file(s) of team 'one' are for frames that this cohort does not have, and are not used: "
+        "C",
+    }
+
+
 def test_names_are_unique_and_similar_ones_are_named(described):
     cohort = open_detection_cohort(described())
     assert cohort.region("A1_1").patient == "A1"

@@ -11,7 +11,7 @@ from napari_panoptic.errors import Finding, FindingKind
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import opening, work
-from napari_panoptic.viewer.link import NO_ANNOTATION
+from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.styles import Look
@@ -220,14 +220,15 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     wait_until(lambda: desk.is_settled)
     assert viewer.layers["image"].visible
     assert "reference" not in viewer.layers
-    assert "(no annotation)" in desk.panels.title.title()
+    assert f"({NO_ANNOTATION})" in desk.panels.title.title()
     told = desk.panels.notes.lines()
-    assert told[-2:] == [NO_ANNOTATION, findings[0].message]
+    assert told[-2:] == [NO_ANNOTATION_MEANING, findings[0].message]
     assert desk.panels.title.notes_text() == f"⚠ {len(told)} notes"
     assert not desk.panels.metrics.is_showing_figures()
     assert "choose another region" in desk.panels.metrics.message_text()
-    assert desk.panels.navigator.region_text(SECOND, 1) == "no annotation"
-    assert desk.panels.navigator.team_text("careful", 2) == "no annotation"
+    assert desk.panels.navigator.region_text(SECOND, 1) == NO_ANNOTATION
+    assert desk.panels.navigator.region_tooltip(SECOND, 1) == NO_ANNOTATION_MEANING
+    assert desk.panels.navigator.team_text("careful", 2) == NO_ANNOTATION
     close_desk(desk)
 
 

@@ -10,11 +10,12 @@ from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QFileDialog, QMessageBox
 
-from napari_panoptic.detected import evaluate_detections
+from napari_panoptic.detected import evaluate_detections, standings_of
 from napari_panoptic.evaluation.detections import DetectionSettings
 from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.io.point_files import read_points
 from napari_panoptic.scored import MISSING_ANSWER
+from napari_panoptic.viewer import kept_in_place
 from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.styles import STATUS_COLOURS
@@ -126,7 +127,7 @@ def test_points_added_moved_and_deleted_count_at_once_and_come_back(desk, layers
         desk._on_undo(True)
     assert np.array_equal(layer.data, before)
     assert desk.session.judged.counts == counts
-    assert not desk.session.may_undo(Side.PREDICTION)
+    assert not desk.session.may_undo()
     _agree(desk, layers)
     desk._on_undo(False)
     assert len(layer.data) == len(before) + 1
@@ -386,21 +387,108 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
     wait_until(lambda: desk.is_settled)
     assert any("line 2 of A01_00a.csv" in f.message for f in desk.session.findings)
     assert desk.title.notes_text() == "⚠ 3 notes"
+    assert desk.points.note_text() == ""
     desk._on_team("eager")
     assert "nothing detected" in desk.title.title()
     assert "F 0.000" in desk.title.figure()
     for team, word in (("offset", "missing"), ("timid", "unreadable")):
         desk._on_team(team)
         desk._show_lists()
+        n_counted = sum(
+            desk.session.counts(frame.name, team) is not None
+            for frame in desk.session.cohort.frames
+        )
+        assert n_counted < 6
+        heading = desk.figures.table.horizontalHeaderItem(2).text()
+        assert heading == f"{n_counted} of 6 frames"  # sums are of no more
         assert f"file of this team: {word}" in desk.title.figure()
         assert desk.navigator.frame_text("A01_00a", 1) == word
         assert desk.navigator.team_text(team, 2) == word
+        note = desk.points.note_text()
+        assert desk.points.table.rows() == []
+        if word == "unreadable":
+            assert f"{own[team]}: expected x,y or x,y,confidence in each line, found none" in note
+            assert "Mend this file, and open the cohort again. Other teams are not" in note
+        else:
+            assert "Team offset has no file of frame A01_00a" in note
         told = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(desk_module, "show_info", told.append)
             desk.settings.add_detections.click()
         assert "nothing to change" in told[0]
         assert not desk.settings.add_detections.isChecked()
+    desk._on_team("careful")
+    desk._show_lists()
+    assert desk.points.note_text() == ""
+    assert desk.points.table.rows()
+
+
+def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
+    desk, monkeypatch, wait_until
+):
+    tried, told = [], []
+
+    def fail(loaded, distance_um):
+        tried.append(loaded.frame.name)
+        if loaded.frame.name.startswith("A02"):
+            raise ValueError("no finite cost")
+        return standings_of(loaded, distance_um)
+
+    desk.session.judging_failed.connect(told.append)
+    monkeypatch.setattr("napari_panoptic.detected.standings_of", fail)
+    desk._on_settings(DetectionSettings(3.0))
+    wait_until(lambda: desk.is_settled)
+    assert sorted(tried) == sorted(frame.name for frame in desk.session.cohort.frames)
+    assert len(told) == 1
+    assert "A02_00a cannot be judged (no finite cost)" in told[0]
+    assert desk.navigator.frame_text("A02_00b", 1) == "not judged"
+    assert desk.navigator.progress_text() == ""
+    assert desk.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
+    desk.navigator.choose_frame("A02_00a")
+    wait_until(lambda: desk.is_settled)
+    assert "cannot be judged" in desk.title.figure()
+    assert desk.title.title().startswith("A02_00a")
+    assert "no finite cost" in desk.points.note_text()
+    monkeypatch.undo()
+    desk._on_settings(DetectionSettings(4.0))
+    wait_until(lambda: desk.is_settled)
+    fresh = evaluate_detections(desk.session.cohort, DetectionSettings(4.0))
+    assert desk.session.pooled("careful") == fresh.counts("careful")
+    assert len(told) == 1
+
+
+def test_a_drag_without_an_end_keeps_no_later_change_from_undo(desk, layers, wait_until):
+    layer = layers[Side.PREDICTION]
+    n = len(layer.data)
+    layer.data[0] += 20.0
+    layer.refresh()  # as while it is dragged
+    layer.add([5.0, 5.0])
+    desk._on_undo(True)
+    assert len(layer.data) == n
+    assert desk.session.may_undo()
+    layer.data[0] += 20.0
+    layer.refresh()
+    desk.step_frame(1)
+    wait_until(lambda: desk.is_settled)
+    layer.data[0] += 20.0
+    layer.refresh()
+    assert desk.session.may_undo()
+
+
+def test_undo_is_of_either_side_and_leaves_the_tool_where_it_is(desk, layers, viewer):
+    before = {side: len(layer.data) for side, layer in layers.items()}
+    layers[Side.PREDICTION].add([5.0, 5.0])
+    desk.settings.add_annotated.click()
+    layers[Side.REFERENCE].add([6.0, 6.0])
+    viewer.layers.selection.active = layers[Side.PREDICTION]
+    desk.settings.undo.click()
+    assert len(layers[Side.REFERENCE].data) == before[Side.REFERENCE]
+    assert len(layers[Side.PREDICTION].data) == before[Side.PREDICTION] + 1
+    desk.settings.undo.click()
+    assert {side: len(layer.data) for side, layer in layers.items()} == before
+    assert not desk.settings.undo.isEnabled()
+    assert viewer.layers.selection.active is layers[Side.PREDICTION]
+    _agree(desk, layers)
 
 
 def test_pasted_points_count_at_once(desk, layers):
@@ -461,21 +549,42 @@ def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, mon
     assert desk.may_leave()
 
 
-@pytest.mark.parametrize("answer", ["Yes", "No"])
-def test_points_without_a_typed_ending_replace_nothing_unasked(
-    desk, layers, tmp_path, monkeypatch, answer
-):
+def test_a_name_without_an_ending_replaces_no_file_unasked(desk, layers, tmp_path, monkeypatch):
     monkeypatch.setattr(desk_module, "show_info", lambda _text: None)
     layers[Side.PREDICTION].add([10.5, 20.25])
-    theirs = tmp_path / "mine.csv"
-    theirs.write_text("theirs")
-    button = getattr(QMessageBox.StandardButton, answer)
+    earlier = tmp_path / "mine.csv"
+    earlier.write_text("1,2\n")
+    answers, asked = [], []
     monkeypatch.setattr(
-        QFileDialog, "getSaveFileName", lambda *_a, **_k: (str(tmp_path / "mine"), "")
+        desk_module.QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "mine"), "")
     )
-    monkeypatch.setattr(QMessageBox, "question", lambda *_a, **_k: button)
+    monkeypatch.setattr(
+        QMessageBox, "question", lambda *words: asked.append(words[2]) or answers.pop()
+    )
+    answers.append(QMessageBox.StandardButton.No)
     desk.save_as()
-    assert (theirs.read_text() == "theirs") == (answer == "No")
+    assert "mine.csv is there already" in asked[0]
+    assert earlier.read_text() == "1,2\n"
+    assert desk.session.unsaved
+    answers.append(QMessageBox.StandardButton.Yes)
+    desk.save_as()
+    assert len(read_points(earlier).points) == len(layers[Side.PREDICTION].data)
+    assert not desk.session.unsaved
+
+
+def test_layers_cannot_be_moved_without_their_points(desk, layers, viewer, monkeypatch):
+    told = []
+    monkeypatch.setattr(kept_in_place, "show_info", told.append)
+    desk.session.select((Side.REFERENCE, 0))
+    own = [layer for layer in viewer.layers if layer.visible and ROLE in layer.metadata]
+    assert len(own) == 4
+    for layer in own:
+        layer.mode = "transform"
+        assert str(layer.mode) == "pan_zoom"
+    assert told == [kept_in_place.STAYS] * 3  # nothing can be done with the ring
+    layers[Side.PREDICTION].mode = "select"
+    assert desk.settings.move_points.isChecked()
+    desk.settings.move_points.click()
 
 
 def test_unsaved_edits_are_asked_for(desk, layers, monkeypatch):

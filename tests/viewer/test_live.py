@@ -15,6 +15,8 @@ from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.io.saving import writable_forms
+from napari_panoptic.regions import MaskFiles, Source
 from napari_panoptic.viewer import live_edits, recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.edits import LayerValues
@@ -738,6 +740,42 @@ class TestAround:
         expected = files if answer == "Yes" else drawn
         assert same_objects(objects_of(session, Side.PREDICTION), expected)
 
+    def test_what_is_drawn_while_a_file_is_read_is_asked_about(self, desk, tmp_path, wait_until):
+        part, session = part_of(desk), desk.session
+        path = tmp_path / "mine.tif"
+        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        wait_until(lambda: not part.is_busy)
+        no = QMessageBox.StandardButton.No
+        with patch.object(QMessageBox, "question", return_value=no) as asked:
+            part.open_from(path)
+            session.edit(Side.PREDICTION, [0, 1, 2], [0, 0, 0], 0)
+            session.set_class(
+                Side.PREDICTION, min(objects_of(session, Side.PREDICTION)[1]), "Macrophage"
+            )
+            drawn = objects_of(session, Side.PREDICTION)
+            wait_until(lambda: not part.is_busy)
+        assert "not saved" in asked.call_args[0][2]
+        assert same_objects(objects_of(session, Side.PREDICTION), drawn)
+        assert part.edits.unsaved
+
+    def test_objects_of_a_file_are_evaluated_once_whatever_their_classes(
+        self, desk, tmp_path, wait_until
+    ):
+        part, session = part_of(desk), desk.session
+        path = tmp_path / "mine.tif"
+        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        wait_until(lambda: not part.is_busy)
+        for id_ in sorted(objects_of(session, Side.PREDICTION)[1])[:4]:
+            session.set_class(Side.PREDICTION, id_, "Neutrophil")
+        told = []
+        session.edited.connect(told.append)
+        with patch.object(QMessageBox, "question", return_value=QMessageBox.StandardButton.Yes):
+            part.open_from(path)
+            wait_until(lambda: not part.is_busy)
+        session.edited.disconnect(told.append)
+        assert len(told) == 1
+        assert not session.is_edited(Side.PREDICTION)
+
     def test_files_of_the_cohort_are_never_written_over(self, desk, follows, capture_errors):
         part = part_of(desk)
         forms = desk.session.cohort.predictions["careful", FIRST]
@@ -747,6 +785,50 @@ class TestAround:
         follows()
         assert "stays as it is" in capture_errors()[0]
         assert path.read_bytes() == content
+
+    def test_no_file_of_the_cohort_is_replaced_or_removed_beside_another(
+        self, desk, tmp_path, wait_until, capture_errors
+    ):
+        part, session = part_of(desk), desk.session
+        theirs = [tmp_path / "R.npy", tmp_path / "R.csv", tmp_path / "R_ambiguous.tif"]
+        for path in theirs:
+            path.write_bytes(b"theirs")
+        forms = {
+            **session.cohort.predictions,
+            ("merger", FIRST): {Source.LABELS: MaskFiles(Source.LABELS, {"": tuple(theirs)})},
+        }
+        with patch.object(session, "cohort", replace(session.cohort, predictions=forms)):
+            part.save_to(tmp_path / "R.tif", part.edits.objects_to_save(Side.PREDICTION))
+            wait_until(lambda: not part.is_busy)
+        assert "R.csv is a file of the cohort, which stays as it is" in capture_errors()[0]
+        assert [path.read_bytes() for path in theirs] == [b"theirs"] * 3
+        assert not (tmp_path / "R.tif").exists()
+
+    @pytest.mark.parametrize(
+        ("name", "asked"), [("mine", "mine.tif and mine.csv"), ("m.tif", "m.csv")]
+    )
+    def test_files_that_no_dialog_asked_about_are_asked_about(
+        self, desk, tmp_path, wait_until, name, asked
+    ):
+        part = part_of(desk)
+        stem = name.partition(".")[0]
+        there = [tmp_path / f"{stem}.csv", *([tmp_path / "mine.tif"] if name == "mine" else [])]
+        for path in there:
+            path.write_bytes(b"earlier")
+        chosen = next(f"{f.title} (*{f.endings[0]})" for f in writable_forms())
+        answers = [QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes]
+        for answer in answers:
+            with (
+                patch.object(
+                    QFileDialog, "getSaveFileName", return_value=(str(tmp_path / name), chosen)
+                ),
+                patch.object(QMessageBox, "question", return_value=answer) as question,
+            ):
+                part.save_as()
+                wait_until(lambda: not part.is_busy)
+            assert question.call_args[0][2].startswith(asked)
+            is_kept = answer == QMessageBox.StandardButton.No
+            assert all((path.read_bytes() == b"earlier") is is_kept for path in there)
 
     @pytest.mark.parametrize("leaves", [False, True])
     def test_closing_asks_while_edits_are_not_saved(self, desk, viewer, layer, follows, leaves):

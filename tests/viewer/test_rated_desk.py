@@ -1,6 +1,8 @@
 """The desk for several raters, in one window for all tests of this module."""
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -11,16 +13,17 @@ from napari.layers import Image, Vectors
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind
+from napari_panoptic.errors import CohortError, Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io.raters_sample import write_raters_sample
 from napari_panoptic.level_outlines import outline_segments
 from napari_panoptic.rated_pipeline import CaseImages, evaluate_raters
-from napari_panoptic.report.text import ratio
-from napari_panoptic.viewer import rated_scene, rated_work
+from napari_panoptic.report.text import UNDEFINED, ratio
+from napari_panoptic.viewer import kept_in_place, rated_scene, rated_work
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.rated_scene import disagreement_colormap
 from napari_panoptic.viewer.rated_work import middle_slice
+from napari_panoptic.viewer.widgets import rated_desk as desk_module
 from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in
 from napari_panoptic.viewer.widgets.rated_strips import SliceStrip
 
@@ -105,12 +108,16 @@ def test_a_missing_rater_is_said(desk, show, wait_until):
     show(FLAT)
     desk._on_case("prostate/case04")
     wait_until(lambda: desk.is_settled)
-    assert desk.title.text().startswith("⚠ prostate/case04 · prostate/task02 · without rater 06")
-    assert "no mask of 'prostate/task02' by rater(s) 06" in desk.title.toolTip()
+    assert desk.title.text().startswith("prostate/case04 · prostate/task02 · without rater 06")
+    assert "no mask of 'prostate/task02' by rater(s) 06" in desk.title._title.toolTip()
+    assert desk.title.notes_text() == "⚠ 1 note"
+    desk._on_notes()
+    assert "no mask of 'prostate/task02' by rater(s) 06" in desk.notes.lines()[0]
+    desk.notes.close()
     desk._on_case("prostate/case01")
     wait_until(lambda: desk.is_settled)
     assert "without" not in desk.title.text()
-    assert "⚠" not in desk.title.text()
+    assert desk.title.notes_text() == ""
     view = desk.view
     read = SimpleNamespace(reference=SimpleNamespace(raters=("01", "03", "04", "06")))
     desk.view = replace(view, loaded=read)  # two files could not be read
@@ -297,6 +304,17 @@ def test_the_raters_panel_shows_pairs_and_where_the_team_stands(desk, show):
     assert desk.levels.stands.text() == "above"
 
 
+def test_layers_stay_in_place(desk, show, monkeypatch):
+    show(FLAT)
+    told = []
+    monkeypatch.setattr(kept_in_place, "show_info", told.append)
+    seen = [layer for layer in desk._viewer.layers if layer.visible]
+    for layer in seen:
+        layer.mode = "transform"
+        assert str(layer.mode) == "pan_zoom"
+    assert len(told) == len(seen) >= 5
+
+
 def test_layers_are_filled_again_and_never_removed(desk, show):
     show(FLAT)
     layers = list(desk._viewer.layers)
@@ -316,6 +334,74 @@ def test_only_the_newest_request_is_shown(desk, show, wait_until):
             desk._on_case(name)
         wait_until(lambda: desk.is_settled)
     assert [view.wanted.case for view in shown] == ["prostate/case04"]
+
+
+def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, wait_until):
+    show(FLAT)
+    cannot = UnreadableFileError("expected masks, found noise", path=Path("x.nii.gz"))
+    with patch.object(rated_work, "load_reference", side_effect=cannot):
+        desk._on_case("prostate/case03")
+        wait_until(lambda: desk.is_settled)
+        assert desk.title.text().startswith("prostate/case03 cannot be shown: x.nii.gz: expected")
+        assert not [layer.name for layer in desk._viewer.layers if layer.visible]
+        desk.levels.table.chosen.emit(0)
+        desk.levels.boxes[Shown.DISAGREEMENT].setChecked(False)
+        desk.levels.boxes[Shown.DISAGREEMENT].setChecked(True)
+        desk.show_failure()
+        assert not [layer.name for layer in desk._viewer.layers if layer.visible]
+        assert desk.levels.average.text() == UNDEFINED
+        assert [row[1] for row in desk.levels.table.texts()] == [UNDEFINED] * 5
+        assert "cannot be read" in desk.raters.note.text()
+        assert desk.raters.pairs.isHidden()
+        assert desk.view is None
+    desk._failed.add(("prostate/case03", FLAT))
+    desk._on_case("prostate/case03")  # the file is mended
+    wait_until(lambda: desk.is_settled)
+    assert desk.view.wanted.case == "prostate/case03"
+    assert not desk._failed
+    desk._on_case("prostate/case01")
+    wait_until(lambda: desk.is_settled)
+    assert desk.title.text().startswith("prostate/case01")
+    assert _layer(desk, "outline of each rater").visible
+    assert _layer(desk, rated_scene.DISAGREEMENT).visible
+    desk.levels.table.chosen.emit(2)
+
+
+def test_a_case_without_figures_is_marked_in_the_list(desk, show):
+    show(FLAT)
+    desk._on_result("prostate/case03", FLAT, None)
+    rows = {row[0]: row[1:] for row in desk.cases.table.texts()}
+    assert rows["prostate/case03"] == [UNDEFINED, "unreadable"]
+    desk._failed.clear()
+    desk._list_cases(FLAT, "calibrated")
+
+
+@pytest.mark.qt_no_exception_capture
+def test_a_crash_while_loading_leaves_the_desk_usable(desk, show, wait_until, monkeypatch):
+    show(FLAT)
+    told = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: told.append(error[0]))
+    with patch.object(rated_work, "load_reference", side_effect=ZeroDivisionError):
+        desk._on_case("prostate/case03")
+        wait_until(lambda: desk.is_settled)
+    assert told == [ZeroDivisionError]
+    desk._on_case("prostate/case02")
+    wait_until(lambda: desk.is_settled)
+    assert desk.view.wanted.case == "prostate/case02"
+
+
+def test_cohorts_are_opened_and_keys_listed_as_on_the_other_desks(desk, monkeypatch):
+    asked = []
+    monkeypatch.setattr(desk_module, "ask_for_folder", lambda *place: asked.append(place))
+    assert desk.cases.open.text() == "Open cohort…"
+    desk.cases.open.click()
+    assert asked == [(desk._viewer, desk.cases)]
+    assert desk.title.keys.text() == "?"
+    desk.title.keys.click()
+    assert desk.keys.isVisible()
+    listed = dict(desk.keys.lines())
+    assert {"J", "K", "N", "W", "Shift+W", "?", "←", "→"} <= set(listed)
+    desk.keys.close()
 
 
 def test_an_unknown_case_is_said(desk):

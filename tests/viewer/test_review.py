@@ -23,7 +23,7 @@ from napari_panoptic.viewer import review_part as review_module
 from napari_panoptic.viewer.judged import Judged, Subjects
 from napari_panoptic.viewer.object_rows import SIDES, ObjectFilter
 from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.review_part import ReviewPart
+from napari_panoptic.viewer.review_part import NOTHING_TO_UNDO, ReviewPart
 from napari_panoptic.viewer.review_watch import Watch
 from napari_panoptic.viewer.reviewing import read_verdicts
 from napari_panoptic.viewer.widgets.desk import OBJECTS_DOCK, desk_of
@@ -176,7 +176,25 @@ class TestVerdicts:
         assert panel.state_text().startswith("undone")
         assert set(verdict_texts(desk)) == {""}
         press(canvas, Qt.Key.Key_5, ALT)
-        assert panel.state_text() == "there is nothing to undo"
+        assert panel.state_text() == NOTHING_TO_UNDO
+
+    def test_undo_leaves_what_another_window_gave(self, desk, part, panel, canvas, wait_until):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        (mine,) = stored(desk)
+        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
+            Side.REFERENCE, 1
+        )
+        with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
+            theirs = other.give(subject, Verdict.CANNOT_TELL)
+        part.reviewing.try_again()  # opens the file anew
+        wait_until(lambda: verdict_texts(desk)[1] == "cannot tell")
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert panel.state_text().startswith("undone: annotation right")
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert panel.state_text() == NOTHING_TO_UNDO
+        assert stored(desk) == [theirs]
+        assert mine != theirs
 
     def test_tag_and_note_are_kept_with_the_verdict(self, desk, part, panel, canvas):
         desk.raise_part(part)
@@ -423,8 +441,9 @@ class TestTheFile:
             wait_until(lambda: verdict_texts(desk)[0] == "cannot tell")
             assert panel.state_text().startswith("✓ saved")  # that of the second object is
             other.undo()
-            assert other.undo() == second
-        wait_until(lambda: verdict_texts(desk)[:2] == ["annotation right", ""])
+            assert other.undo() is None
+            other.give(second, Verdict.CANNOT_TELL)
+        wait_until(lambda: verdict_texts(desk)[:2] == ["annotation right", "cannot tell"])
         assert panel.state_text().startswith("taken back or replaced in another window: both wrong")
 
     def test_a_slow_drive_does_not_hold_the_window_up(

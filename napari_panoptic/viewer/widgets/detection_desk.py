@@ -19,7 +19,6 @@ from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.point_files import write_points
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.points import DetectionCohort, Points
-from napari_panoptic.viewer.chosen_file import with_ending
 from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.keys import (
     DETECTION_KEYS,
@@ -29,6 +28,7 @@ from napari_panoptic.viewer.keys import (
 )
 from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.point_scene import PointScene, Tool
+from napari_panoptic.viewer.replacing import may_replace
 from napari_panoptic.viewer.shown import show_error, show_info, shown
 from napari_panoptic.viewer.widgets.atypia_panel import AtypiaPanel
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
@@ -260,6 +260,7 @@ class DetectionDesk:
             (session.points_changed, self._show_side),
             (session.figures_changed, self._follow),
             (session.selection_changed, self._show_selection),
+            (session.judging_failed, show_error),
             (self.reader.shown_read, self._on_shown_read),
             (self.reader.other_read, self._on_other_read),
             (self.reader.scores_read, session.set_scores),
@@ -458,8 +459,8 @@ class DetectionDesk:
         found = session.confidence_range
         self.scene.set_sure(1.0 if found is None else found[1])
         here = None if session.judged is None else session.judged.counts
-        n_known, n_frames = session.n_known, len(session.cohort.frames)
-        frames = "all frames" if n_known == n_frames else f"{n_known} of {n_frames} frames"
+        n_counted, n_frames = session.n_counted, len(session.cohort.frames)
+        frames = "all frames" if n_counted == n_frames else f"{n_counted} of {n_frames} frames"
         self.figures.show_figures(here, session.pooled(session.team), session.curve(), frames)
 
     def _show_selection(self) -> None:
@@ -493,8 +494,7 @@ class DetectionDesk:
 
     def _on_undo(self, back: bool) -> None:
         if self.session is not None:
-            side = self.scene.side_edited()
-            (self.session.undo if back else self.session.redo)(side)
+            (self.session.undo if back else self.session.redo)()
 
     def _on_tool(self, side: Side | None, tool: Tool) -> None:
         """Take a tool for a side; for that of the selected point where None."""
@@ -610,10 +610,11 @@ class DetectionDesk:
             "Points, x,y,confidence (*.csv)",
         )
         if path:
-            target: Path | None = Path(path)
-            if not Path(path).suffix:
-                target = with_ending(self._inspector, Path(path), ".csv")
-            if target is not None:
+            target = Path(path)
+            target = target if target.suffix else target.with_suffix(".csv")
+            # The dialog has asked about the name that was chosen, as it was written.
+            was_asked = target == Path(path) and target.exists()
+            if was_asked or may_replace(self._inspector, (target,)):
                 self.save_to(target, side)
 
     def save_to(self, path: Path, side: Side) -> None:

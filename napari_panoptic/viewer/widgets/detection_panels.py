@@ -38,7 +38,11 @@ from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, S
 from napari_panoptic.points import DetectionCohort
 from napari_panoptic.regions import Rgb
 from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.glossary import DETECTION_MEANINGS, POINT_STATUS_MEANINGS
+from napari_panoptic.viewer.glossary import (
+    DETECTION_MEANINGS,
+    NO_ANNOTATION,
+    POINT_STATUS_MEANINGS,
+)
 from napari_panoptic.viewer.keys import DETECTION_KEYS, KEY_LIST, key_text
 from napari_panoptic.viewer.point_scene import Tool
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
@@ -174,7 +178,8 @@ class DetectionNavigator(QWidget):
                 known = by_patient.get(frame.patient, DetectionCounts())
                 by_patient[frame.patient] = known + counts
             fill_item(item, 1, _texts(counts, _lacking(session, frame.name, session.team)))
-            why = shown(session.failed.get(frame.name, ""))
+            why = session.failed.get(frame.name) or session.unjudged.get(frame.name, "")
+            why = shown(why)
             if item.toolTip(1) != why:
                 item.setToolTip(1, why)
         for patient, item in self._patients.items():
@@ -221,7 +226,7 @@ def _lacking(session: DetectionSession, frame: str, team: str | None) -> str:
         return "unreadable"
     if session.has_annotation(frame):
         return session.lacking(frame, team)
-    return "no annotation"
+    return NO_ANNOTATION
 
 
 def _texts(counts: DetectionCounts | None, without: str) -> tuple[str, str, str]:
@@ -305,15 +310,23 @@ class PointTable(QWidget):
         self.table.centre_wanted.connect(self._on_row)
         self.only_failures.toggled.connect(self._on_toggled)
         self._session: DetectionSession | None = None
+        self._note = PlainLabel()
+        self._note.setWordWrap(True)
+        self._note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._note.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.only_failures)
+        layout.addWidget(self._note)
         layout.addWidget(self.table, 1)
 
     def show_session(self, session: DetectionSession | None) -> None:
         """List the points of what is shown."""
         self._session = session
         judged = None if session is None else session.judged
+        why = "" if session is None else session.why_nothing_is_judged()
+        self._note.setText(why)
+        self._note.setVisible(bool(why))
         if judged is None:
             self._n_reference, self._failures = 0, []
             self.table.show_rows(())
@@ -370,6 +383,10 @@ class PointTable(QWidget):
     def show_selection(self, selection: tuple[Side, int] | None) -> None:
         """Mark the selected point."""
         self.table.select(None if selection is None else self._row(*selection))
+
+    def note_text(self) -> str:
+        """Give what is said instead of points; empty where they are listed."""
+        return "" if self._note.isHidden() else self._note.text()
 
     def next_failure(
         self, selection: tuple[Side, int] | None, step: int
@@ -447,7 +464,11 @@ class DetectionSettingsPanel(QWidget):
         )
         for button in (self.add_detections, self.add_annotated, self.move_points):
             button.setCheckable(True)
-        self.undo = _push_button("undo", f"Take the newest change back ({key_text('Ctrl-z')}).")
+        self.undo = _push_button(
+            "undo",
+            f"Take the newest change of this frame back, of detections or annotated points "
+            f"({key_text('Ctrl-z')}).",
+        )
         self.redo = _push_button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
         self.save = _push_button("save as…", "Write the points that were changed to a CSV file.")
         self._edits = ElidedLabel()
@@ -482,8 +503,8 @@ class DetectionSettingsPanel(QWidget):
 
     def show_edits(self, session: DetectionSession, side: Side) -> None:
         """Show what may be undone, and what is not saved."""
-        self.undo.setEnabled(session.may_undo(side))
-        self.redo.setEnabled(session.may_undo(side, back=False))
+        self.undo.setEnabled(session.may_undo())
+        self.redo.setEnabled(session.may_undo(back=False))
         places = session.unsaved
         words = [f"{name} ({team or 'annotation'})" for name, team in places]
         self._edits.set_text(f"not saved: {', '.join(words)}" if words else "no unsaved edits")
@@ -671,12 +692,14 @@ class DetectionTitle(QWidget):
 
 def _why(session: DetectionSession) -> str:
     """Say why there is no figure."""
+    name = "" if session.shown is None else session.shown.frame.name
+    if name in session.unjudged:
+        return "cannot be judged"
     if session.points(Side.REFERENCE) is None:
         return "no usable annotation"
     if session.team is None:
         return "no predictions: add a team's files"
-    word = session.lacking("" if session.shown is None else session.shown.frame.name, session.team)
-    return f"file of this team: {word}"
+    return f"file of this team: {session.lacking(name, session.team)}"
 
 
 def _described(session: DetectionSession) -> str:

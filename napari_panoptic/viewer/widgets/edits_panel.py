@@ -37,6 +37,7 @@ from napari_panoptic.io.saving import (
     form_for,
     read_objects,
     readable_forms,
+    replaced_by,
     writable_forms,
     write_objects,
 )
@@ -44,11 +45,11 @@ from napari_panoptic.regions import ClassScheme, Cohort
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
-from napari_panoptic.viewer.chosen_file import with_ending
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
+from napari_panoptic.viewer.replacing import may_replace
 from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, shown
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
@@ -394,10 +395,12 @@ class EditsPart(DeskPart):
             self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(endings)
         )
         if path:
-            target: Path | None = Path(path)
-            if form_for(Path(path)) is None and chosen in endings:
-                target = with_ending(self._panel, Path(path), endings[chosen])
-            if target is not None:
+            target = Path(path)
+            if form_for(target) is None and chosen in endings:
+                target = target.with_name(target.name + endings[chosen])
+            # The dialog has asked about the name that was chosen, as it was written.
+            was_asked = target == Path(path) and target.exists()
+            if was_asked or may_replace(self._panel, replaced_by(target)):
                 self.save_to(target, objects)
 
     def save_to(self, path: Path, objects: Objects) -> None:
@@ -460,7 +463,7 @@ class EditsPart(DeskPart):
             return
         session, copied = around.session, self._side_to_open()
         side, area = copied.side or Side.PREDICTION, Copied(copied.region, None)
-        shape = around.session.snapshot.shape
+        shape, revision = around.session.snapshot.shape, edits.revision
         worker = create_worker(_read, path, session.cohort.scheme, shape, _start_thread=False)
 
         def take(answer: tuple[LoadedMasks | None, str]) -> None:
@@ -471,6 +474,8 @@ class EditsPart(DeskPart):
             if masks is None:
                 show_error(problem)
                 return
+            if edits.revision != revision and not self._may_replace(copied):
+                return  # something was drawn while the file was read
             left_out = ""
             if side is Side.PREDICTION and masks.ambiguous is not None:
                 masks, left_out = replace(masks, ambiguous=None), f". {AREAS_LEFT_OUT}"
@@ -730,8 +735,10 @@ def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
 
 def _write(path: Path, objects: Objects, cohort: Cohort) -> tuple[tuple[Path, ...], str]:
     """Write in a worker; give the files, and what went wrong."""
-    if path.resolve() in files_of(cohort):  # thousands of looks, on a network perhaps
-        return (), f"{path.name} is a file of the cohort, which stays as it is: choose another"
+    kept = files_of(cohort)  # thousands of looks, on a network perhaps
+    for at in replaced_by(path):
+        if at.resolve() in kept:
+            return (), f"{at.name} is a file of the cohort, which stays as it is: choose another"
     try:
         return write_objects(path, objects), ""
     except PanopticError as error:

@@ -29,7 +29,12 @@ from napari_panoptic.evaluation.metrics import Counts, unit_metrics
 from napari_panoptic.evaluation.vocabulary import Status
 from napari_panoptic.pipeline import RegionSummary
 from napari_panoptic.regions import Cohort
-from napari_panoptic.viewer.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
+from napari_panoptic.viewer.glossary import (
+    FIGURE_MEANINGS,
+    NO_ANNOTATION,
+    NO_ANNOTATION_MEANING,
+    STATUS_MEANINGS,
+)
 from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import is_desk_key
@@ -53,7 +58,7 @@ _TEAM_HEADER = {
     "here": f"{FIGURE_MEANINGS['pq']} Of the region shown.",
     **_FAILURE_MEANINGS,
 }
-_MISSING, _NO_ANNOTATION = "missing", "no annotation"
+_MISSING = "missing"
 NO_COHORT = (
     "No cohort is open. Press “Open cohort…” and choose a folder with images, annotations and "
     "team predictions, or open File > Open Sample > Panoptic."
@@ -161,6 +166,10 @@ class Navigator(QWidget):
         """Give what is shown of a region."""
         return self._region_items[name].text(column)
 
+    def region_tooltip(self, name: str, column: int) -> str:
+        """Give what is explained of a region."""
+        return self._region_items[name].toolTip(column)
+
     def hint_text(self) -> str:
         """Give the hint; empty where there is nothing to hint at."""
         return "" if self._hint.isHidden() else self._hint.text()
@@ -236,7 +245,7 @@ class Navigator(QWidget):
             fill_item(item, 1, (self._lacking(name), UNDEFINED, UNDEFINED, UNDEFINED))
             reason = summary.findings[0].message if summary.findings else "It cannot be evaluated."
             if name in self._unannotated:
-                reason = "It has no annotation: it can be looked at, not evaluated."
+                reason = NO_ANNOTATION_MEANING
             for column in range(1, 5):
                 item.setToolTip(column, shown(reason))
         else:
@@ -244,7 +253,7 @@ class Navigator(QWidget):
 
     def _lacking(self, region: str) -> str:
         """Say in a word what a region without figures lacks."""
-        return _NO_ANNOTATION if region in self._unannotated else _MISSING
+        return NO_ANNOTATION if region in self._unannotated else _MISSING
 
     def _fill_patient(self, patient: str) -> None:
         lines = self._lines(patient, self._team or "")

@@ -10,11 +10,12 @@ import numpy as np
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
-from napari_panoptic.errors import english_list
+from napari_panoptic.errors import Finding, english_list
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
-from napari_panoptic.viewer.keys import Shortcut
+from napari_panoptic.viewer.keys import KEY_LIST, Shortcut
+from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.rated_scene import RatedScene, hide_layers
 from napari_panoptic.viewer.rated_work import CaseLoader, CaseView, CohortScores, Wanted
@@ -31,6 +32,8 @@ from napari_panoptic.viewer.widgets.docks import (
     unwrapped,
 )
 from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
+from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
+from napari_panoptic.viewer.widgets.notes import NotesDialog
 from napari_panoptic.viewer.widgets.rated_panels import (
     COMPUTING,
     CasesPanel,
@@ -45,6 +48,8 @@ CASES_DOCK = "Cases"
 LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK = "Levels", "Slices", "Raters"
 TITLE_DOCK, LEGEND_DOCK = "Raters title", "Raters legend"
 LEFT_WIDTH, RIGHT_WIDTH = 260, 400
+NOT_READ = "This case cannot be read; the line above the image says why."
+"""What the panels say of such a case."""
 RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case"),
     Shortcut("k", "previous case"),
@@ -53,8 +58,20 @@ RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Shift-w", "the one before"),
 )
 """Keys of this desk."""
+RATED_LIST_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Up", "the case above"),
+    Shortcut("Down", "the case below"),
+    Shortcut("Enter", "draw the level, or the rater alone, again all"),
+)
+"""Keys of its lists."""
+RATED_NAPARI_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Left", "previous slice"),
+    Shortcut("Right", "next slice"),
+    Shortcut("Home", "reset the view"),
+)
+"""Some of napari's own keys that suit it."""
 NAPARI_KEYS = "← →"
-"""Napari's own, which go from slice to slice."""
+"""Those among them which go from slice to slice."""
 
 
 class RatedDesk:
@@ -76,17 +93,20 @@ class RatedDesk:
         self._is_closed = self._has_begun_scores = False
         self._sizes: KeptSizes | None = None
         self._results: dict[tuple[str, str], RatedResult] = {}
+        self._failed: set[tuple[str, str]] = set()
+        self._bound_keys: dict[str, Any] = {}
         self._wanted: Wanted | None = None
         self.view: CaseView | None = None
         self.title = RatedTitle()
         keys = [(shortcut.text, shortcut.meaning) for shortcut in RATED_KEYS]
-        keys.append((NAPARI_KEYS, "previous, next slice"))
+        keys += [(NAPARI_KEYS, "previous, next slice"), (KEY_LIST.text, "all keys")]
         self.legend = RatedLegend(" · ".join(f"{key}: {meaning}" for key, meaning in keys))
         self.cases = CasesPanel(cohort)
         self.levels = LevelsPanel(cohort.settings, self.scene.shown)
         self.slices = SlicesPanel()
         self.raters = RatersPanel()
         self.cases.desk = self
+        self.keys, self.notes = KeysDialog(self.cases), NotesDialog(self.cases)
         self._loader = CaseLoader(cohort, self._on_view, self._on_error)
         self._scores = CohortScores(cohort, self._on_result)
         self._connect()
@@ -126,7 +146,7 @@ class RatedDesk:
         """Show something as soon as it is loaded."""
         self._wanted = wanted
         self.cases.select(wanted.case)
-        self.title.set_text(f"loading {wanted.case} …")
+        self.title.show_title(f"loading {wanted.case} …")
         self._loader.load(wanted)
 
     def close(self) -> None:
@@ -142,6 +162,9 @@ class RatedDesk:
 
     def _connect(self) -> None:
         """Make every connection; they end with the widgets, and in `_let_go`."""
+        self.cases.open_wanted.connect(self._on_open)
+        self.title.keys_clicked.connect(self._on_keys)
+        self.title.notes_clicked.connect(self._on_notes)
         self.cases.structure_chosen.connect(self._on_structure)
         self.cases.team_chosen.connect(self._on_team)
         self.cases.case_chosen.connect(self._on_case)
@@ -160,7 +183,10 @@ class RatedDesk:
         }
         for shortcut in RATED_KEYS:
             action = actions[shortcut.key]
-            self._viewer.bind_key(shortcut.key, lambda _viewer, do=action: do(), overwrite=True)
+            earlier = self._viewer.bind_key(
+                shortcut.key, lambda _viewer, do=action: do(), overwrite=True
+            )
+            self._bound_keys[shortcut.key] = earlier if callable(earlier) else None
 
     def _let_go(self) -> None:
         """Stop; in a window that is going, layers must not be touched any more."""
@@ -174,8 +200,11 @@ class RatedDesk:
         self._scores.close()
         self._viewer.dims.events.current_step.disconnect(self._on_step)
         self.scene.close()
-        for shortcut in RATED_KEYS:
-            self._viewer.bind_key(shortcut.key, None)
+        for key, earlier in self._bound_keys.items():
+            self._viewer.bind_key(key, None)
+            if earlier is not None:
+                self._viewer.bind_key(key, earlier)
+        self._bound_keys = {}
 
     # --- what is chosen --------------------------------------------------------------------------
 
@@ -194,7 +223,8 @@ class RatedDesk:
         self._on_level(level)
 
     def _on_case(self, name: str) -> None:
-        if self._wanted is not None and name != self._wanted.case:
+        # One that could not be read is tried again.
+        if self._wanted is not None and (name != self._wanted.case or self.view is None):
             self.want(Wanted(name, self._wanted.structure, self._wanted.team))
 
     def _on_team(self, name: str) -> None:
@@ -221,6 +251,26 @@ class RatedDesk:
     def _on_shown(self, shown: set[Shown]) -> None:
         self.scene.set_shown(shown)
 
+    def _on_open(self) -> None:
+        ask_for_folder(self._viewer, self.cases)
+
+    def _on_keys(self) -> None:
+        self.keys.show_keys(
+            [
+                ("Desk", (*RATED_KEYS, KEY_LIST)),
+                ("In lists", RATED_LIST_KEYS),
+                ("napari", RATED_NAPARI_KEYS),
+            ]
+        )
+        self.keys.show()
+        self.keys.raise_()
+
+    def _on_notes(self) -> None:
+        if self.view is not None:
+            self.notes.show_findings(self.view.wanted.case, self._findings(self.view))
+            self.notes.show()
+            self.notes.raise_()
+
     def _on_step(self) -> None:
         self.slices.show_current(self.scene.slice_number)
 
@@ -228,6 +278,7 @@ class RatedDesk:
 
     def _on_view(self, view: CaseView) -> None:
         before, self.view = self.view, view
+        self._failed.discard((view.wanted.case, view.wanted.structure))
         settings, found = self.cohort.settings, view.comparison
         is_new = before is None or before.wanted.case != view.wanted.case
         # Figures may come after the picture.
@@ -252,8 +303,14 @@ class RatedDesk:
             self._begin_scores(view.wanted.structure)
 
     def _on_error(self, wanted: Wanted, message: str) -> None:
+        """Show nothing of the case before under the name of one that cannot be read."""
+        self.view = None
+        self.scene.show_nothing()
+        self.levels.show_figures(None, None, self.scene.level, why_none=NOT_READ)
+        self.slices.show_slices(np.zeros(0), np.zeros(0, bool), why_none=NOT_READ)
+        self.raters.show_raters(None, (), None, None, wanted.structure, why_none=NOT_READ)
+        self.title.show_title(f"{wanted.case} cannot be shown: {message}")
         self._begin_scores(wanted.structure)
-        self.title.set_text(f"{wanted.case} cannot be shown: {message}")
 
     def _begin_scores(self, structure: str) -> None:
         """Evaluate all cases as soon as one is shown, which must not wait for them."""
@@ -264,6 +321,8 @@ class RatedDesk:
     def _on_result(self, case: str, structure: str, result: RatedResult | None) -> None:
         if result is not None:
             self._results[case, structure] = result
+        else:
+            self._failed.add((case, structure))
         if self._wanted is not None and structure == self._wanted.structure:
             self._list_cases(structure, self._wanted.team)
 
@@ -272,7 +331,9 @@ class RatedDesk:
         rows: dict[str, dict[str, Any]] = {}
         for name in names:
             result = self._results.get((name, structure))
-            if result is not None and team is not None:
+            if (name, structure) in self._failed:
+                rows[name] = {"unread": True}
+            elif result is not None and team is not None:
                 rows[name] = case_row(result, team, self.cohort.settings)
         self.cases.show_cases(names, rows)
         self.cases.select(None if self._wanted is None else self._wanted.case)
@@ -299,12 +360,13 @@ class RatedDesk:
         if view.images.findings:
             # The case would look like one without an image otherwise.
             parts.append(f"image not shown: {view.images.findings[0].message}")
-        own = (wanted.case, wanted.structure)
+        self.title.show_title(" · ".join(parts), self._findings(view))
+
+    def _findings(self, view: CaseView) -> list[Finding]:
+        """List what was odd in the files of what is shown."""
+        own = (view.wanted.case, view.wanted.structure)
         known = [each for each in self.cohort.findings if (each.region, each.class_name) == own]
-        findings = [*known, *view.findings]
-        notes = "\n".join(finding.message for finding in findings)
-        marked = "⚠ " if findings else ""  # in front: a narrow window cuts the end off
-        self.title.set_text(marked + " · ".join(parts), tooltip=notes)
+        return [*known, *view.findings]
 
     def _raters_left_out(self, view: CaseView) -> list[str]:
         """Name who annotated the structure in other cases, but is not in the reference here."""

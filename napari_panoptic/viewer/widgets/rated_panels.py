@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import Qt
-from qtpy.QtGui import QResizeEvent
+from qtpy.QtGui import QAction, QKeySequence, QResizeEvent  # type: ignore[attr-defined]
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -21,10 +21,12 @@ from qtpy.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSizePolicy,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
+from napari_panoptic.errors import Finding
 from napari_panoptic.evaluation.rater_objects import ObjectAgreement
 from napari_panoptic.evaluation.raters import Agreement, Comparison, Standing, standing
 from napari_panoptic.level_outlines import (
@@ -37,6 +39,7 @@ from napari_panoptic.level_outlines import (
 from napari_panoptic.palette import hex_colour
 from napari_panoptic.rated import RatedCohort, RatersSettings
 from napari_panoptic.report.text import UNDEFINED, count, ratio
+from napari_panoptic.viewer.keys import KEY_LIST
 from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
@@ -80,6 +83,7 @@ _SHOWN_MEANINGS = {
 class CasesPanel(QWidget):
     """Menus of structure and team, and the cases, worst first."""
 
+    open_wanted = Signal()
     structure_chosen = Signal(str)
     team_chosen = Signal(str)
     case_chosen = Signal(str)
@@ -87,6 +91,9 @@ class CasesPanel(QWidget):
     def __init__(self, cohort: RatedCohort) -> None:
         super().__init__()
         self.desk: RatedDesk | None = None
+        self.open = QPushButton("Open cohort…")
+        self.open.setToolTip("Choose a folder with images, annotations and predictions.")
+        self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
         self._names: list[str] = []
         self.structures, self.teams = QComboBox(), QComboBox()
         for menu, names in ((self.structures, cohort.structures), (self.teams, cohort.teams)):
@@ -100,6 +107,7 @@ class CasesPanel(QWidget):
         self.teams.setEnabled(bool(cohort.teams))
         form = QFormLayout()
         form.setContentsMargins(4, 4, 4, 0)
+        form.addRow(self.open)
         form.addRow("Structure", self.structures)
         form.addRow("Team", self.teams)
         self.table = ArrayTable()
@@ -128,13 +136,13 @@ class CasesPanel(QWidget):
         self._names = sorted(cases, key=lambda name: (math.isnan(dice[name]), dice[name]))
         values = np.array([dice[name] for name in self._names])
         stands = [_word(rows.get(name)) for name in self._names]
-        states = [str(rows.get(name, {}).get("prediction", "")) for name in self._names]
+        states = [_state(rows.get(name, {})) for name in self._names]
         columns = (
             Column(
                 "case",
                 "The case.",
                 np.array(self._names, dtype=object),
-                tooltip=lambda row: f"{self._names[row]}; prediction {states[row] or 'unknown'}",
+                tooltip=lambda row: f"{self._names[row]}; {states[row]}",
                 width=118,
                 is_text=True,
             ),
@@ -206,12 +214,19 @@ class LevelsPanel(QWidget):
         layout.addLayout(grid)
         layout.addStretch(1)
 
-    def show_figures(self, found: Comparison | None, raters: Agreement | None, level: int) -> None:
+    def show_figures(
+        self,
+        found: Comparison | None,
+        raters: Agreement | None,
+        level: int,
+        *,
+        why_none: str = COMPUTING,
+    ) -> None:
         """Show the figures of a case; dashes without a team, and until they are there."""
         settings = self._settings
         n = len(settings.levels)
         dice = np.full(n, math.nan) if found is None else found.dice(settings)
-        reason = COMPUTING if raters is None else "There is no prediction." if found is None else ""
+        reason = why_none if raters is None else "There is no prediction." if found is None else ""
         average = math.nan if found is None else found.score(settings)
         self.average.set_text(ratio(average), reason=reason)
         self.brier.set_text(ratio(math.nan if found is None else found.brier), reason=reason)
@@ -370,6 +385,8 @@ class RatersPanel(QScrollArea):
         team: tuple[str, float] | None,
         objects: ObjectAgreement | None,
         structure: str,
+        *,
+        why_none: str = COMPUTING,
     ) -> None:
         """Show the agreement on a structure of a case; None until it is computed."""
         self._chosen = None
@@ -378,7 +395,7 @@ class RatersPanel(QScrollArea):
         self.quality.setVisible(objects is not None)
         self._quality_title.setVisible(objects is not None)
         if found is None:
-            self.note.setText(COMPUTING)
+            self.note.setText(why_none)
             return
         colours = [rater_colour(number) for number in numbers]
         averages = found.left_out_mean.tolist()
@@ -426,13 +443,50 @@ class RatersPanel(QScrollArea):
         self.rater_chosen.emit(self._chosen)
 
 
-class RatedTitle(ElidedLabel):
-    """One line above the image: what is shown."""
+class RatedTitle(QWidget):
+    """One line above the image: what is shown, and the way to what was odd and to all keys."""
+
+    keys_clicked = Signal()
+    notes_clicked = Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.setContentsMargins(6, 3, 6, 3)
+        self._title = ElidedLabel()
+        self._title.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._notes = QPushButton()
+        self._notes.setToolTip("What was odd in the files of this case. Click for the list.")
+        self._notes.hide()
+        self._notes.clicked.connect(lambda _=False: self.notes_clicked.emit())
+        self.keys = QToolButton()
+        self.keys.setText(KEY_LIST.text)
+        self.keys.setToolTip(f"All keys and what they do ({KEY_LIST.text})")
+        self.keys.clicked.connect(lambda _=False: self.keys_clicked.emit())
+        action = QAction(self)
+        # Whether Shift counts as part of the character is not the same everywhere.
+        action.setShortcuts([QKeySequence(key) for key in (KEY_LIST.key, f"Shift+{KEY_LIST.key}")])
+        action.triggered.connect(lambda _=False: self.keys_clicked.emit())
+        self.addAction(action)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(6, 2, 6, 2)
+        layout.addWidget(self._title, 1)
+        layout.addWidget(self._notes)
+        layout.addWidget(self.keys)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_title(self, text: str, findings: Sequence[Finding] = ()) -> None:
+        """Show what is looked at, and how much was odd in its files."""
+        self._title.set_text(text, tooltip="\n".join(finding.message for finding in findings))
+        count = len(findings)
+        self._notes.setVisible(count > 0)
+        self._notes.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
+
+    def text(self) -> str:
+        """Give what is said."""
+        return self._title.text()
+
+    def notes_text(self) -> str:
+        """Give what the notes button says; empty where it is hidden."""
+        return "" if self._notes.isHidden() else self._notes.text()
 
 
 class RatedLegend(RichLabel):
@@ -502,5 +556,13 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) else math.nan
 
 
+def _state(row: Mapping[str, object]) -> str:
+    if "unread" in row:
+        return "it cannot be read; choose it to see why"
+    return f"prediction {row.get('prediction') or 'unknown'}"
+
+
 def _word(row: Mapping[str, object] | None) -> str:
-    return "" if row is None else STANDING_WORDS[Standing(str(row["standing"]))]
+    if row is None:
+        return ""
+    return "unreadable" if "unread" in row else STANDING_WORDS[Standing(str(row["standing"]))]

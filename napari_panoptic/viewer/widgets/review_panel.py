@@ -309,8 +309,8 @@ class ReviewPanel(QScrollArea):
         self.note.setPlaceholderText("note")
         self.name.setToolTip("Who reviews. Verdicts are kept under this name. Enter to change it.")
         self.undo.setToolTip(
-            "Withdraw your newest verdict, whichever window it was given in; the one before it "
-            "stands again."
+            "Withdraw the newest verdict that you gave in this window; the one before it stands "
+            "again."
         )
         self.following.setToolTip("The next failure without a verdict, in the order of the table.")
         self.history.setToolTip("Every verdict that you ever gave on this object.")
