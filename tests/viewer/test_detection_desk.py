@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QDockWidget, QFileDialog, QMessageBox
+from qtpy.QtWidgets import QDockWidget, QMessageBox
 
 from napari_panoptic.detected import evaluate_detections, standings_of
 from napari_panoptic.evaluation.detections import DetectionSettings
