@@ -485,6 +485,8 @@ def read_review(path: Path) -> None:
         store.verdicts(include_others=True)
         store.poll(include_others=True)
         store.export_csv(path.with_suffix(".csv"), include_others=True)
+        for record in store.verdicts()[:2]:
+            store.withdraw(record)
         store.undo()
     finally:
         store.close()

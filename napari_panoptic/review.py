@@ -227,11 +227,40 @@ class ReviewStore:
             ).fetchone()
             if row is None:
                 return None
-            connection.execute(
-                "UPDATE verdicts SET withdrawn_at = ?, revision = ?, writer = ? WHERE id = ?",
-                (stamp(now()), self._next_revision(), self._writer, row[0]),
-            )
+            self._withdraw(connection, row[0])
         return _record(row[1:], self._path)
+
+    def withdraw(self, record: ReviewRecord) -> bool:
+        """Withdraw the reviewer's verdict on an object, whichever window gave it, and when.
+
+        The verdict that it replaced stands again, as after :meth:`undo`.
+
+        Parameters
+        ----------
+        record
+            The verdict that is seen; what stands on its object is withdrawn.
+
+        Returns
+        -------
+        bool
+            Whether there was one to withdraw.
+
+        Raises
+        ------
+        ReviewError
+            Where it could not be withdrawn.
+        """
+        with self._writing("the verdict was NOT withdrawn", record) as connection:
+            number = self._standing_on(record)
+            if number is not None:
+                self._withdraw(connection, number)
+        return number is not None
+
+    def _withdraw(self, connection: sqlite3.Connection, number: int) -> None:
+        connection.execute(
+            "UPDATE verdicts SET withdrawn_at = ?, revision = ?, writer = ? WHERE id = ?",
+            (stamp(now()), self._next_revision(), self._writer, number),
+        )
 
     def verdicts(
         self,

@@ -309,6 +309,23 @@ def test_undo_takes_back_only_what_its_own_window_gave(path: Path) -> None:
         assert there.undo() == second
 
 
+def test_a_verdict_of_an_earlier_window_can_be_withdrawn(path: Path) -> None:
+    with ReviewStore(path, reviewer="Ada") as earlier:
+        first = earlier.give(subject(1), Verdict.CANNOT_TELL)
+        second = earlier.give(subject(1), Verdict.BOTH_WRONG)
+        other = earlier.give(subject(2), Verdict.CANNOT_TELL)
+    with ReviewStore(path, reviewer="Bo") as bo:
+        theirs = bo.give(subject(2), Verdict.BOTH_WRONG)
+        assert not bo.withdraw(second)  # Ada's is not Bo's to take back
+    with ReviewStore(path, reviewer="Ada") as later:
+        assert later.withdraw(second)
+        assert later.verdicts() == [first, other]
+        assert later.withdraw(first)
+        assert not later.withdraw(first)
+        assert later.verdicts(include_others=True) == [other, theirs]
+        assert [entry.withdrawn_at is None for entry in later.history(subject(1))] == [False, False]
+
+
 def test_a_window_that_opens_the_file_again_takes_back_what_it_gave(path: Path) -> None:
     with ReviewStore(path, reviewer="Ada", window="left") as store:
         given = store.give(subject(1), Verdict.CANNOT_TELL)

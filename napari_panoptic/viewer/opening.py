@@ -21,6 +21,7 @@ from napari_panoptic.errors import (
 )
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.regions import Task
+from napari_panoptic.viewer.left_behind import remove_left_behind
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.shown import show_error, shown
 from napari_panoptic.viewer.widgets.docks import unwrapped
@@ -81,12 +82,15 @@ class DeskKind:
         Gives the desk of this kind that is open in a viewer, or None.
     hide
         Hides the layers that a closed desk of this kind has left.
+    has_depth
+        Whether images may be volumes, which are shown slice by slice.
     """
 
     read: Callable[[Path, bool], Any]
     show: Callable[[Any, Any, str | None], AnyDesk]
     present: Callable[[Any], AnyDesk | None]
     hide: Callable[[Any], None]
+    has_depth: bool = False
 
 
 def _nuclei() -> DeskKind:
@@ -133,7 +137,7 @@ def _raters() -> DeskKind:
     def read(folder: Path, allow_outside: bool) -> Any:
         return open_raters(folder, allow_outside=allow_outside)
 
-    return DeskKind(read, show_rated, rated_desk_in, hide_layers)
+    return DeskKind(read, show_rated, rated_desk_in, hide_layers, has_depth=True)
 
 
 KINDS: Mapping[Task, Callable[[], DeskKind]] = {
@@ -213,6 +217,8 @@ def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None)
         if desk is not None:
             desk.close()
         kind.hide(viewer)
+        if desk is not None and kind.has_depth != own.has_depth:
+            remove_left_behind(viewer)
     desk = own.show(viewer, opened.cohort, region)
     if viewer.title.endswith(TITLE_END):  # else the window is not this program's own
         viewer.title = title_of(opened)

@@ -57,7 +57,10 @@ SETTLE_MS = 300
 """How long edits, settings and background figures rest before the review follows them."""
 ASK_FOR_NAME = "Enter your name in the Review panel first: verdicts are kept under it."
 NO_OBJECT = "Select an object first (N: the next failure); then give the verdict."
-NOTHING_TO_UNDO = "nothing to undo: no verdict that you gave in this window stands"
+NOTHING_TO_UNDO = (
+    "nothing to undo: no verdict that you gave in this window stands; withdraw takes that of the "
+    "selected object back"
+)
 CHANGED_ELSEWHERE = "taken back or replaced in another window: {}"
 ALL_DONE = "every failure of this region has your verdict; the next region is on J"
 HIDDEN = "no failure without a verdict is listed; {n} more are hidden by the table's filters"
@@ -133,6 +136,7 @@ class ReviewPart(DeskPart):
             (panel.verdict_given, self.give),
             (panel.details_changed, self._on_details),
             (panel.undo_wanted, self.undo),
+            (panel.withdrawal_wanted, self.withdraw),
             (panel.next_wanted, self.go_on),
             (panel.goes_on_changed, self._on_goes_on),
             (panel.place_wanted, self._on_place),
@@ -228,6 +232,17 @@ class ReviewPart(DeskPart):
             f"undone: {VERDICT_WORDS[record.verdict]} on {_title(record)}", saved=None
         )
         self.go_to(record)
+
+    def withdraw(self) -> None:
+        """Withdraw the verdict on the selected object, whenever it was given."""
+        reviewing, chosen = self._ready()
+        if reviewing is None or chosen is None:
+            return
+        record = reviewing.withdraw(chosen.side, chosen.row)
+        if record is not None:
+            self.panel.show_state(
+                f"withdrawn: {VERDICT_WORDS[record.verdict]} on {_title(record)}", saved=None
+            )
 
     def go_on(self) -> None:
         """Select the next failure without a verdict, in the order of the table."""

@@ -207,6 +207,21 @@ class Reviewing:
             self.refresh()
         return record
 
+    def withdraw(self, side: Side, row: int) -> ReviewRecord | None:
+        """Withdraw the verdict on an object that is shown; None where none was withdrawn."""
+        record = self.record(side, row)
+        if self._store is None or record is None:
+            return None
+        try:
+            was_there = self._store.withdraw(record)
+        except ReviewError as error:
+            self._tell(error)
+            return None
+        self._problem = None
+        self._forget()
+        self.refresh()
+        return record if was_there else None
+
     def history(self, side: Side, row: int) -> list[HistoryEntry]:
         """Give every verdict that the reviewer ever gave on an object that is shown."""
         subjects = self._current_subjects()

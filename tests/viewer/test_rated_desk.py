@@ -423,3 +423,34 @@ def test_an_undefined_slice_is_drawn(qtbot):
     strip.resize(300, 120)
     strip.show_scores(np.array([np.nan, 0.5]), np.array([True, True]))
     assert not strip.grab().isNull()
+
+
+def test_between_flat_and_deep_images_no_layer_is_left_behind(
+    qapp,
+    folder,
+    detection_sample,
+    wait_until,
+    napari_application,
+    caplog,  # noqa: ARG001
+):
+    """Else napari kept the slider for slices, and showed the extent of what was hidden."""
+    viewer = napari.Viewer()
+    theirs = viewer.add_image(np.zeros((9, 9)), name="theirs", visible=False)
+    flat = open_in(viewer, detection_sample)
+    wait_until(lambda: flat.is_settled)
+    of_points = {layer.name for layer in viewer.layers}
+    for _ in range(2):
+        deep = open_in(viewer, folder)
+        wait_until(lambda d=deep: d.is_settled and d.view is not None)
+        assert viewer.dims.ndim == 3
+        assert not {layer.name for layer in viewer.layers} & (of_points - {"image", "theirs"})
+        back = open_in(viewer, detection_sample)
+        wait_until(lambda d=back: d.is_settled)
+        assert viewer.dims.ndim == 2
+        assert {layer.name for layer in viewer.layers} == of_points
+    assert theirs in viewer.layers
+    assert "Inconsistent units" not in caplog.text
+    back.close()
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    qapp.processEvents()

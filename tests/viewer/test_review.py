@@ -178,6 +178,23 @@ class TestVerdicts:
         press(canvas, Qt.Key.Key_5, ALT)
         assert panel.state_text() == NOTHING_TO_UNDO
 
+    def test_what_an_earlier_window_gave_is_withdrawn(self, desk, part, panel, wait_until):
+        desk.session.select_row(Side.REFERENCE, 1)
+        assert not panel.withdrawal.isEnabled()
+        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
+            Side.REFERENCE, 1
+        )
+        with ReviewStore(part.reviewing.path, reviewer="Ada") as earlier:
+            earlier.give(subject, Verdict.CANNOT_TELL)
+        part.reviewing.try_again()
+        wait_until(lambda: verdict_texts(desk)[1] == "cannot tell")
+        assert panel.withdrawal.isEnabled()
+        panel.withdrawal.click()
+        assert panel.state_text().startswith("withdrawn: cannot tell")
+        assert stored(desk) == []
+        assert set(verdict_texts(desk)) == {""}
+        assert not panel.withdrawal.isEnabled()
+
     def test_undo_leaves_what_another_window_gave(self, desk, part, panel, canvas, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)

@@ -94,6 +94,7 @@ class ReviewPanel(QScrollArea):
     verdict_given = Signal(Verdict)
     details_changed = Signal()
     undo_wanted = Signal()
+    withdrawal_wanted = Signal()
     next_wanted = Signal()
     goes_on_changed = Signal(bool)
     place_wanted = Signal()
@@ -114,6 +115,7 @@ class ReviewPanel(QScrollArea):
         self.note = _Line()
         self.buttons: dict[Verdict, QPushButton] = {}
         self.undo = QPushButton(f"undo   {key_text(UNDO_KEY)}")
+        self.withdrawal = QPushButton("withdraw")
         self.following = QPushButton("next open")
         self.history = QPushButton("history…")
         self.compare = QPushButton("compare reviewers…")
@@ -173,6 +175,7 @@ class ReviewPanel(QScrollArea):
             with QSignalBlocker(button):
                 button.setChecked(record is not None and record.verdict is verdict)
             button.setEnabled(title is not None)
+        self.withdrawal.setEnabled(record is not None)
         self.history.setEnabled(title is not None)
         kept = ("", "") if record is None else (record.tag, record.note)
         # What somebody is typing stays, unless another verdict came in between.
@@ -312,6 +315,10 @@ class ReviewPanel(QScrollArea):
             "Withdraw the newest verdict that you gave in this window; the one before it stands "
             "again."
         )
+        self.withdrawal.setToolTip(
+            "Withdraw your verdict on the selected object, whenever it was given; the one before "
+            "it stands again."
+        )
         self.following.setToolTip("The next failure without a verdict, in the order of the table.")
         self.history.setToolTip("Every verdict that you ever gave on this object.")
         self.compare.setToolTip(
@@ -375,7 +382,9 @@ class ReviewPanel(QScrollArea):
         layout.addLayout(verdicts)
         layout.addLayout(_row(PlainLabel("Tag"), (self.tag, 1), (self.note, 2)))
         layout.addWidget(self._state)
-        layout.addLayout(_row(self.undo, self.following, self.history, stretch=True))
+        layout.addLayout(
+            _row(self.undo, self.withdrawal, self.following, self.history, stretch=True)
+        )
         layout.addWidget(self.goes_on)
         layout.addWidget(self.region_progress)
         layout.addLayout(_row((self.cohort_progress, 1), self.stop))
@@ -406,6 +415,7 @@ class ReviewPanel(QScrollArea):
                 line.returnPressed.connect(holder.clearFocus)
         pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
             (self.undo, self.undo_wanted),
+            (self.withdrawal, self.withdrawal_wanted),
             (self.following, self.next_wanted),
             (self.history, self.history_wanted),
             (self.compare, self.comparison_wanted),
