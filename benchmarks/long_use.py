@@ -76,7 +76,7 @@ def census(desk: Desk) -> Census:
     counts = {
         "layers": len(desk._viewer.layers),
         "widgets": len(QApplication.allWidgets()),
-        "Qt objects": sum(isinstance(value, QObject) for value in gc.get_objects()),
+        "Qt objects": sum(issubclass(kind, QObject) for kind in map(type, gc.get_objects())),
         "threads": threading.active_count(),
         "files": _open_files(),
         **{kind.__name__: alive[kind] for kind in WATCHED},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from itertools import chain
@@ -16,9 +17,20 @@ def leads_out(path: Path, folder: Path) -> bool:
     if not path.is_relative_to(folder):
         return False
     try:
-        return not path.resolve().is_relative_to(folder.resolve())
+        if not path.resolve().is_relative_to(folder.resolve()):
+            return True
     except (OSError, RuntimeError):  # links that lead round in circles
         return True
+    return _goes_round(path)
+
+
+def _goes_round(path: Path) -> bool:
+    """Tell whether links to here lead round in circles, which Python does not say since 3.13."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def is_link(entry: os.DirEntry[str]) -> bool:

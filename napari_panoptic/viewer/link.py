@@ -482,9 +482,12 @@ class Link:
         team = self._session.team or "no team"
         if self._session.shown is None:
             team += f" ({self._why_not_shown(snapshot)})"
-        if self._edited():
+        edited = self._edited()
+        if (Side.PREDICTION, self._session.team) in edited:
             team += " (edited)"
         parts = [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
+        if (Side.REFERENCE, None) in edited:
+            parts.insert(1, "annotation (edited)")
         if self._session.is_flattened:
             parts.append("overlaps flattened while edited")
         elif settings.overlaps is Overlaps.KEEP and self._session.evaluation is not None:

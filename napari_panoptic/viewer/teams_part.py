@@ -112,6 +112,8 @@ class TeamsPart(SeenPart):
             self._grid.leave(restore=restore, at_once=True)
         if self._consensus is not None:
             self._consensus.leave(restore=restore)
+            if restore:
+                self._show_key()
         self._mode = ViewMode.ONE
         self._comparison = self._grid = self._consensus = None
         super().detach()
@@ -163,6 +165,14 @@ class TeamsPart(SeenPart):
         elif self._mode is ViewMode.CONSENSUS and comparison.picture is not None:
             self._grid.leave()
             self._consensus.show(snapshot, comparison.picture, self._panel.count())
+        self._show_key()
+
+    def _show_key(self) -> None:
+        """Have the strip below the image say what the colours of a consensus mean."""
+        if self.around is not None:
+            is_on = self._consensus is not None and self._consensus.is_on
+            key = self._panel.legend_text() if is_on else ""
+            self.around.link.panels.legend.show_instead(key)
 
     def _left(self) -> None:
         """Be back at the view of one team."""
@@ -171,6 +181,7 @@ class TeamsPart(SeenPart):
             if view is not None:
                 view.leave()
         self._panel.show_mode(ViewMode.ONE)
+        self._show_key()
 
     def _next_mode(self) -> None:
         modes = list(ViewMode)
@@ -183,6 +194,7 @@ class TeamsPart(SeenPart):
     def _on_count(self, count: Count) -> None:
         if self._consensus is not None:
             self._consensus.show_count(count)
+            self._show_key()
 
     def _on_object(self, row: int, team: str | None) -> None:
         around = self.around

@@ -460,10 +460,10 @@ def test_descriptions_of_cohorts(tmp_path: Path, line: str, words: str) -> None:
 
 
 def test_an_export_with_nan_and_countless_brackets(tmp_path: Path) -> None:
-    """NaN is no JSON: what reads it all the same has a depth at which it gives up."""
+    """NaN is no JSON: what reads it all the same has a depth at which it gives up, or none."""
     path = tmp_path / "a.geojson"
     path.write_text("[NaN, " + "[" * 3000 + "]" * 3001)
-    with pytest.raises(UnreadableFileError, match="damaged"):
+    with pytest.raises(UnreadableFileError, match=r"damaged|its feature 1 is none"):
         read_geojson(path, MONUSAC_CLASSES)
 
 

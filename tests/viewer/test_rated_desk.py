@@ -430,8 +430,8 @@ def test_between_flat_and_deep_images_no_layer_is_left_behind(
     folder,
     detection_sample,
     wait_until,
-    napari_application,
-    caplog,  # noqa: ARG001
+    napari_application,  # noqa: ARG001
+    caplog,
 ):
     """Else napari kept the slider for slices, and showed the extent of what was hidden."""
     viewer = napari.Viewer()

@@ -447,6 +447,16 @@ class TestConsensus:
         assert names_of_visible(viewer)[-2:] == [INVENTED_LAYER, CONSENSUS_LAYER]
         assert ">&nbsp;4&nbsp;<" in teams.widget.legend_text()
 
+    def test_the_strip_below_the_image_says_what_they_mean(self, desk, teams, view, wait_until):
+        legend = desk.link.panels.legend
+        wait_until(lambda: legend.instead_text() == teams.widget.legend_text())
+        assert view.is_on
+        chips = [chip for (_, _), chip in legend._chips.items()]
+        assert not any(chip.isVisible() for chip in chips)
+        press(teams.widget.button(ViewMode.ONE))
+        assert legend.instead_text() == ""
+        assert all(chip.isVisible() for chip in chips)
+
     @pytest.mark.usefixtures("view")
     def test_the_objects_of_one_team_come_back(self, desk, viewer, teams):
         press(teams.widget.button(ViewMode.ONE))

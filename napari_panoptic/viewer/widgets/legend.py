@@ -117,6 +117,12 @@ class LegendStrip(QWidget):
         self._rows: dict[Side, QHBoxLayout] = {}
         self._chips: dict[tuple[Side, str], QToolButton] = {}
         self._shown: dict[Side, Sequence[Chip]] = {}
+        self._of_objects: list[QWidget] = []
+        self._instead = RichLabel()
+        self._instead.setWordWrap(True)
+        self._instead.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self._instead.setFixedHeight(len(Side) * (self._instead.fontMetrics().lineSpacing() + 4))
+        self._instead.hide()
         grid = QGridLayout(self)
         grid.setContentsMargins(6, 2, 6, 2)
         grid.setVerticalSpacing(1)
@@ -131,6 +137,8 @@ class LegendStrip(QWidget):
             self._rows[side].setSpacing(0)
             grid.addWidget(name, line, 0)
             grid.addWidget(place, line, 1)
+            self._of_objects += [name, place]
+        grid.addWidget(self._instead, 0, 1, len(Side), 1)
         grid.setColumnStretch(1, 1)
         self._display = _menu({choice.value: choice for choice in Display})
         self._display.setToolTip("How objects are drawn (H)")
@@ -166,6 +174,19 @@ class LegendStrip(QWidget):
             else:
                 self._fill(side, status_chips(outcomes, side))
 
+    def show_instead(self, text: str) -> None:
+        """Say what other colours mean, where another view is shown; empty where none is."""
+        self._instead.set_rich(text)
+        self._instead.setVisible(bool(text))
+        for widget in (*self._of_objects, self._colour_by):
+            widget.setVisible(not text)
+        if not text:
+            self._fit_all()
+
+    def instead_text(self) -> str:
+        """Give what is said of another view's colours; empty where none is shown."""
+        return "" if self._instead.isHidden() else self._instead.text()
+
     def show_look(self, look: Look) -> None:
         """Show how objects are drawn."""
         self._look = look
@@ -182,6 +203,11 @@ class LegendStrip(QWidget):
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Write counts out where there is room for that."""
         super().resizeEvent(event)
+        self._fit_all()
+
+    def _fit_all(self) -> None:
+        if (layout := self.layout()) is not None:
+            layout.activate()  # else the places are as wide as before
         for side in self._shown:
             self._fit(side)
 
