@@ -334,10 +334,14 @@ def _shape_from_masks(cohort: Cohort, region: Region) -> tuple[int, int]:
         masks.extend(forms.values() if name == region.name else ())
     shape = reference_shape(None, masks)
     if shape is None:
-        problem = "there is no image" if region.image is None else "the image cannot be read"
+        problem, remedy = "the image cannot be read", "put a readable image there"
+        if region.image is None:
+            problem = "there is no image"
+        elif not region.image.exists():
+            problem, remedy = "the image is not there any more", "put it back"
         raise UnreadableFileError(
-            f"{problem}, and no mask of this region tells how large it is: put a readable image "
-            "there, or a mask of the same size",
+            f"{problem}, and no mask of this region tells how large it is: {remedy}, or a mask of "
+            "the same size",
             path=region.image,
             region=region.name,
         )

@@ -230,7 +230,8 @@ class TestChangingFiles:
         assert look_at(1) is shown
         (said,) = told
         assert REGIONS[1].name in said
-        assert "put the image back" in said
+        assert "not there any more" in said
+        assert "put it back" in said
         away.rename(folder)
         assert look_at(1).region.name == REGIONS[1].name
         assert len(told) == 1
