@@ -439,15 +439,14 @@ def test_between_flat_and_deep_images_no_layer_is_left_behind(
     flat = open_in(viewer, detection_sample)
     wait_until(lambda: flat.is_settled)
     of_points = {layer.name for layer in viewer.layers}
-    for _ in range(2):
-        deep = open_in(viewer, folder)
-        wait_until(lambda d=deep: d.is_settled and d.view is not None)
-        assert viewer.dims.ndim == 3
-        assert not {layer.name for layer in viewer.layers} & (of_points - {"image", "theirs"})
-        back = open_in(viewer, detection_sample)
-        wait_until(lambda d=back: d.is_settled)
-        assert viewer.dims.ndim == 2
-        assert {layer.name for layer in viewer.layers} == of_points
+    deep = open_in(viewer, folder)
+    wait_until(lambda: deep.is_settled and deep.view is not None)
+    assert viewer.dims.ndim == 3
+    assert not {layer.name for layer in viewer.layers} & (of_points - {"image", "theirs"})
+    back = open_in(viewer, detection_sample)
+    wait_until(lambda: back.is_settled)
+    assert viewer.dims.ndim == 2
+    assert {layer.name for layer in viewer.layers} == of_points
     assert theirs in viewer.layers
     assert "Inconsistent units" not in caplog.text
     back.close()
