@@ -9,7 +9,6 @@ from typing import Any
 import napari
 from psygnal import SignalInstance
 from qtpy.QtCore import Qt, QTimer
-from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
 from qtpy.QtWidgets import QDockWidget, QFileDialog, QMainWindow, QMessageBox, QVBoxLayout
 
 from napari_panoptic.detection_session import DetectionSession
@@ -329,11 +328,6 @@ class DetectionDesk:
             (self.title.notes_clicked, self._on_notes),
         ):
             signal.connect(slot)
-        action = QAction(self.title)
-        # Whether Shift counts as part of the character is not the same everywhere.
-        action.setShortcuts([QKeySequence(key) for key in (KEY_LIST.key, f"Shift+{KEY_LIST.key}")])
-        action.triggered.connect(lambda _=False: self._on_keys())
-        self.title.addAction(action)
 
     def _bind_keys(self) -> None:
         actions: dict[str, Callable[[], None]] = {

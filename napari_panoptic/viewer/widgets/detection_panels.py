@@ -65,6 +65,7 @@ from napari_panoptic.viewer.widgets.parts import (
     heading,
     qcolor,
 )
+from napari_panoptic.viewer.widgets.strip_buttons import KeysButton, NotesButton
 
 _FAILURES = {"FN": POINT_STATUS_MEANINGS[Status.FN], "FP": POINT_STATUS_MEANINGS[Status.FP]}
 _FRAME_HEADER = {
@@ -622,14 +623,13 @@ class DetectionTitle(QWidget):
         self._title = ElidedLabel("", mode=Qt.TextElideMode.ElideLeft)
         self._figure, self._selected = RichLabel(), ElidedLabel(NOTHING_SELECTED)
         self._figure.setToolTip(DETECTION_MEANINGS["f_measure"])
-        keys = _button(KEY_LIST.text, "All keys and what they do")
-        keys.clicked.connect(lambda _=False: self.keys_clicked.emit())
+        keys = KeysButton(self, self.keys_clicked.emit)
         first, second = QHBoxLayout(), QHBoxLayout()
         first.addWidget(self._title, 1)
         first.addWidget(self._figure)
-        self._notes = QPushButton()
-        self._notes.setToolTip("What was odd in the files of this frame. Click for the list.")
-        self._notes.clicked.connect(lambda _=False: self.notes_clicked.emit())
+        self._notes = NotesButton(
+            "What was odd in the files of this frame. Click for the list.", self.notes_clicked.emit
+        )
         second.addWidget(self._selected, 1)
         second.addWidget(self._notes)
         second.addWidget(keys)
@@ -642,9 +642,7 @@ class DetectionTitle(QWidget):
 
     def show_session(self, session: DetectionSession) -> None:
         """Show what is looked at, and its F-measure."""
-        count = len(session.findings)
-        self._notes.setVisible(count > 0)
-        self._notes.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
+        self._notes.show_count(len(session.findings))
         if session.shown is None:
             failed = next(iter(session.failed.values()), "")
             self._title.set_text(failed or "Loading …")

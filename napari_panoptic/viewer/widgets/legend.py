@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker, QSize, Qt, QTimer
-from qtpy.QtGui import QAction, QKeySequence, QResizeEvent  # type: ignore[attr-defined]
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
     QHBoxLayout,
     QProgressBar,
-    QPushButton,
     QSizePolicy,
     QToolButton,
     QVBoxLayout,
@@ -32,6 +31,7 @@ from napari_panoptic.viewer.shown import RichLabel
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, heading, outline_icon
 from napari_panoptic.viewer.widgets.slide_bar import SlideBar
+from napari_panoptic.viewer.widgets.strip_buttons import KeysButton, NotesButton
 
 PATIENCE_MS = 150
 """How long something is being loaded before the title says so."""
@@ -287,9 +287,10 @@ class TitleStrip(QWidget):
         self._selected = ElidedLabel(NOTHING_SELECTED)
         self._figure = RichLabel()
         self._figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
-        self._notes = QPushButton()
-        self._notes.setVisible(False)
-        self._notes.clicked.connect(lambda _=False: self.notes_clicked.emit())
+        self._notes = NotesButton(
+            "What was odd in the files: vanished, overlapping, missing. Click for the list.",
+            self.notes_clicked.emit,
+        )
         self._busy = QProgressBar()
         self._busy.setRange(0, 0)
         self._busy.setTextVisible(False)
@@ -305,7 +306,7 @@ class TitleStrip(QWidget):
             first.addWidget(widget)
         second.addWidget(self._selected, 1)
         second.addWidget(self._notes)
-        second.addWidget(self._keys_button())
+        second.addWidget(KeysButton(self, self.keys_clicked.emit))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 2, 6, 2)
         layout.setSpacing(1)
@@ -314,19 +315,6 @@ class TitleStrip(QWidget):
         self.slide = SlideBar()
         layout.addWidget(self.slide)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-
-    def _keys_button(self) -> QToolButton:
-        button = QToolButton()
-        button.setText(KEY_LIST.text)
-        button.setToolTip(f"All keys and what they do ({KEY_LIST.text})")
-        button.clicked.connect(lambda _=False: self.keys_clicked.emit())
-        action = QAction(self)
-        # Whether Shift counts as part of the character is not the same everywhere.
-        keys = (KEY_LIST.key, f"Shift+{KEY_LIST.key}")
-        action.setShortcuts([QKeySequence(key) for key in keys])
-        action.triggered.connect(lambda _=False: self.keys_clicked.emit())
-        self.addAction(action)
-        return button
 
     def title(self) -> str:
         """Give the title as it is shown."""
@@ -338,7 +326,7 @@ class TitleStrip(QWidget):
 
     def notes_text(self) -> str:
         """Give what the notes button says; empty where it is hidden."""
-        return "" if self._notes.isHidden() else self._notes.text()
+        return self._notes.said()
 
     def show_title(self, parts: Sequence[str], pq: float | None) -> None:
         """Show what is looked at, most important first, and its PQ."""
@@ -358,11 +346,7 @@ class TitleStrip(QWidget):
 
     def show_notes(self, count: int) -> None:
         """Show how many oddities the files of this region have."""
-        self._notes.setVisible(count > 0)
-        self._notes.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
-        self._notes.setToolTip(
-            "What was odd in the files: vanished, overlapping, missing. Click for the list."
-        )
+        self._notes.show_count(count)
 
     def show_busy(self, busy: bool) -> None:
         """Show that something is being loaded, once it takes long enough to be noticed."""

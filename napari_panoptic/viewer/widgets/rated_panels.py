@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import Qt
-from qtpy.QtGui import QAction, QKeySequence, QResizeEvent  # type: ignore[attr-defined]
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -21,7 +21,6 @@ from qtpy.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSizePolicy,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -39,7 +38,6 @@ from napari_panoptic.level_outlines import (
 from napari_panoptic.palette import hex_colour
 from napari_panoptic.rated import RatedCohort, RatersSettings
 from napari_panoptic.report.text import UNDEFINED, count, ratio
-from napari_panoptic.viewer.keys import KEY_LIST
 from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
@@ -52,6 +50,7 @@ from napari_panoptic.viewer.widgets.parts import (
     heading,
 )
 from napari_panoptic.viewer.widgets.rated_strips import SliceStrip, SpreadStrip
+from napari_panoptic.viewer.widgets.strip_buttons import KeysButton, NotesButton
 
 if TYPE_CHECKING:
     from napari_panoptic.viewer.widgets.rated_desk import RatedDesk
@@ -453,19 +452,10 @@ class RatedTitle(QWidget):
         super().__init__()
         self._title = ElidedLabel()
         self._title.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._notes = QPushButton()
-        self._notes.setToolTip("What was odd in the files of this case. Click for the list.")
-        self._notes.hide()
-        self._notes.clicked.connect(lambda _=False: self.notes_clicked.emit())
-        self.keys = QToolButton()
-        self.keys.setText(KEY_LIST.text)
-        self.keys.setToolTip(f"All keys and what they do ({KEY_LIST.text})")
-        self.keys.clicked.connect(lambda _=False: self.keys_clicked.emit())
-        action = QAction(self)
-        # Whether Shift counts as part of the character is not the same everywhere.
-        action.setShortcuts([QKeySequence(key) for key in (KEY_LIST.key, f"Shift+{KEY_LIST.key}")])
-        action.triggered.connect(lambda _=False: self.keys_clicked.emit())
-        self.addAction(action)
+        self._notes = NotesButton(
+            "What was odd in the files of this case. Click for the list.", self.notes_clicked.emit
+        )
+        self.keys = KeysButton(self, self.keys_clicked.emit)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(6, 2, 6, 2)
         layout.addWidget(self._title, 1)
@@ -476,9 +466,7 @@ class RatedTitle(QWidget):
     def show_title(self, text: str, findings: Sequence[Finding] = ()) -> None:
         """Show what is looked at, and how much was odd in its files."""
         self._title.set_text(text, tooltip="\n".join(finding.message for finding in findings))
-        count = len(findings)
-        self._notes.setVisible(count > 0)
-        self._notes.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
+        self._notes.show_count(len(findings))
 
     def text(self) -> str:
         """Give what is said."""
@@ -486,7 +474,7 @@ class RatedTitle(QWidget):
 
     def notes_text(self) -> str:
         """Give what the notes button says; empty where it is hidden."""
-        return "" if self._notes.isHidden() else self._notes.text()
+        return self._notes.said()
 
 
 class RatedLegend(RichLabel):
