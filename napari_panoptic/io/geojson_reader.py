@@ -40,9 +40,10 @@ WHAT = "GeoJSON with a list of features, as QuPath exports it"
 BLOCK_BYTES = 4 * 2**20
 BATCH_FEATURES = 500
 NOT_OBJECTS = frozenset(
-    {"tile", "tmaCore", "tma_core", "root", "PathTileObject", "TMACoreObject", "PathRootObject"}
+    {"tile", "tmacore", "tma_core", "root", "pathtileobject", "tmacoreobject", "pathrootobject"}
 )
-"""QuPath's object types that outline no nucleus; those of QuPath 0.2 stand in ``id``."""
+"""QuPath's object types that outline no nucleus, in small letters; those of QuPath 0.2 stand
+in ``id``."""
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 _DAMAGED_ARCHIVE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, NotImplementedError)
 
@@ -202,10 +203,12 @@ class _Objects:
             raise TypeError
         properties = feature.get("properties") or {}
         kind = properties.get("objectType") or properties.get("object_type")
-        if (kind or str(feature.get("id"))) in NOT_OBJECTS:
+        if (kind.casefold() if kind else str(feature.get("id")).casefold()) in NOT_OBJECTS:
             self._no_objects.append(number)
             return UNKNOWN
         geometry = feature.get("nucleusGeometry")
+        if geometry is None:  # where QuPath's library for Python has it
+            geometry = (properties.get("extra_geometries") or {}).get("nucleus")
         if geometry is not None:
             self._nuclei.append(number)
         else:

@@ -4,10 +4,14 @@
   with three levels and properties; zipped.
 - ``stardist_labels.tif``: csbdeep 0.8.2, ``save_tiff_imagej_compatible``, which StarDist uses.
 - ``cellpose_cp_masks.png`` and ``.tif``: cellpose 3.1.1.1, ``io.save_masks``.
+- ``qubalab_objects.geojson``: qubalab 0.2.1, QuPath's library for Python: detections of
+  ``ImageFeature.create_from_label_image``, a cell with a nucleus, and a tile.
+- ``ours_through_qubalab.geojson``: what ``write_geojson`` wrote, read and written by qubalab.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -16,10 +20,14 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import FindingKind, UnreadableFileError
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.geojson import ObjectType, geo_objects, write_geojson
 from napari_panoptic.io.label_images import read_labels
 from napari_panoptic.io.label_tiles import open_label_tiles
+from napari_panoptic.io.loading import load_masks
 from napari_panoptic.io.tiled_pixels import open_pixels
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from tests.io.builders import label_files
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "formats"
@@ -99,6 +107,72 @@ def test_label_images_of_segmentation_programs(name: str, tmp_path: Path) -> Non
     table.write_text("id,class\n1,1\n2,2\n5,1\n9,Ambiguous\n12,Macrophage\n")
     classed = read_labels(label_files(path, table), MONUSAC_CLASSES, shape=SHAPE)
     assert classed.labels.class_index.tolist() == [1, 2, 1, 4]
+
+
+def with_hole_and_piece() -> NDArray[np.int64]:
+    """Draw the objects that qubalab was given."""
+    image = drawn(12)
+    image[23:27, 13:18] = 0
+    image[20:22, 2:6] = 2
+    return image
+
+
+def test_objects_of_qubalab() -> None:
+    files = MaskFiles(Source.GEOJSON, {"": (DATA / "qubalab_objects.geojson",)})
+    loaded = load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
+    image = with_hole_and_piece()
+    image[2:8, 50:56] = 6  # of the cell its nucleus; the tile is left out
+    expected = np.zeros(SHAPE, np.int64)
+    for id_, of in {1: 1, 2: 5, 3: 2, 5: 12, 6: 6}.items():  # in qubalab's order
+        expected[image == of] = id_
+    assert np.array_equal(loaded.labels.id_image(), expected)
+    assert loaded.labels.class_names_of_objects().tolist() == [
+        "Epithelial",
+        "Epithelial",
+        "Lymphocyte",
+        "Macrophage",
+        "Lymphocyte",
+    ]
+    assert loaded.ambiguous is not None
+    assert np.array_equal(loaded.ambiguous, image == 9)
+    assert sorted((f.kind, f.object_ids) for f in loaded.findings) == [
+        (FindingKind.FALLBACK, (6,)),
+        (FindingKind.FALLBACK, (7,)),
+    ]
+
+
+def test_qubalab_understands_what_this_program_writes(tmp_path: Path) -> None:
+    image = np.where(with_hole_and_piece() == 9, 0, with_hole_and_piece())
+    classes = {id_: name for id_, name in CLASSES.items() if id_ != 70000} | {12: "Macrophage"}
+    labels = LabelImage.from_array(image, classes, MONUSAC_CLASSES.names)
+    details = {
+        1: {"status": "TP", "iou": 0.75, "verdict": "real failure"},
+        2: {"status": "FN", "cause": "missed"},
+    }
+    objects = geo_objects(
+        labels,
+        side=Side.REFERENCE,
+        region="R_1",
+        details=details,
+        object_type=ObjectType.DETECTION,
+    )
+    path = tmp_path / "ours.geojson"
+    write_geojson(path, objects, scheme=MONUSAC_CLASSES)
+    ours = json.loads(path.read_text())["features"]
+    theirs = json.loads((DATA / "ours_through_qubalab.geojson").read_text())["features"]
+    assert len(ours) == len(theirs) == 4
+    for own, other in zip(ours, theirs, strict=True):
+        assert other["id"] == own["id"]
+        assert other["geometry"] == {**own["geometry"], "plane": {"z": 0, "t": 0}}
+        expected, got = own["properties"], other["properties"]
+        classification = expected["classification"]
+        assert got["classification"] == {
+            "names": [classification["name"]],
+            "color": classification["color"],
+        }
+        assert got["object_type"] == expected["objectType"].upper()
+        for key in ("name", "measurements", "metadata"):
+            assert got[key] == expected[key]
 
 
 def test_a_seg_file_of_cellpose_is_refused_with_the_way_out(tmp_path: Path) -> None:
