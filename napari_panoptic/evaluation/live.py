@@ -226,8 +226,8 @@ class _LiveSide:
     def table_of(self, slots: NDArray[np.int64]) -> SideTable:
         """Freeze the counts of some slots (0-based)."""
         table = side_table(self.rows, self.index.shape, slots + 1)
-        gone = table.area == 0  # such slots have no place
-        if gone.any():
+        if not table.area.all():
+            gone = table.area == 0  # such slots have no place
             table.bbox[gone], table.first_pixel[gone] = 0, 0
         return table
 

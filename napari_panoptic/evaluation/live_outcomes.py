@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.ambiguity import JudgedOverlap, JudgedSide, judge
 from napari_panoptic.evaluation.decisions import Decisions, decide
 from napari_panoptic.evaluation.distances import PairDistances
@@ -31,6 +32,8 @@ from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 
+# The columns that are decided anew, as the kernel below takes them.
+_DECIDED = ("status", "cause", "partner", "iou", "area_px", "centroid_yx_px", "bbox")
 # What objects begin with that come to be.
 _BLANK = {"partner": NO_PARTNER, "hausdorff_px": np.nan, "hausdorff95_px": np.nan}
 # Between so few rows that are left out, the others are copied in whole stretches.
@@ -95,7 +98,7 @@ class LiveOutcomes:
             )
         self.distances = known
         slots = slot_outcomes(pair, table, judged, matches, distances, near_iou=settings.near_iou)
-        self._class_names, self._mpp = pair.class_names, pair.mpp
+        self._class_names, self._mpp, self._pair = pair.class_names, pair.mpp, pair
         self._columns = {side: _Columns(slots.side(side)) for side in Side}
         self._judged = {
             side: {f.name: GrowingColumn(getattr(own, f.name).copy()) for f in fields(own)}
@@ -131,17 +134,18 @@ class LiveOutcomes:
         )
         if settings.distances:
             self._measure(edited, self._in_place(apart, joined), matches)
-        partner = _among_all(matches.reference_partner, joined.prediction)
         self._columns[Side.REFERENCE].decided(
-            joined.reference, edited.reference, apart.reference, reference, partner
+            rows, edited.reference, apart.reference, reference, matches.reference_partner
         )
-        partner = _among_all(matches.prediction_partner, joined.reference)
         self._columns[Side.PREDICTION].decided(
-            joined.prediction, edited.prediction, apart.prediction, prediction, partner
+            rows[::-1], edited.prediction, apart.prediction, prediction, matches.prediction_partner
         )
 
     def _take_classes(self, pair: LabelPair) -> None:
         """Take over ids and classes, and make room for new objects."""
+        if pair is self._pair:
+            return
+        self._pair = pair
         for side, labels in zip(Side, (pair.reference, pair.prediction), strict=True):
             more = len(labels) - len(self._judged[side]["area"].values)
             self._columns[side].take_classes(labels, more)
@@ -222,25 +226,27 @@ class _Columns:
 
     def decided(
         self,
-        rows: NDArray[np.int64],
+        rows: tuple[NDArray[np.int64], NDArray[np.int64]],
         counted: SideTable,
         judged: JudgedSide,
         decisions: Decisions,
         partner: NDArray[np.int32],
     ) -> None:
-        """Write what was counted, judged and decided of some rows."""
-        area_px = np.where(judged.gone, counted.area, judged.area)
-        self._came_or_went |= bool(((area_px == 0) != (self["area_px"][rows] == 0)).any())
-        self.write(
+        """Write what was counted, judged and decided of some rows.
+
+        `rows` are those of this side and of the other, among which `partner` counts.
+        """
+        changed, came_or_went = _put(
+            tuple(self[name] for name in _DECIDED),
+            (decisions.status, decisions.cause, partner, decisions.iou),
+            (judged.area, judged.gone, judged.centroid_yx_px),
+            (counted.area, counted.bbox),
             rows,
-            status=decisions.status,
-            cause=decisions.cause,
-            partner=partner,
-            iou=decisions.iou,
-            area_px=area_px,
-            centroid_yx_px=judged.centroid_yx_px,
-            bbox=counted.bbox,
         )
+        self._came_or_went |= came_or_went
+        for name, is_changed in zip(_DECIDED, changed, strict=True):
+            if is_changed:
+                self._frozen.pop(name, None)
 
     def write(self, rows: NDArray[np.int64], **values: Column) -> None:
         """Write some rows of columns."""
@@ -338,12 +344,62 @@ def _renumbered(rows: NDArray[np.int32], chosen: NDArray[np.int64]) -> NDArray[n
     return np.searchsorted(chosen, rows).astype(np.int32)
 
 
-def _among_all(partner: NDArray[np.int32], chosen: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Turn positions among chosen rows into these rows; no partner stays none."""
-    rows = np.full(len(chosen) + 1, NO_PARTNER, np.int32)
-    rows[:-1] = chosen
-    return rows[partner]  # no partner is -1, the last
-
-
 def _among(rows: NDArray[np.int32], chosen: Collection[int]) -> NDArray[np.bool_]:
     return np.array([row in chosen for row in rows.tolist()], bool)
+
+
+@compiled
+def _put(
+    columns: tuple[Column, ...],
+    decided: tuple[Column, Column, Column, Column],
+    judged: tuple[Column, Column, Column],
+    counted: tuple[Column, Column],
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> tuple[tuple[bool, ...], bool]:
+    """Write some rows of the columns named by `_DECIDED`.
+
+    Returns
+    -------
+    changed
+        Which columns may have other values now.
+    came_or_went
+        Whether an object has pixels that had none, or has none any more.
+    """
+    status, cause, partner, iou, area_px, centroid, bbox = columns
+    new_status, new_cause, new_partner, new_iou = decided
+    new_area, gone, new_centroid = judged
+    counted_area, new_bbox = counted
+    own, across = rows
+    other_status = other_cause = other_partner = other_iou = False
+    other_area = other_centroid = other_bbox = came_or_went = False
+    for k in range(len(own)):
+        row = own[k]
+        other_status |= status[row] != new_status[k]
+        status[row] = new_status[k]
+        other_cause |= cause[row] != new_cause[k]
+        cause[row] = new_cause[k]
+        place = np.int32(across[new_partner[k]] if new_partner[k] >= 0 else NO_PARTNER)
+        other_partner |= partner[row] != place
+        partner[row] = place
+        other_iou |= iou[row] != new_iou[k]  # NaN is other than NaN, which does no harm
+        iou[row] = new_iou[k]
+        pixels = counted_area[k] if gone[k] else new_area[k]
+        came_or_went |= (area_px[row] == 0) != (pixels == 0)
+        other_area |= area_px[row] != pixels
+        area_px[row] = pixels
+        for axis in range(2):
+            other_centroid |= centroid[row, axis] != new_centroid[k, axis]
+            centroid[row, axis] = new_centroid[k, axis]
+        for axis in range(4):
+            other_bbox |= bbox[row, axis] != new_bbox[k, axis]
+            bbox[row, axis] = new_bbox[k, axis]
+    changed = (
+        other_status,
+        other_cause,
+        other_partner,
+        other_iou,
+        other_area,
+        other_centroid,
+        other_bbox,
+    )
+    return changed, came_or_went
