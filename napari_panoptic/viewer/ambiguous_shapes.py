@@ -22,6 +22,7 @@ from napari_panoptic.viewer.desk_part import Surroundings
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.live_edits import LiveEdits
+from napari_panoptic.viewer.timers import stop_timers
 
 NAME = "ambiguous areas (shapes)"
 SHAPES = "ambiguous shapes"
@@ -83,6 +84,7 @@ class AmbiguousShapes:
         """Let go of the shapes; they stay in the viewer as a plain layer."""
         self._disconnect()
         self._layer = None
+        stop_timers(self._timer)
         self._around.viewer.layers.events.removed.disconnect(self._on_removed)
 
     def set_on(self, is_on: bool) -> None:

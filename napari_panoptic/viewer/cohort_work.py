@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shutil
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -31,6 +30,8 @@ from napari_panoptic.report.cohort_report import (
     n_kept,
     n_passes,
 )
+from napari_panoptic.viewer.timers import stop_timers
+from napari_panoptic.viewer.workers import connect_worker
 
 LOOK_EVERY_MS = 100
 KEPT_COHORTS = 4
@@ -94,8 +95,7 @@ class CohortWork:
         counter = self._counter = _Counter()
         self._total = n_passes() * len(request.cohort.regions)
         worker = create_worker(_evaluated, request, counter, _start_thread=False)
-        worker.returned.connect(lambda answer: self._take(worker, answer))
-        worker.finished.connect(lambda: self._take(worker, _Answer(error=_BROKEN_OFF)))
+        connect_worker(worker, returned=self._take, finished=self._on_finished)
         self._worker = worker
         worker.start()
         self._look.start()
@@ -105,11 +105,13 @@ class CohortWork:
         """Let what is under way come to nothing."""
         self._counter.stopped.set()
         self._worker = None
-        with suppress(RuntimeError):  # where the whole program ends, Qt is gone already
-            self._look.stop()
+        stop_timers(self._look)
 
     def _tell(self) -> None:
         self.progressed.emit(min(self._counter.done, self._total), self._total)
+
+    def _on_finished(self, worker: Any) -> None:
+        self._take(worker, _Answer(error=_BROKEN_OFF))
 
     def _take(self, worker: Any, answer: _Answer) -> None:
         if worker is not self._worker:

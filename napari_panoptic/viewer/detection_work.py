@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from napari.qt.threading import create_worker
@@ -16,6 +15,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.io.slides import SlideImage, read_image
 from napari_panoptic.points import DetectionCohort, Frame
 from napari_panoptic.scored import AtypiaEvaluation, evaluate_atypia
+from napari_panoptic.viewer.workers import connect_worker
 
 TOLD_EVERY_S = 0.05
 """How often it is told what frames amount to: each time lists are filled anew."""
@@ -77,8 +77,7 @@ class FrameReader:
         """Read a frame with its image; the answer to an older wish is dropped."""
         worker: Any = create_worker(_read_one, self._cohort, frame, _start_thread=False)
         self._wanted = worker
-        worker.returned.connect(partial(self._on_one, worker))
-        worker.finished.connect(partial(self._on_finished, worker))
+        connect_worker(worker, returned=self._on_one, finished=self._on_finished)
         worker.start()
 
     def read_others(self, frames: Sequence[Frame]) -> None:
@@ -86,16 +85,14 @@ class FrameReader:
         self.stop()
         worker: Any = create_worker(_read_each, self._cohort, frames, _start_thread=False)
         self._others = worker
-        worker.yielded.connect(partial(self._on_other, worker))
-        worker.finished.connect(partial(self._on_finished, worker))
+        connect_worker(worker, yielded=self._on_other, finished=self._on_finished)
         worker.start()
 
     def read_scores(self) -> None:
         """Read the scores of atypia."""
         worker: Any = create_worker(evaluate_atypia, self._cohort, _start_thread=False)
         self._scores = worker
-        worker.returned.connect(partial(self._on_scores, worker))
-        worker.finished.connect(partial(self._on_finished, worker))
+        connect_worker(worker, returned=self._on_scores, finished=self._on_finished)
         worker.start()
 
     def stop(self) -> None:
@@ -177,8 +174,7 @@ class StandingsFinder:
         self.stop()
         worker: Any = create_worker(_stand_each, frames, distance_um, _start_thread=False)
         self._worker = worker
-        worker.yielded.connect(partial(self._on_found, worker))
-        worker.finished.connect(partial(self._on_finished, worker))
+        connect_worker(worker, yielded=self._on_found, finished=self._on_finished)
         worker.start()
 
     def stop(self) -> None:

@@ -25,6 +25,7 @@ from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.viewer.layers import MAX_OBJECTS
 from napari_panoptic.viewer.recolour import refresh_held
+from napari_panoptic.viewer.timers import stop_timers
 
 Box = tuple[int, int, int, int]
 
@@ -144,8 +145,9 @@ class LayerWatch:
         layer.redo = lambda: self._replay("redo")
 
     def close(self) -> None:
-        """Let go of the layer; touches no timer, which may be gone with its window."""
+        """Let go of the layer."""
         self._is_paused = True
+        stop_timers(self._rest)
         for emitter, slot in self._events:
             emitter.disconnect(slot)
         for name in self._wrapped:

@@ -38,6 +38,7 @@ from napari_panoptic.viewer.shown import show_error, show_warning
 from napari_panoptic.viewer.slide_view import SCALE_MEANING, SlideView
 from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import ColourBy, Look, count_text
+from napari_panoptic.viewer.timers import stop_timers
 from napari_panoptic.viewer.warm import WARM_UP
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
@@ -213,6 +214,7 @@ class Link:
             if earlier is not None:
                 self._viewer.bind_key(key, earlier)
         self._bound_keys = {}
+        stop_timers(self._at_rest, self._edited_since, self._idle, self._ahead, self._preparing)
         self.slides.leave(restore=False)
         self.scene.release()
 

@@ -26,6 +26,7 @@ from napari_panoptic.viewer.desk_part import Surroundings
 from napari_panoptic.viewer.edits import LayerValues, LayerWatch
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.shown import show_error, show_info, show_warning
+from napari_panoptic.viewer.timers import stop_timers
 
 SMALL_PX = 4_000_000
 """Layers up to this size are compared whenever they are drawn anew; larger ones only
@@ -132,6 +133,7 @@ class LiveEdits:
         self._around.viewer.layers.events.removed.disconnect(self._on_removed)
         self._drop_watches()
         self._is_on = False
+        stop_timers(self._gone)
 
     def watch(self) -> None:
         """Watch the layers of what is shown now; watches that are right already stay."""

@@ -26,6 +26,7 @@ from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.mark_layer import MarkLayer
 from napari_panoptic.viewer.shown import show_error
 from napari_panoptic.viewer.widgets.parts import dock_of, is_in_sight
+from napari_panoptic.viewer.workers import connect_worker
 
 T = TypeVar("T")
 EDIT_REST_MS = 150
@@ -208,8 +209,7 @@ class Stream(Generic[T]):
         """Begin anew with another generator."""
         self.stop()
         worker = create_worker(_generated, generate, _start_thread=False)
-        worker.yielded.connect(lambda value: self._on_value(worker, value))
-        worker.finished.connect(lambda: self._on_finished(worker))
+        connect_worker(worker, yielded=self._on_value, finished=self._on_finished)
         self._worker = worker
         worker.start()
 

@@ -39,6 +39,7 @@ from napari_panoptic.viewer.widgets.ranking_panel import (
     View,
     going_on,
 )
+from napari_panoptic.viewer.workers import connect_worker
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot, Point
@@ -364,7 +365,7 @@ class RankingPart(SeenPart):
                 show_error(str(error))
 
         worker.returned.connect(lambda answer: done(answer[0]))
-        worker.finished.connect(lambda: self._writers.discard(worker))
+        connect_worker(worker, finished=self._writers.discard)
         worker.start()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from napari_panoptic.rated_pipeline import (
     load_reference,
 )
 from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
+from napari_panoptic.viewer.workers import connect_worker
 
 PICTURE_FIRST_VOXELS = 1 << 21
 """Of larger cases the picture is shown before there are figures, which take as long again."""
@@ -218,7 +218,7 @@ class CaseLoader:
         self._worker = worker
         worker.yielded.connect(self._take_picture)
         worker.returned.connect(self._take)
-        worker.finished.connect(partial(self._on_finished, worker))
+        connect_worker(worker, finished=self._on_finished)
         worker.start()
 
     def close(self) -> None:

@@ -50,6 +50,7 @@ from napari_panoptic.viewer.widgets.review_panel import (
     BeforeAfter,
     ReviewPanel,
 )
+from napari_panoptic.viewer.workers import connect_worker
 
 POLL_MS = 1000
 """How often the file is looked at for what other windows did."""
@@ -453,7 +454,7 @@ class ReviewPart(DeskPart):
     def _write(self, write: Callable[[], _Written], path: Path) -> None:
         worker = create_worker(write, _start_thread=False)
 
-        def on_returned(result: _Written) -> None:
+        def on_returned(worker: Any, result: _Written) -> None:
             self._writers.discard(worker)
             text = f"{result.count} objects written to {path.name}"
             if result.error is not None:
@@ -462,7 +463,7 @@ class ReviewPart(DeskPart):
             if self.around is not None:
                 self.panel.show_state(text, saved=None if result.error is None else False)
 
-        worker.returned.connect(on_returned)
+        connect_worker(worker, returned=on_returned)
         self._writers.add(worker)
         self.panel.show_state(f"writing {path.name} …", saved=None)
         worker.start()
@@ -512,8 +513,7 @@ class ReviewPart(DeskPart):
         if question is None:
             return
         worker = create_worker(question, _start_thread=False)
-        worker.returned.connect(lambda looked: self._on_looked(worker, looked))
-        worker.finished.connect(lambda: self._on_look_ended(worker))
+        connect_worker(worker, returned=self._on_looked, finished=self._on_look_ended)
         self._look = worker
         worker.start()
 

@@ -21,6 +21,7 @@ from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.review import ReviewStore
 from napari_panoptic.viewer.judged import Judged, Subjects
 from napari_panoptic.viewer.reviewing import read_verdicts
+from napari_panoptic.viewer.workers import connect_worker
 
 FIGURES = ("pq", "sq", "dq", "detection_f1")
 """The figures that are told before and after."""
@@ -141,8 +142,7 @@ class ReviewLines:
             return
         self.done, self.total = 0, len(missing)
         worker = create_worker(_lines, self._cohort, task, store, missing, _start_thread=False)
-        worker.yielded.connect(lambda line: self._take(worker, line))
-        worker.finished.connect(lambda: self._on_finished(worker))
+        connect_worker(worker, yielded=self._take, finished=self._on_finished)
         self._worker = worker
         worker.start()
         self.changed.emit()

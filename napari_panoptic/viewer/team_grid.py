@@ -45,6 +45,7 @@ from napari_panoptic.viewer.scene import Scene
 from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import Display, Look
+from napari_panoptic.viewer.timers import stop_timers
 from napari_panoptic.visible import shortened
 
 MAX_TEAMS = 6
@@ -250,8 +251,8 @@ class TeamGrid:
         at_once
             Whether to remove all layers now, rather than bit by bit.
         """
-        # The timers are left alone: they may be gone with their application, and do nothing by now.
         if not restore:
+            stop_timers(self._arranger, self._builder)
             self._before = self._coming = self._shown = None
             self._unfilled.clear()
             self._leftovers.clear()

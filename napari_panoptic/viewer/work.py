@@ -28,6 +28,7 @@ from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.object_rows import ObjectRows, WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.warm import WARM_UP
+from napari_panoptic.viewer.workers import connect_worker
 
 T = TypeVar("T")
 DRAWING_MS = 10
@@ -160,7 +161,7 @@ class RegionLoader:
         # Painting comes before timers that are due later.
         worker.yielded.connect(lambda _answer: QTimer.singleShot(DRAWING_MS, is_drawn.set))
         worker.finished.connect(WARM_UP.go_on)
-        worker.finished.connect(lambda: self._on_finished(worker))
+        connect_worker(worker, finished=self._on_finished)
         self._worker = worker
         worker.start()
 
@@ -243,8 +244,7 @@ class SummaryWork:
             session.held_up_to_px,
             _start_thread=False,
         )
-        worker.yielded.connect(lambda line: self._take(worker, line))
-        worker.finished.connect(lambda: self._on_finished(worker))
+        connect_worker(worker, yielded=self._take, finished=self._on_finished)
         self._worker = worker
         worker.start()
         self.progressed.emit(0, self.total)

@@ -52,8 +52,10 @@ from napari_panoptic.viewer.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.replacing import may_replace
 from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, shown
 from napari_panoptic.viewer.slide_words import on_slide
+from napari_panoptic.viewer.timers import stop_timers
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
+from napari_panoptic.viewer.workers import connect_worker
 
 FOLLOW_MS = 60
 """How long after an edit the comparison follows."""
@@ -332,6 +334,7 @@ class EditsPart(DeskPart):
         if self.edits is not None:
             self.edits.close()
         self.edits = self.shapes = None
+        stop_timers(self._later)
         super().detach()
 
     def may_leave(self) -> bool:
@@ -429,13 +432,13 @@ class EditsPart(DeskPart):
     def _start(self, worker: Any, take: Callable[[Any], None], state: str) -> None:
         """Let a worker read or write, and the panel say so meanwhile."""
 
-        def end() -> None:
+        def end(worker: Any) -> None:
             self._workers.discard(worker)
             if self.around is not None:
                 self.refresh()
 
         worker.returned.connect(take)
-        worker.finished.connect(end)
+        connect_worker(worker, finished=end)
         self._workers.add(worker)
         self._panel.state.setText(state)
         worker.start()
