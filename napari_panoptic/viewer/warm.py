@@ -64,8 +64,7 @@ class WarmUp:
         self._lock = Lock()
         self._thread: Thread | None = None
         self._can_show, self._is_shown = Event(), Event()
-        self._can_edit, self._is_done = Event(), Event()
-        self._is_leaving = Event()
+        self._can_edit, self._is_leaving = Event(), Event()
 
     def start(self) -> None:
         """Begin, unless that was done before."""
@@ -97,6 +96,13 @@ class WarmUp:
         """Make ready what no picture needs: the first one is there."""
         self._is_shown.set()
 
+    def finish(self) -> None:
+        """Make everything ready now, and wait for it."""
+        self.start()
+        self.go_on()
+        if self._thread is not None:
+            self._thread.join()
+
     @property
     def is_first_start(self) -> bool:
         """Whether kernels are being compiled, which takes seconds."""
@@ -126,8 +132,8 @@ class WarmUp:
         except OSError:
             pass  # no place for temporary files: each kernel is made ready when it is needed
         finally:
-            for event in (self._can_show, self._can_edit, self._is_done):
-                event.set()
+            self._can_show.set()
+            self._can_edit.set()
             if beside is not None:
                 beside.terminate()
                 beside.wait()
@@ -298,3 +304,7 @@ def _area(columns: slice) -> NDArray[np.bool_]:
     area = np.zeros((SIDE_PX, SIDE_PX), bool)
     area[12:20, columns] = True
     return area
+
+
+if __name__ == "__main__":
+    WARM_UP.finish()

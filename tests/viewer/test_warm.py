@@ -32,9 +32,7 @@ from tests.small_cohort import write_cohort
 from tests.viewer.slide_cases import random_pair, tiled
 
 up = warm.WarmUp()
-up.start()
-up.go_on()
-up._thread.join()
+up.finish()
 before = {name: list(kernel.signatures) for name, kernel in warm.kernels().items()}
 assert before
 
