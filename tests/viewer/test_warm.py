@@ -128,9 +128,10 @@ def test_a_region_waits_for_what_shows_it_and_not_for_the_rest(monkeypatch):
     up.start()
     up.wait()
     assert up._can_show.is_set()
-    assert not up._is_done.is_set()
+    assert up._thread.is_alive()
     up.go_on()
-    assert up._is_done.wait(60)
+    up._thread.join(60)
+    assert not up._thread.is_alive()
     assert not up.is_first_start
 
 
@@ -148,7 +149,8 @@ def test_on_a_first_start_edits_are_waited_for_too(monkeypatch):
     up.wait()
     assert up._can_edit.is_set()
     assert told == [True]
-    assert up._is_done.wait(60)
+    up._thread.join(60)
+    assert not up._thread.is_alive()
     assert not up.is_first_start
 
 
@@ -160,7 +162,8 @@ def test_without_a_place_for_files_nobody_waits_for_ever(monkeypatch):
     up = WarmUp()
     up.start()
     up.wait()
-    assert up._is_done.wait(10)
+    up._thread.join(10)
+    assert not up._thread.is_alive()
 
 
 LISTED = """
