@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from napari_panoptic.evaluation.aggregate import spread
 from napari_panoptic.evaluation.raters import Standing, standing
 
 CASE_COLUMNS = (
@@ -37,7 +38,7 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (team, structure), own in cases.groupby(["team", "structure"], sort=False):
-        spread = own["raters_lowest"].mean(), own["raters_highest"].mean()
+        raters = own["raters_lowest"].mean(), own["raters_highest"].mean()
         left_out = own["left_out_dice"].mean()
         rows.append(
             {
@@ -46,13 +47,13 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
                 "cases": len(own),
                 "missing": int((own["prediction"] != "there").sum()),
                 "dice": own["dice"].mean(),
-                "dice_sd": own["dice"].std(),
+                "dice_sd": spread(own["dice"].tolist()).sd,
                 "dice_median": own["dice"].median(),
                 "dice_lowest": own["dice"].min(),
                 "left_out_dice": left_out,
-                "raters_lowest": spread[0],
-                "raters_highest": spread[1],
-                "standing": str(standing(left_out, spread)),
+                "raters_lowest": raters[0],
+                "raters_highest": raters[1],
+                "standing": str(standing(left_out, raters)),
                 "cases_below": int((own["standing"] == Standing.BELOW).sum()),
                 "cases_within": int((own["standing"] == Standing.WITHIN).sum()),
                 "cases_above": int((own["standing"] == Standing.ABOVE).sum()),
