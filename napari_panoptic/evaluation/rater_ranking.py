@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
+
 import pandas as pd
 
-from napari_panoptic.evaluation.aggregate import spread
 from napari_panoptic.evaluation.raters import Standing, standing
 
 CASE_COLUMNS = (
@@ -47,7 +50,7 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
                 "cases": len(own),
                 "missing": int((own["prediction"] != "there").sum()),
                 "dice": own["dice"].mean(),
-                "dice_sd": spread(own["dice"].tolist()).sd,
+                "dice_sd": _sd(own["dice"].dropna().tolist()),
                 "dice_median": own["dice"].median(),
                 "dice_lowest": own["dice"].min(),
                 "left_out_dice": left_out,
@@ -62,6 +65,11 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
         )
     columns = ["team", "structure", "cases", "missing", "dice"]
     return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+
+
+def _sd(values: Sequence[float]) -> float:
+    """Compute the sample standard deviation from exact sums: of equal values it is 0."""
+    return statistics.stdev(values) if len(values) > 1 else math.nan
 
 
 def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
