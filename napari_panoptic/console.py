@@ -65,13 +65,13 @@ def _say(text: str) -> None:
 
 def _place(finding: Finding) -> str:
     """Say where something was met, as far as its message does not."""
-    parts = {
-        f"{finding.path}": finding.path.name if finding.path else "",
-        f"region {finding.region}": finding.region or "",
-        f"team {finding.team}": finding.team or "",
-    }
-    missing = [said for said, name in parts.items() if name and name not in finding.message]
-    return f" ({', '.join(missing)})" if missing else ""
+    parts = []
+    if finding.path is not None and finding.path.name not in finding.message:
+        parts.append(str(finding.path))
+    for what, name in {"region": finding.region, "team": finding.team}.items():
+        if name and name not in "".join([finding.message, *parts]):
+            parts.append(f"{what} {name}")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def words(text: str) -> list[str]:

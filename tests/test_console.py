@@ -24,12 +24,16 @@ def test_what_stood_in_the_way_is_told_in_full_with_its_place(
         [
             Finding(FindingKind.UNREADABLE, "2 features without a geometry", path, "r1", "alpha"),
             Finding(FindingKind.MISSING, "team 'alpha' has nothing in r2", None, "r2", "alpha"),
+            Finding(
+                FindingKind.UNREADABLE, "an empty file", Path("alpha") / "r3.tif", "r3", "alpha"
+            ),
         ],
         capsys,
     )
     assert told == [
         f"napari-panoptic: 2 features without a geometry ({path}, region r1, team alpha)",
         "napari-panoptic: team 'alpha' has nothing in r2",
+        f"napari-panoptic: no data ({Path('alpha') / 'r3.tif'})",
     ]
 
 
