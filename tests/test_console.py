@@ -24,9 +24,7 @@ def test_what_stood_in_the_way_is_told_in_full_with_its_place(
         [
             Finding(FindingKind.UNREADABLE, "2 features without a geometry", path, "r1", "alpha"),
             Finding(FindingKind.MISSING, "team 'alpha' has nothing in r2", None, "r2", "alpha"),
-            Finding(
-                FindingKind.UNREADABLE, "an empty file", Path("alpha") / "r3.tif", "r3", "alpha"
-            ),
+            Finding(FindingKind.UNREADABLE, "no data", Path("alpha") / "r3.tif", "r3", "alpha"),
         ],
         capsys,
     )
