@@ -127,3 +127,10 @@ def test_the_options_of_a_report_are_described() -> None:
     parser = _parser().parse_args(["report", "a", "-o", "b.html"]).parser
     options = set(re.findall(r"--[a-z-]+", parser.format_usage())) - {"--resume"}
     assert {option for option in options if f"`{option}" not in text} == set()
+
+
+def test_the_tests_that_pages_name_are_there() -> None:
+    there = "".join(path.read_text("utf-8") for path in (REPOSITORY / "tests").rglob("*.py"))
+    for page in PAGES:
+        for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8")):
+            assert f"def {name}(" in there, f"{name} of {page.name}"
