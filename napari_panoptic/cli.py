@@ -6,17 +6,19 @@ import argparse
 import gc
 import math
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from tqdm import tqdm
 
 from napari_panoptic import __version__
 from napari_panoptic.console import (
+    check_report_name,
     checked_name,
     chosen_teams,
     report_date,
@@ -30,6 +32,7 @@ from napari_panoptic.errors import (
     PanopticError,
     SettingsError,
     english_list,
+    similar,
 )
 from napari_panoptic.evaluation.bootstrap import SEED
 from napari_panoptic.evaluation.settings import (
@@ -100,7 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 when it was done, 1 when nothing could be done, 2 for wrong arguments.
     """
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        getattr(options, "parser", parser).refuse(unknown)
     if options.command is None:
         parser.print_help()
         return 2
@@ -118,8 +123,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+class _Parser(argparse.ArgumentParser):
+    """A parser that names what somebody may have meant who misspelt a word."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, with similar words where one of several was expected."""
+        found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if found and (close := similar(found[1], found[2].replace("'", "").split(", "))):
+            message += f"; did you mean {' or '.join(close)}?"
+        super().error(message)
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Say what words are of no use here."""
+        option = next((word for word in unknown if word.startswith("-")), None)
+        if option is None:
+            self.error(
+                f"too many words: {english_list(unknown)}; a name with spaces needs quotes around "
+                "it"
+            )
+        option = option.partition("=")[0]
+        known = list(dict.fromkeys(re.findall(r"--[a-z-]+", self.format_usage())))
+        close = similar(option, known)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"see '{self.prog} --help'"
+        self.error(f"there is no option '{option}'; {hint}")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
         prog="napari-panoptic",
         description="See why a nucleus segmentation failed: open a challenge's regions with "
         "their annotations and the teams' predictions, colour every nucleus by what became of "
@@ -187,6 +217,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_screenshot(demo)
     demo.set_defaults(run=_demo)
+    for own in commands.choices.values():
+        own.set_defaults(parser=own)
     return parser
 
 
@@ -402,6 +434,7 @@ def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     if options.overlaps is not None:
         settings = settings.replaced(overlaps=options.overlaps)
+    check_report_name(options.output)
     check_writable(options.output)  # before the work, not after it
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = tuple(_team_names(cohort, options.teams))
@@ -753,6 +786,11 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
             "it has no predictions; put a folder per team into Teams/ or Submissions/ or, where a "
             "cohort.toml describes it, mend the paths of predictions there"
         )
+    if all(region.reference is None for region in cohort.regions):
+        return (
+            "no region has an annotation; put REGION.xml beside REGION.svs or, where a cohort.toml "
+            "describes it, mend the path of reference there"
+        )
     return "no region has both a readable annotation and a readable prediction"
 
 
@@ -820,6 +858,12 @@ def _open_window(
     screenshot: Path | None,
     allow_outside: bool = False,
 ) -> int:
+    if not _has_display():
+        raise PanopticError(
+            "there is no display to open a window on; with Xvfb installed, 'xvfb-run -a "
+            "napari-panoptic ...' and --screenshot give a picture; 'evaluate' and 'report' need no "
+            "display"
+        )
     gc.disable()  # each look goes through all that is imported: half a second in all
     try:
         # napari and Qt take seconds to import: only a window needs them.
@@ -828,6 +872,12 @@ def _open_window(
         return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
     finally:
         gc.enable()
+
+
+def _has_display() -> bool:
+    """Tell whether windows have somewhere to go; Qt ends the process where they have not."""
+    needed = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    return not sys.platform.startswith("linux") or any(os.environ.get(name) for name in needed)
 
 
 def _evaluate(options: argparse.Namespace) -> int:

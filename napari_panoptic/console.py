@@ -11,7 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind, PanopticError, SettingsError
+from napari_panoptic.errors import (
+    FINDING_TITLES,
+    CohortError,
+    Finding,
+    FindingKind,
+    PanopticError,
+    SettingsError,
+)
 from napari_panoptic.report.writing import check_writable
 from napari_panoptic.visible import visible
 
@@ -39,21 +46,32 @@ def report_findings(findings: Sequence[Finding], listed_in: str | None = "evalua
     """
     in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
     for finding in in_the_way[:_SHOWN_FINDINGS]:
-        print(visible(f"napari-panoptic: {finding.kind}: {finding.message}"), file=sys.stderr)
+        _say(f"{finding.message}{_place(finding)}")
     handled = Counter(f.kind for f in findings if f.kind not in _IN_THE_WAY)
     rest = Counter(f.kind for f in in_the_way[_SHOWN_FINDINGS:])
     for kind, count in (rest + handled).items():
         example = next(f for f in reversed(findings) if f.kind is kind)
-        place = f" (region {example.region})" if example.region else ""
-        print(
-            visible(
-                f"napari-panoptic: {kind}: {count} {'more' if kind in rest else 'x'}, such as: "
-                f"{example.message}{place}"
-            ),
-            file=sys.stderr,
-        )
+        number = f"{count} more, such as: " if kind in rest else f"found {count} times, such as: "
+        if kind in handled and count == 1:
+            number = ""
+        _say(f"{FINDING_TITLES[kind]}: {number}{example.message}{_place(example)}")
     if findings and listed_in:
         print(f"napari-panoptic: all of them are listed in {listed_in}", file=sys.stderr)
+
+
+def _say(text: str) -> None:
+    print(visible(f"napari-panoptic: {text}"), file=sys.stderr)
+
+
+def _place(finding: Finding) -> str:
+    """Say where something was met, as far as its message does not."""
+    parts = []
+    if finding.path is not None and finding.path.name not in finding.message:
+        parts.append(str(finding.path))
+    for what, name in {"region": finding.region, "team": finding.team}.items():
+        if name and name not in "".join([finding.message, *parts]):
+            parts.append(f"{what} {name}")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def words(text: str) -> list[str]:
@@ -102,6 +120,22 @@ def checked_name(option: str, name: str, name_of: Callable[[str], str]) -> str:
         raise SettingsError(f"{option}: {error}") from error
 
 
+def check_report_name(path: Path) -> None:
+    """Find out before long work whether a name is one that a browser will open.
+
+    Raises
+    ------
+    SettingsError
+        For another ending than that of HTML files; a folder is `check_writable`'s.
+    """
+    if path.suffix.casefold() in (".html", ".htm") or path.is_dir():
+        return
+    raise SettingsError(
+        f"--output: a report is an HTML file, whose name ends in .html; found '{path}', give "
+        f"'{path.with_suffix('.html') if path.name else 'report.html'}'"
+    )
+
+
 def report_date(*, is_wanted: bool) -> str:
     """Give the date that a report bears; nothing where none is wanted."""
     return datetime.date.today().isoformat() if is_wanted else ""
@@ -128,6 +162,7 @@ def write_report(
     int
         The status to exit with.
     """
+    check_report_name(options.output)
     check_writable(options.output)  # before the work, not after it
     write(evaluate(), options.output, report_date(is_wanted=options.date))
     print(visible(f"report written to {options.output}"))
@@ -143,6 +178,12 @@ def tables_in(folder: Path) -> Iterator[None]:
     PanopticError
         Where it cannot be made, or written to.
     """
+    if folder.exists() and not folder.is_dir():
+        raise PanopticError(
+            "the tables cannot be written: expected a folder, found a file; choose another "
+            "--output",
+            path=folder,
+        )
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)

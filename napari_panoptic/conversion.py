@@ -108,8 +108,7 @@ def convert(work: Conversion, output: Path) -> list[Finding]:
     findings: list[Finding] = []
     regions = _regions(work, findings)
     if not regions:
-        of = "the annotation" if work.team is None else f"team '{work.team}'"
-        raise PanopticError(f"there is nothing of {of} to convert", path=work.cohort.root)
+        raise PanopticError(_why_nothing(work), path=work.cohort.root)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         part = Path(mkdtemp(dir=output.parent, prefix=f".{output.name[:40]}.", suffix=".part"))
@@ -125,6 +124,15 @@ def convert(work: Conversion, output: Path) -> list[Finding]:
             path=output,
         ) from error
     return findings
+
+
+def _why_nothing(work: Conversion) -> str:
+    if work.team is not None:
+        return f"there is nothing of team '{work.team}' to convert"
+    why = "there is nothing of the annotation to convert"
+    if teams := work.cohort.team_names:
+        why += f"; name a team for its predictions: {english_list(teams)}"
+    return why
 
 
 def _check_free(output: Path, replace_files: bool) -> None:

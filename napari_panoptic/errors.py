@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -107,6 +107,28 @@ class FindingKind(StrEnum):
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
 
 
+FINDING_TITLES: Mapping[FindingKind, str] = {
+    FindingKind.VANISHED: "objects that vanished",
+    FindingKind.OVERLAPPING: "overlaps",
+    FindingKind.MISSING: "missing",
+    FindingKind.UNREADABLE: "unreadable",
+    FindingKind.CHANGED: "files that changed while they were being evaluated",
+    FindingKind.EXTRA: "left over",
+    FindingKind.UNKNOWN_CLASS: "unknown class names",
+    FindingKind.UNKNOWN_COLOURS: "mask pixels in a colour that no class has",
+    FindingKind.OUTSIDE_IMAGE: "vertices or objects beyond the image",
+    FindingKind.SELF_CROSSING: "polygons whose outline crosses itself",
+    FindingKind.DEGENERATE: "polygons with fewer than three different vertices",
+    FindingKind.NO_MPP: "unknown pixel size",
+    FindingKind.FALLBACK: "read in another form than usual",
+    FindingKind.OUTSIDE_FOLDER: "links that lead out of the cohort's folder",
+    FindingKind.MALFORMED: "lines of tables that are not what they should be",
+    FindingKind.BROKEN_PLUGIN: "installed packages that do not work",
+    FindingKind.AMBIGUOUS_VARIABLE: "files with several variables to choose from",
+}
+"""What findings of a kind are about, for people; files for machines have the kinds themselves."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something odd that a reader met, handled, and reports.
@@ -166,10 +188,21 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
 
 
 def no_such(what: str, name: str, known: Sequence[str]) -> str:
-    """Say that there is nothing of a name, and what has a similar one."""
+    """Say that there is nothing of a name, and what has a similar one, or else what there is."""
+    if not known:
+        return f"there is no {what} '{name}': this cohort has no {what}s"
+    if close := similar(name, known):
+        return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"
+    return f"there is no {what} '{name}' in this cohort; it has {english_list(known)}"
+
+
+def similar(name: str, known: Sequence[str]) -> list[str]:
+    """Give up to three of the known names that somebody may have meant, the likeliest first."""
     import difflib
 
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or list(known[:5])
-    if not close:
-        return f"there is no {what} '{name}': this cohort has no {what}s"
-    return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"
+    # Capitals are easily mistaken.
+    by_folded: dict[str, list[str]] = {}
+    for each in known:
+        by_folded.setdefault(each.casefold(), []).append(each)
+    close = difflib.get_close_matches(name.casefold(), list(by_folded), n=3)
+    return [each for folded in close for each in by_folded[folded]][:3]

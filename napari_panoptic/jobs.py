@@ -36,7 +36,7 @@ from typing import Any, Protocol
 from napari_panoptic import __version__
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.experiment import Experiment
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.fingerprints import file_fingerprints, times_of_large
 from napari_panoptic.parts import DamagedPartError, PartStore, RegionResults
 from napari_panoptic.pipeline import TooLargeError, preferred_form
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
@@ -47,6 +47,8 @@ THREADS, PROCESSES, AUTO = "threads", "processes", "auto"
 
 _WORTH_PROCESSES_S = 10.0
 """So long must the rest of a run take before processes, slow to start, are worth it."""
+_NEVER = ""
+"""A fingerprint that no region has: what is kept under it is not taken over."""
 _PATIENCE_S = 0.5
 _CONNECT_S = 10.0
 _WITHOUT_WORKERS_S = 60.0
@@ -142,8 +144,9 @@ def run_regions(
 def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
     """Give one number for everything that the results of a region depend on.
 
-    That is the content of its files, which files there are, the conditions,
-    the classes, and the version of this package.
+    That is the content of its files (of masks that are too large for that,
+    their time, too), which files there are, the conditions, the classes, and
+    the version of this package.
 
     Parameters
     ----------
@@ -153,9 +156,9 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
         What is done.
     """
     own = {t: cohort.predictions.get((t, region.name), {}) for t in work.team_names}
-    paths = [path for forms in own.values() for files in forms.values() for path in files.all_paths]
-    paths += [] if region.image is None else [region.image]
-    paths += [] if region.reference is None else region.reference.all_paths
+    masks = [path for forms in own.values() for files in forms.values() for path in files.all_paths]
+    masks += [] if region.reference is None else region.reference.all_paths
+    image = [] if region.image is None else [region.image]
     usual = {t: _usual_form(cohort, t) for t in work.team_names}
     record = {
         "version": __version__,
@@ -167,20 +170,10 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
         ],
         "predictions": {t: [_named(files) for files in forms.values()] for t, forms in own.items()},
         "usual": {t: None if found is None else found[1] for t, found in usual.items()},
-        "inputs": file_fingerprints(paths, cohort.root),
-        "changed": _times_of_shared(region, own),
+        "inputs": file_fingerprints([*masks, *image], cohort.root),
+        "changed": times_of_large(masks),
     }
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
-
-
-def _times_of_shared(
-    region: Region, predictions: Mapping[str, Mapping[Source, MaskFiles]]
-) -> list[tuple[str, int]]:
-    """Note when files that hold many regions were changed: fingerprints of large ones miss it."""
-    forms = [files for forms in predictions.values() for files in forms.values()]
-    forms += [] if region.reference is None else [region.reference]
-    shared = {path for files in forms if files.item is not None for path in files.all_paths}
-    return [(str(path), path.stat().st_mtime_ns) for path in sorted(shared) if path.is_file()]
 
 
 def _named(files: MaskFiles | None) -> Any:
@@ -220,13 +213,15 @@ def _do_region(
             f"same version everywhere"
         )
     (region,) = part.regions
-    fingerprint = "" if slides.store is None else region_fingerprint(part, region, work)
+    fingerprint = _NEVER if slides.store is None else region_fingerprint(part, region, work)
     if known is not None and fingerprint == known:
         return _Done(fingerprint, None)
     try:
         results = work.evaluate(part, region)
     except TooLargeError:
         results = evaluate_slide(part, region, work, slides)
+    if slides.store is not None and region_fingerprint(part, region, work) != fingerprint:
+        fingerprint = _NEVER  # of before or of after, nobody knows
     return _Done(fingerprint, results)
 
 

@@ -135,18 +135,26 @@ class PartStore:
         return path.with_name(f"{path.name}.{number}.csv")
 
     def _with_whole_rows(self, result: RegionResult) -> RegionResult:
-        """Find the rows in a file of their own, in this folder wherever it is now."""
+        """Find the rows in a file of their own, in this folder wherever it is now.
+
+        A run that was ended can have written others in their place, of other
+        files or settings, before it wrote the results that belong to them.
+        """
         if result.rows is None:
             return result
         path = self.folder / result.rows.path.name
-        if not path.is_file() or path.stat().st_size != result.rows.n_bytes:
+        try:
+            found = RowsFile.of(path)
+        except OSError:
+            found = None
+        if found is None or found.sha256 != result.rows.sha256:
             raise DamagedPartError(
-                "the stored rows of the objects are damaged or half-written: the region is "
-                "evaluated again",
+                "the stored rows of the objects are damaged, half-written or of another run: the "
+                "region is evaluated again",
                 path=path,
                 region=result.region,
             )
-        return replace(result, rows=replace(result.rows, path=path))
+        return replace(result, rows=found)
 
     def n_regions(self) -> int:
         """Count the regions that are kept, whatever their fingerprints."""
@@ -226,7 +234,7 @@ def _result_record(result: RegionResult) -> dict[str, Any]:
         "counts": None if result.counts is None else _counts_record(result.counts),
         "scores": None if result.scores is None else _scores_record(result.scores),
         "findings": [finding.as_record() for finding in result.findings],
-        "rows": None if result.rows is None else [result.rows.path.name, result.rows.n_bytes],
+        "rows": None if result.rows is None else [result.rows.path.name, result.rows.sha256],
     }
 
 
@@ -241,7 +249,7 @@ def _result(record: Mapping[str, Any]) -> RegionResult:
         counts=None if counts is None else _counts(counts),
         scores=None if scores is None else {name: _score(own) for name, own in scores.items()},
         findings=tuple(_finding(finding) for finding in record["findings"]),
-        rows=None if rows is None else RowsFile(Path(rows[0]), rows[1]),
+        rows=None if rows is None else RowsFile(Path(rows[0]), _of_type(str, rows[1])),
     )
 
 

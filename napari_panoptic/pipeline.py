@@ -6,12 +6,13 @@ at a time, the command line and the navigator want all of them.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 import numpy as np
 import pandas as pd
@@ -539,12 +540,24 @@ class RowsFile:
     ----------
     path
         The file.
-    n_bytes
-        Its size, by which a file that is whole is known.
+    sha256
+        Of its content, by which these rows are known.
     """
 
     path: Path
-    n_bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Note a file that has been written.
+
+        Raises
+        ------
+        OSError
+            Where it cannot be read.
+        """
+        with path.open("rb") as file:
+            return cls(path, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 PLACE_COLUMNS = ("team", "patient", "region")

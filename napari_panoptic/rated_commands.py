@@ -72,7 +72,7 @@ def _evaluated(
     # disable=None: a bar for people at a terminal, silence for log files.
     with tqdm(total=total, unit="structure", disable=None) as bar:
         evaluation = evaluate_raters(cohort, teams, jobs=jobs, on_case=lambda _case: bar.update())
-    report_findings(evaluation.findings, listed_in)
+    report_findings(evaluation.findings, listed_in if evaluation.results else None)
     if not evaluation.results:
         raise PanopticError(
             "nothing could be evaluated: no rater's mask can be used", path=cohort.root

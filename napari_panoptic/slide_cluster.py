@@ -12,11 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
+from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.tiles import TiledPair
 from napari_panoptic.evaluation.windows import Elsewhere
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.fingerprints import file_fingerprints, file_stamps
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
@@ -65,14 +67,38 @@ class SlideFiles:
 
     def state(self) -> str:
         """Say which files these are, as they are now: by name, size and time."""
-        parts = [repr(self)]
-        for path in (*self.reference.all_paths, *self.prediction.all_paths):
-            if path.is_dir():
-                parts += file_fingerprints([path], path.parent).values()
-            else:
-                found = path.stat()
-                parts.append(f"{found.st_size} {found.st_mtime_ns}")
-        return "\n".join(parts)
+        return f"{self!r}\n{file_stamps(self._paths())}"
+
+    def content(self) -> dict[str, str]:
+        """Give fingerprints that are the same on every machine.
+
+        Times are not, of which fingerprints of folders are made: they are left out.
+        """
+        return file_fingerprints((p for p in self._paths() if not p.is_dir()), Path())
+
+    def _paths(self) -> tuple[Path, ...]:
+        return (*self.reference.all_paths, *self.prediction.all_paths)
+
+
+@dataclass(frozen=True)
+class SlideNow:
+    """A slide as the process that hands its windows out sees it.
+
+    Parameters
+    ----------
+    files
+        The slide.
+    state, content
+        Of its files, there.
+    """
+
+    files: SlideFiles
+    state: str
+    content: dict[str, str]
+
+
+class OtherFileError(PanopticError):
+    """A worker sees another file than the process that handed the windows out."""
 
 
 class ClusterWorkers(Elsewhere):
@@ -87,7 +113,8 @@ class ClusterWorkers(Elsewhere):
     """
 
     def __init__(self, client: Any, files: SlideFiles) -> None:
-        self._client, self._files, self._state = client, files, files.state()
+        self._client = client
+        self._slide = SlideNow(files, files.state(), files.content())
 
     def over(
         self, work: Callable[[TiledPair, T], R], items: Sequence[T]
@@ -96,7 +123,7 @@ class ClusterWorkers(Elsewhere):
         from distributed import as_completed
 
         waiting = {
-            self._client.submit(_do, self._files, self._state, work, item, pure=False): place
+            self._client.submit(_do, self._slide, work, item, pure=False): place
             for place, item in enumerate(items)
         }
         try:
@@ -129,15 +156,35 @@ _lock = threading.Lock()
 _open_slides: OrderedDict[str, TiledPair] = OrderedDict()
 
 
-def _do(files: SlideFiles, state: str, work: Callable[[TiledPair, T], R], item: T) -> R:
-    return work(_opened(files, state), item)
+def _do(slide: SlideNow, work: Callable[[TiledPair, T], R], item: T) -> R:
+    return work(_opened(slide), item)
 
 
-def _opened(files: SlideFiles, state: str) -> TiledPair:
-    """Open a slide, or give it as this worker has opened it before in the same state."""
+def _opened(slide: SlideNow) -> TiledPair:
+    """Open a slide, or give it as this worker has opened it before in the same state.
+
+    Raises
+    ------
+    OtherFileError
+        Where this worker sees other files than the process that asks.
+    PanopticError
+        Where they cannot be read.
+    """
     with _lock:
-        pair = _open_slides.pop(state, None) or files.open()
-        _open_slides[state] = pair
+        pair = _open_slides.pop(slide.state, None) or _opened_now(slide)
+        _open_slides[slide.state] = pair
         while len(_open_slides) > _KEPT_OPEN:
             _open_slides.popitem(last=False)
     return pair
+
+
+def _opened_now(slide: SlideNow) -> TiledPair:
+    here = slide.files.content()
+    if other := [path for path, wanted in slide.content.items() if here.get(path) != wanted]:
+        raise OtherFileError(
+            "a worker of the cluster sees another file here than the one that handed out the "
+            "slide: it was replaced meanwhile, or the workers do not share their files; see that "
+            "all see the same one, and run the same again",
+            path=Path(other[0]),
+        )
+    return slide.files.open()

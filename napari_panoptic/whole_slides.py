@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -23,6 +24,7 @@ from napari_panoptic.evaluation.tiles import TiledPair
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.evaluation.windows import Elsewhere, Progress, StoppedError
 from napari_panoptic.experiment import NO_SHIFT, Condition, Experiment
+from napari_panoptic.io.fingerprints import file_stamps
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import (
     OpenedMasks,
@@ -140,6 +142,7 @@ class _Slide:
     ) -> None:
         self._cohort, self._region, self._size = cohort, region, size
         self._work, self._run, self._client = work, run, client
+        self._stamps: dict[Path, str | None] = {}
         self._reference = OpenedMasks(None)
         if region.reference is not None:
             self._reference = self._opened(region.reference, None)
@@ -197,8 +200,12 @@ class _Slide:
         except StoppedError:
             raise
         except (PanopticError, OSError) as error:
+            # A file that is being replaced can look damaged.
             broken = unreadable(error, region=self._region.name, team=team)
-            return self._result(team, (*findings, *unusual, broken))
+            what = self._changed(files, team) or (broken,)
+            return self._result(team, (*findings, *unusual, *what))
+        if changed := self._changed(files, team):
+            return self._result(team, (*findings, *unusual, *changed))
         known[files.source] = found
         findings = (
             *reference.findings,
@@ -252,6 +259,8 @@ class _Slide:
 
     def _opened(self, files: MaskFiles, team: str | None) -> OpenedMasks:
         run = self._run
+        # What changes from here on can be read in part as it was, in part as it is then.
+        self._stamps = file_stamps(files.all_paths) | self._stamps
         return open_side(
             self._cohort,
             self._region,
@@ -260,6 +269,24 @@ class _Slide:
             team,
             is_wanted=run.is_wanted,
             progress=run.progress,
+        )
+
+    def _changed(self, files: MaskFiles, team: str) -> tuple[Finding, ...]:
+        """Tell of the files of a pair that are not those any more that were opened."""
+        own = self._region.reference
+        now = file_stamps((*(() if own is None else own.all_paths), *files.all_paths))
+        return tuple(
+            Finding(
+                FindingKind.CHANGED,
+                f"{path.name} was changed or removed while the slide was read, window by window, "
+                f"of which some would be of before and some of after: {team} is not evaluated "
+                f"in {self._region.name}; run the same again",
+                path=path,
+                region=self._region.name,
+                team=team,
+            )
+            for path, stamp in now.items()
+            if stamp != self._stamps[path]
         )
 
     def _not_here(self, condition: Condition, team: str) -> Finding | None:
@@ -296,7 +323,7 @@ class _Slide:
         with path.open("w", encoding="utf-8", newline="") as file:
             for frame in object_frames(found.outcomes, _ROWS_AT_A_TIME):
                 write_rows(file, frame, result)
-        return replace(result, rows=RowsFile(path, path.stat().st_size))
+        return replace(result, rows=RowsFile.of(path))
 
 
 def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:

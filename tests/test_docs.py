@@ -68,6 +68,19 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def anchors(page: Path) -> set[str]:
+    """Give the names by which the headings of a page can be reached."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), flags=re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.strip().replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
+def test_links_lead_to_headings(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]*)\)", page.read_text("utf-8")):
+        assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
+
+
 def test_the_reference_speaks_of_what_is_there() -> None:
     """A build of the documentation fails otherwise; it needs packages that the tests do not."""
     text = (DOCS / "api.md").read_text(encoding="utf-8")
@@ -90,3 +103,34 @@ def test_every_page_is_in_the_contents() -> None:
             listed |= {(page.parent / f"{name}.md").resolve() for name in names}
     missing = {page.resolve() for page in DOCS.rglob("*.md")} - listed - {DOCS / "index.md"}
     assert not missing
+
+
+TABLES = {"nuclei": "figures.md", "detections": "detections.md", "raters": "raters.md"}
+
+
+@pytest.mark.parametrize("task", TABLES)
+def test_every_table_and_column_is_described(task: str, tmp_path: Path) -> None:
+    folder, output = tmp_path / "cohort", tmp_path / "tables"
+    assert main(["sample", str(folder), "--task", task]) == 0
+    assert main(["evaluate", str(folder), "--output", str(output)]) == 0
+    text = (DOCS / TABLES[task]).read_text("utf-8")
+    for path in output.glob("*.csv"):
+        assert f"`{path.name}`" in text
+        for column in path.read_text("utf-8").splitlines()[0].split(","):
+            # Of every figure there are mean and sd; of every level a column.
+            name = re.sub(r"(_mean|_sd)$|(?<=dice_at_).*", "", column)
+            assert re.search(rf"\b{re.escape(name)}", text), f"{column} of {path.name}"
+
+
+def test_the_options_of_a_report_are_described() -> None:
+    text = (DOCS / "report.md").read_text("utf-8")
+    parser = _parser().parse_args(["report", "a", "-o", "b.html"]).parser
+    options = set(re.findall(r"--[a-z-]+", parser.format_usage())) - {"--resume"}
+    assert {option for option in options if f"`{option}" not in text} == set()
+
+
+def test_the_tests_that_pages_name_are_there() -> None:
+    there = "".join(path.read_text("utf-8") for path in (REPOSITORY / "tests").rglob("*.py"))
+    for page in PAGES:
+        for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8")):
+            assert f"def {name}(" in there, f"{name} of {page.name}"

@@ -32,6 +32,7 @@ from napari_panoptic.experiment import (
     lessons_conditions,
     protocol_conditions,
 )
+from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.jobs import PROCESSES, THREADS, RegionDone, region_fingerprint, run_regions
 from napari_panoptic.parts import DamagedPartError, PartStore, RegionResults
@@ -284,6 +285,25 @@ def test_a_changed_file_is_done_again_and_its_region_alone(folder: Path, tmp_pat
         assert taken_over(done_regions(cohort, SMALL_WORK, store)) == names - {region.name}
     # Touching changes nothing.
     mask_path(folder, "beta", FIRST).touch()
+    assert taken_over(done_regions(cohort, SMALL_WORK, store)) == names
+
+
+def test_a_mask_changed_in_the_middle_is_done_again_where_only_its_ends_are_read(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprints, "_WHOLE_FILE_BYTES", 64)
+    monkeypatch.setattr(fingerprints, "_END_BYTES", 16)
+    cohort = open_cohort(folder)
+    names = {region.name for region in cohort.regions}
+    store = tmp_path / "store"
+    done_regions(cohort, SMALL_WORK, store)
+    path = mask_path(folder, "alpha", FIRST)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1  # the same size and ends, at another time
+    path.write_bytes(data)
+    assert taken_over(done_regions(cohort, SMALL_WORK, store)) == names - {FIRST.name}
+    # The time of an image, of which no figure is made, does not matter.
+    next(folder.rglob(f"{REGIONS[2].name}.svs")).touch()
     assert taken_over(done_regions(cohort, SMALL_WORK, store)) == names
 
 

@@ -291,7 +291,9 @@ def test_a_printed_mean_is_said_to_be_of_what_could_be_evaluated(tmp_path, capsy
 def test_nothing_usable_is_an_error(tmp_path, capsys):
     _flat_cohort(tmp_path, [np.full((8, 9), np.nan)], np.zeros((8, 9), np.float32))
     assert main(["evaluate", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
-    assert "nothing could be evaluated" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "nothing could be evaluated" in said
+    assert "evaluation.json" not in said  # there is none
 
 
 def test_objects_of_several_people_are_compared_by_union_and_by_object(tmp_path):

@@ -14,11 +14,12 @@ import pytest
 import tifffile
 import zarr
 
-from napari_panoptic import pipeline
+from napari_panoptic import pipeline, slide_cluster
 from napari_panoptic.cli import main
 from napari_panoptic.errors import FindingKind
 from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.evaluation.tiles import TiledPair
 from napari_panoptic.evaluation.windows import StoppedError
 from napari_panoptic.experiment import Condition, Experiment, threshold_conditions
 from napari_panoptic.io.cohort import open_cohort
@@ -27,6 +28,8 @@ from napari_panoptic.jobs import PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
 from napari_panoptic.pipeline import RegionResult, load_prediction, load_reference
 from napari_panoptic.regions import Cohort
+from napari_panoptic.report.tables import CohortEvaluation, InputWatch
+from napari_panoptic.slide_cluster import OtherFileError, SlideFiles, SlideNow
 from napari_panoptic.slide_snapshots import load_in_steps
 from napari_panoptic.whole_slides import SlideRun, evaluate_slide, object_frames
 from tests.dask_cluster import Cluster
@@ -209,6 +212,19 @@ def test_a_changed_chunk_or_table_is_noticed(
     assert evaluated_anew() == {second}
 
 
+def test_a_chunk_changed_during_a_run_is_noticed(folder: Path, tmp_path: Path) -> None:
+    cohort = open_cohort(write_zarr_cohort(folder, tmp_path / "zarr"))
+    watch = InputWatch(cohort, ["alpha", "beta"])
+    results = list(run_regions(cohort, small_work(), jobs=1))
+    path = tmp_path / "zarr" / "reference" / "Lymphocyte" / "p1_a.zarr"
+    zarr.open(str(path), mode="r+")["0"][..., 0, 0] = 77
+    evaluation = CohortEvaluation(
+        cohort, EvaluationSettings(), "disentangled", [r for found, *_ in results for r in found]
+    )
+    noted = watch.noted(evaluation).findings
+    assert [f.path for f in noted if f.kind is FindingKind.CHANGED] == [path]
+
+
 def test_other_forms_say_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = write_cohort(tmp_path / "cohort")
     output = tmp_path / "tables"
@@ -386,6 +402,70 @@ def test_damaged_rows_are_evaluated_again(folder: Path, tmp_path: Path) -> None:
     assert sum("rows of the objects are damaged" in done.remark for done in news) == 2
 
 
+def test_rows_of_another_run_are_not_taken_for_those_that_were_kept(
+    folder: Path, tmp_path: Path
+) -> None:
+    """A killed run may have written rows of other files before the results they belong to."""
+    cohort, store = open_cohort(folder), tmp_path / "parts"
+    list(run_regions(cohort, small_work(), store=store))
+    rows = sorted(store.glob("*.csv"))[0]
+    whole = rows.read_bytes()
+    other = whole.replace(b",FN,", b",TP,").replace(b",FP,", b",TP,")
+    assert other != whole
+    assert len(other) == len(whole)
+    rows.write_bytes(other)
+    news: list[RegionDone] = []
+    list(run_regions(cohort, small_work(), store=store, on_result=news.append))
+    assert rows.read_bytes() == whole
+    assert sum("of another run" in done.remark for done in news) == 1
+
+
+def replaced_by_another(path: Path) -> bytes:
+    """Replace a label image by its mirror image, of the same size in px; gives what was there."""
+    before = path.read_bytes()
+    write_image(path, tifffile.imread(path)[::-1].copy())
+    return before
+
+
+def test_a_slide_that_changes_while_it_is_read_is_a_finding(tmp_path: Path) -> None:
+    cohort = open_cohort(write_labels_cohort(tmp_path / "cohort"))
+    region, path = cohort.regions[0], tmp_path / "cohort" / "teams" / "alpha"
+    path /= f"{cohort.regions[0].name}.tif"
+    changed: list[bytes] = []
+
+    def change(_share: float, saying: str) -> None:
+        if not changed and saying == "counting overlaps":
+            changed.append(replaced_by_another(path))
+
+    (found, *_) = evaluate_slide(cohort, region, small_work(), SlideRun(progress=change))
+    alpha, beta = found
+    assert alpha.counts is None
+    assert alpha.rows is None
+    (finding,) = (f for f in alpha.findings if f.kind is FindingKind.CHANGED)
+    assert (finding.path, finding.team, finding.region) == (path, "alpha", region.name)
+    assert "run the same again" in finding.message
+    assert beta.counts is not None
+
+
+def test_what_changed_meanwhile_is_not_kept_for_what_was_there_before(tmp_path: Path) -> None:
+    cohort = open_cohort(write_labels_cohort(tmp_path / "cohort"))
+    store = tmp_path / "parts"
+    path = tmp_path / "cohort" / "teams" / "alpha" / f"{cohort.regions[0].name}.tif"
+    changed: list[bytes] = []
+
+    def change(region: str, _share: float, saying: str) -> None:
+        if not changed and region == cohort.regions[0].name and saying == "counting overlaps":
+            changed.append(replaced_by_another(path))
+
+    list(run_regions(cohort, small_work(), store=store, jobs=1, on_progress=change))
+    path.write_bytes(changed[0])
+    news: list[RegionDone] = []
+    found = list(run_regions(cohort, small_work(), store=store, on_result=news.append))
+    taken_over = {done.region: done.is_taken_over for done in news}
+    assert taken_over == {"p1_a": False, "p1_b": True, "p2_a": True}
+    assert found[0][0][0].counts is not None
+
+
 def test_an_early_end_stops_between_windows(folder: Path) -> None:
     cohort = open_cohort(folder)
     asked: list[None] = []
@@ -448,6 +528,27 @@ def held_outcomes(cohort: Cohort, name: str, settings: EvaluationSettings) -> An
 
 
 # --- a cluster --------------------------------------------------------------------------------
+
+
+def box_of(pair: TiledPair, _item: int) -> tuple[int, int]:
+    return pair.reference.shape
+
+
+def test_a_worker_that_sees_another_slide_says_so(tmp_path: Path) -> None:
+    cohort = open_cohort(write_labels_cohort(tmp_path / "cohort"))
+    region = cohort.regions[0]
+    (prediction,) = cohort.predictions["alpha", region.name].values()
+    assert region.reference is not None
+    shape = REGIONS[region.name]
+    files = SlideFiles(region.reference, prediction, cohort.scheme, shape, 0.25)
+    slide = SlideNow(files, files.state(), files.content())
+    (path, *_) = prediction.all_paths
+    before = replaced_by_another(path)
+    with pytest.raises(OtherFileError, match="sees another file") as error:
+        slide_cluster._do(slide, box_of, 0)
+    assert error.value.path == path
+    path.write_bytes(before)  # the same content at another time is the same slide
+    assert slide_cluster._do(slide, box_of, 0) == shape
 
 
 def test_the_workers_of_a_cluster_go_over_a_slide_together(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -83,12 +84,17 @@ def summarise_team(
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Compute mean, standard deviation and median of the defined values."""
-    defined = np.array([value for value in values if not np.isnan(value)], np.float64)
+    """Compute mean, standard deviation and median of the defined values.
+
+    Sums are exact and rounded once, at the end. So the mean of equal values is
+    that value and their standard deviation 0, which sums of rounded numbers
+    miss by a rounding error, and the order of the values does not matter.
+    """
+    defined = [float(value) for value in values if not np.isnan(value)]
     nan = float("nan")
     return Spread(
         n=len(defined),
-        mean=float(defined.mean()) if len(defined) else nan,
-        sd=float(defined.std(ddof=1)) if len(defined) > 1 else nan,
-        median=float(np.median(defined)) if len(defined) else nan,
+        mean=statistics.mean(defined) if defined else nan,
+        sd=statistics.stdev(defined) if len(defined) > 1 else nan,
+        median=statistics.median(defined) if defined else nan,
     )

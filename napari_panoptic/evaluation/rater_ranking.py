@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
+
 import pandas as pd
 
 from napari_panoptic.evaluation.raters import Standing, standing
@@ -37,7 +41,7 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (team, structure), own in cases.groupby(["team", "structure"], sort=False):
-        spread = own["raters_lowest"].mean(), own["raters_highest"].mean()
+        raters = own["raters_lowest"].mean(), own["raters_highest"].mean()
         left_out = own["left_out_dice"].mean()
         rows.append(
             {
@@ -46,13 +50,13 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
                 "cases": len(own),
                 "missing": int((own["prediction"] != "there").sum()),
                 "dice": own["dice"].mean(),
-                "dice_sd": own["dice"].std(),
+                "dice_sd": _sd(own["dice"].dropna().tolist()),
                 "dice_median": own["dice"].median(),
                 "dice_lowest": own["dice"].min(),
                 "left_out_dice": left_out,
-                "raters_lowest": spread[0],
-                "raters_highest": spread[1],
-                "standing": str(standing(left_out, spread)),
+                "raters_lowest": raters[0],
+                "raters_highest": raters[1],
+                "standing": str(standing(left_out, raters)),
                 "cases_below": int((own["standing"] == Standing.BELOW).sum()),
                 "cases_within": int((own["standing"] == Standing.WITHIN).sum()),
                 "cases_above": int((own["standing"] == Standing.ABOVE).sum()),
@@ -61,6 +65,11 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
         )
     columns = ["team", "structure", "cases", "missing", "dice"]
     return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+
+
+def _sd(values: Sequence[float]) -> float:
+    """Compute the sample standard deviation from exact sums: of equal values it is 0."""
+    return statistics.stdev(values) if len(values) > 1 else math.nan
 
 
 def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from napari_panoptic.errors import (
     FindingKind,
     OutsideLinksError,
     english_list,
+    similar,
 )
 from napari_panoptic.io.links import is_link, leads_out
 
@@ -274,6 +275,17 @@ def _outside_text(listing: Listing) -> str:
     )
 
 
+def _meant(root: Path) -> str:
+    """Name folders beside a missing one that have similar names."""
+    try:
+        beside = [entry.name for entry in root.parent.iterdir() if entry.is_dir()]
+    except OSError:
+        return f", and no folder '{root.parent}' to hold it either; look at how it is spelt"
+    if close := similar(root.name, beside):
+        return f"; did you mean {' or '.join(close)}?"
+    return "; give the folder that holds the whole cohort"
+
+
 def check_listing(listing: Listing, expected: str) -> None:
     """Look into a cohort's folder.
 
@@ -287,7 +299,7 @@ def check_listing(listing: Listing, expected: str) -> None:
     try:
         entries = listing.entries(root)
     except FileNotFoundError:
-        raise CohortError("there is no such folder", path=root) from None
+        raise CohortError(f"there is no such folder{_meant(root)}", path=root) from None
     except NotADirectoryError:
         raise CohortError(
             "this is a file; open the folder that holds the whole cohort", path=root

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
@@ -32,20 +33,38 @@ def file_fingerprints(paths: Iterable[Path], root: Path) -> dict[str, str]:
     return {_relative(path, root): _fingerprint(path) for path in sorted(set(paths))}
 
 
-def file_stamps(paths: Iterable[Path]) -> dict[Path, tuple[int, int] | None]:
+def file_stamps(paths: Iterable[Path]) -> dict[Path, str | None]:
     """Note of each file when it was changed last, in ns, and its size in bytes; None for no file.
 
-    Two files of the same stamps are taken for the same.
+    Of a folder that is noted of all files in it, as in `file_fingerprints`. Two
+    files of the same stamps are taken for the same.
     """
     return {path: _stamp(path) for path in sorted(set(paths))}
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def times_of_large(paths: Iterable[Path]) -> list[tuple[str, int]]:
+    """Note when files were changed, in ns, of which `file_fingerprints` does not read all."""
+    found = ((path, _time_of_large(path)) for path in sorted(set(paths)))
+    return [(str(path), time_ns) for path, time_ns in found if time_ns is not None]
+
+
+def _time_of_large(path: Path) -> int | None:
     try:
         status = path.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size
+    is_large = stat.S_ISREG(status.st_mode) and status.st_size > _WHOLE_FILE_BYTES
+    return status.st_mtime_ns if is_large else None
+
+
+def _stamp(path: Path) -> str | None:
+    try:
+        if path.is_dir():
+            return _folder_fingerprint(path)
+        status = path.stat()
+    except OSError:
+        return None
+    return f"{status.st_mtime_ns} {status.st_size}"
 
 
 def _fingerprint(path: Path) -> str:

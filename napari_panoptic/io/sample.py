@@ -152,6 +152,11 @@ def write_once(
 def _check_free(folder: Path) -> None:
     if folder.is_dir() and not any(folder.iterdir()):
         return
+    if folder.exists() and not folder.is_dir():
+        raise CohortError(
+            "the sample cohort needs a new or empty folder, and this is a file; name another place",
+            path=folder,
+        )
     if folder.exists():
         raise CohortError(
             "the sample cohort needs a new or empty folder, and this one holds something else; "

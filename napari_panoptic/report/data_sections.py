@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.errors import Finding, FindingKind, english_list
+from napari_panoptic.errors import FINDING_TITLES, Finding, FindingKind, english_list
 from napari_panoptic.evaluation.aggregate import summed
 from napari_panoptic.evaluation.metrics import CLASS_COLUMNS, METRIC_NAMES, class_metrics
 from napari_panoptic.evaluation.settings import PROTOCOLS, Scoring
@@ -52,24 +52,16 @@ from napari_panoptic.report.text import (
     ratio,
 )
 
-_FINDING_WORDS: Mapping[FindingKind, str] = {
-    FindingKind.VANISHED: "Objects that vanished: not a single pixel was left",
-    FindingKind.OVERLAPPING: "Overlaps: pixels that more than one object claims",
-    FindingKind.MISSING: "Missing: files that should be there and are not",
-    FindingKind.UNREADABLE: "Unreadable: files that are there and cannot be used",
-    FindingKind.EXTRA: "Left over: files or rows that belong to nothing known",
-    FindingKind.UNKNOWN_CLASS: "Unknown class names",
-    FindingKind.UNKNOWN_COLOURS: "Mask pixels in a colour that no class has",
-    FindingKind.OUTSIDE_IMAGE: "Vertices or objects beyond the image",
-    FindingKind.SELF_CROSSING: "Polygons whose outline crosses itself",
-    FindingKind.DEGENERATE: "Polygons with fewer than three different vertices",
-    FindingKind.CHANGED: "Files that changed while they were being evaluated",
-    FindingKind.NO_MPP: "Unknown pixel size: distances stay in pixels",
-    FindingKind.FALLBACK: "Read in another form than usual",
-    FindingKind.OUTSIDE_FOLDER: "Links that lead out of the cohort's folder: not followed",
-    FindingKind.MALFORMED: "Lines of tables that are not what they should be",
-    FindingKind.AMBIGUOUS_VARIABLE: "Files with several variables to choose from",
+_EXPLAINED: Mapping[FindingKind, str] = {
+    FindingKind.VANISHED: "not a single pixel was left",
+    FindingKind.OVERLAPPING: "pixels that more than one object claims",
+    FindingKind.MISSING: "files that should be there and are not",
+    FindingKind.UNREADABLE: "files that are there and cannot be used",
+    FindingKind.EXTRA: "files or rows that belong to nothing known",
+    FindingKind.NO_MPP: "distances stay in pixels",
+    FindingKind.OUTSIDE_FOLDER: "not followed",
 }
+"""What titles of findings leave open."""
 _SHOWN_FINDINGS = 10
 _CLASS_FIGURES = tuple(name for name in CLASS_COLUMNS if name not in ("class", "iou_sum"))
 
@@ -154,7 +146,7 @@ def findings_parts(
         by_kind.setdefault(finding.kind, []).append(finding)
     rows = [
         [
-            Cell(_FINDING_WORDS[kind]),
+            Cell(_title(kind)),
             number(len(by_kind.get(kind, [])), count),
             number(sum(f.count for f in by_kind.get(kind, [])), count),
         ]
@@ -166,11 +158,17 @@ def findings_parts(
     header = ["what", "findings", "objects, pixels or files"]
     parts.append(table(Table("findings", caption, header, rows, pd.DataFrame(records))))
     parts += [
-        folded(_FINDING_WORDS[kind] + f" ({count(len(by_kind[kind]))})", _listed(by_kind[kind]))
+        folded(_title(kind) + f" ({count(len(by_kind[kind]))})", _listed(by_kind[kind]))
         for kind in FindingKind
         if kind in by_kind
     ]
     return parts
+
+
+def _title(kind: FindingKind) -> str:
+    title = FINDING_TITLES[kind]
+    title = title[0].upper() + title[1:]
+    return f"{title}: {_EXPLAINED[kind]}" if kind in _EXPLAINED else title
 
 
 def _listed(findings: Sequence[Finding]) -> Html:

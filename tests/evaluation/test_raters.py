@@ -266,6 +266,14 @@ def test_structures_weigh_alike_and_equal_teams_share_a_rank():
     assert ranking.loc["a", "dice_all_cases"] == pytest.approx(0.7)
 
 
+def test_equal_cases_spread_by_nothing():
+    cases = [_row("a", "disc", str(n), 0.7137) for n in range(3)]
+    cases += [_row("b", "disc", str(n), dice) for n, dice in enumerate((0.25, 0.5, 1.0))]
+    found = by_structure(pd.DataFrame(cases, columns=list(CASE_COLUMNS))).set_index("team")
+    assert found.loc["a", "dice_sd"] == 0.0
+    assert found.loc["b", "dice_sd"] == pytest.approx(np.std([0.25, 0.5, 1.0], ddof=1))
+
+
 def test_raters_of_objects_agree_on_them_two_by_two():
     labels = np.zeros((12, 12), int)
     labels[1:5, 1:5] = 1

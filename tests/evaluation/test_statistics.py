@@ -86,6 +86,21 @@ def test_spread_counts_what_is_defined() -> None:
     assert spread([1.0, 4.0]).sd == pytest.approx(np.sqrt(4.5))
 
 
+@pytest.mark.parametrize("value", [0.1, 0.7137, 1 / 3, 1e-9, 0.9999999999999999])
+def test_equal_figures_are_their_mean_and_spread_by_nothing(value: float) -> None:
+    for n in range(2, 60):
+        found = spread([value] * n)
+        assert (found.mean, found.sd, found.median) == (value, 0.0, value)
+
+
+def test_the_order_of_patients_does_not_matter() -> None:
+    values = np.random.default_rng(4).random(25)
+    found = spread(values.tolist())
+    assert spread(values[::-1].tolist()) == spread(sorted(values.tolist())) == found
+    assert found.mean == pytest.approx(values.mean(), rel=1e-15)
+    assert found.sd == pytest.approx(values.std(ddof=1), rel=1e-14)
+
+
 @pytest.mark.parametrize(("n_teams", "n_patients"), [(3, 30), (4, 25), (6, 12), (9, 40)])
 @pytest.mark.parametrize("decimals", [1, 6])  # with one decimal many figures tie
 def test_against_scipy_and_scikit_posthocs(n_teams: int, n_patients: int, decimals: int) -> None:

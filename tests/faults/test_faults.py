@@ -222,7 +222,7 @@ def test_a_file_that_becomes_another_one_during_evaluate_is_told(
     assert main(["evaluate", str(cohort), "--output", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().err
     assert re.search(
-        f"changed: .*{re.escape(path.name)} was {kind} while.*run the same again", said
+        f"napari-panoptic: {re.escape(path.name)} was {kind} while.*run the same again", said
     )
     assert path.name in (tmp_path / "out" / "evaluation.json").read_text("utf-8")
 

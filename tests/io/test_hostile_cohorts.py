@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,14 @@ from napari_panoptic.errors import (
     OutsideLinksError,
     UnreadableFileError,
 )
-from napari_panoptic.io import links
+from napari_panoptic.io import links, patients
 from napari_panoptic.io._patterns import Pattern
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.label_images import write_labels
 from napari_panoptic.io.links import check_links
 from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.metadata import metadata_beside
+from napari_panoptic.io.patients import PatientExpression
 from napari_panoptic.io.raters import open_raters
 from napari_panoptic.io.tiled_loading import open_masks
 from napari_panoptic.regions import Cohort, MaskFiles, Source
@@ -293,6 +295,26 @@ def test_circles_of_links(folder: Path) -> None:
 def test_patterns_stay_below_the_folder(text: str) -> None:
     with pytest.raises(CohortError):
         Pattern(text)
+
+
+def test_expressions_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All names together have so much time: many that take a little each are stopped, too."""
+    monkeypatch.setattr(patients, "SEARCH_S", 0.3)
+    text = "(?P<patient>(a|aa)+)$"
+    began = time.thread_time()
+    with pytest.raises(CohortError, match=r"takes too long to be found.*write a simpler one"):
+        PatientExpression(text).patient_in("a" * 60 + "b")
+    many, names = PatientExpression(text), ["a" * 20 + f"b{number}" for number in range(10_000)]
+    with pytest.raises(CohortError, match="takes too long"):
+        [many.patient_in(name) for name in names]
+    assert time.thread_time() < began + 3
+    (tmp_path / "cohort.toml").write_text(
+        "[classes]\nA = [1, 2, 3]\n[files]\nimage = '{region}.png'\n"
+        "reference.labels = '{region}.tif'\npatient = '(?P<patient>(a|aa)+)$'\n"
+    )
+    touched(tmp_path / f"{'a' * 60}b.png")
+    with pytest.raises(CohortError, match="takes too long"):
+        open_cohort(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")

@@ -1,0 +1,56 @@
+"""What the commands tell people of what was odd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from napari_panoptic.console import report_findings
+from napari_panoptic.errors import FINDING_TITLES, Finding, FindingKind
+from napari_panoptic.report.data_sections import findings_parts
+
+
+def said_of(findings: list[Finding], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    report_findings(findings, None)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_what_stood_in_the_way_is_told_in_full_with_its_place(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = Path("some") / "a.geojson"
+    told = said_of(
+        [
+            Finding(FindingKind.UNREADABLE, "2 features without a geometry", path, "r1", "alpha"),
+            Finding(FindingKind.MISSING, "team 'alpha' has nothing in r2", None, "r2", "alpha"),
+            Finding(FindingKind.UNREADABLE, "no data", Path("alpha") / "r3.tif", "r3", "alpha"),
+        ],
+        capsys,
+    )
+    assert told == [
+        f"napari-panoptic: 2 features without a geometry ({path}, region r1, team alpha)",
+        "napari-panoptic: team 'alpha' has nothing in r2",
+        f"napari-panoptic: no data ({Path('alpha') / 'r3.tif'})",
+    ]
+
+
+def test_what_was_handled_is_told_by_what_it_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = Finding(FindingKind.NO_MPP, "there are no micrometres per pixel", region="r1")
+    shared = Finding(FindingKind.OVERLAPPING, "42 px claimed twice")
+    assert said_of([unknown, shared, shared], capsys) == [
+        "napari-panoptic: unknown pixel size: there are no micrometres per pixel (region r1)",
+        "napari-panoptic: overlaps: found 2 times, such as: 42 px claimed twice",
+    ]
+
+
+def test_many_of_one_kind_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    told = said_of([Finding(FindingKind.MISSING, f"file {n}") for n in range(25)], capsys)
+    assert len(told) == 21
+    assert told[-1] == "napari-panoptic: missing: 5 more, such as: file 24"
+
+
+@pytest.mark.parametrize("kind", FindingKind)
+def test_every_kind_has_words_and_can_be_reported(kind: FindingKind) -> None:
+    assert FINDING_TITLES[kind]
+    assert findings_parts([Finding(kind, "something")])
