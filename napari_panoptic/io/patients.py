@@ -66,7 +66,9 @@ class PatientExpression:
         """
         began = time.thread_time()
         try:
-            found = self._expression.search(name, timeout=max(self._left_s, 0.01), concurrent=True)
+            if self._left_s <= 0:  # names that take a little each have used it up together
+                raise TimeoutError
+            found = self._expression.search(name, timeout=self._left_s, concurrent=True)
         except TimeoutError:
             raise CohortError(
                 f"the regular expression '{self._text}' (files.patient) takes too long to be found "
