@@ -136,7 +136,7 @@ FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.BROKEN_PLUGIN: "broken plugin",
     FindingKind.AMBIGUOUS_VARIABLE: "unclear variable",
 }
-"""What was odd, for people; tables and the command line have the kinds themselves."""
+"""What was odd, in the column of a list; as a heading it is in `errors.FINDING_TITLES`."""
 
 UNDEFINED_BECAUSE: Mapping[str, str] = {
     "pq": "Undefined here: there are no objects.",
