@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from napari_panoptic.io.saving import without_erased
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Surroundings
-from napari_panoptic.viewer.edits import LayerValues, LayerWatch
+from napari_panoptic.viewer.edits import ClassChange, LayerValues, LayerWatch
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 
@@ -153,6 +153,7 @@ class LiveEdits:
                 values,
                 current=partial(self._current, side, region),
                 changed=partial(self._take, side),
+                classed=partial(self._give_classes, side),
                 refused=partial(self._refuse, side),
             )
         self._give_locks()
@@ -238,26 +239,50 @@ class LiveEdits:
         names, evaluation = session.cohort.scheme.names, session.evaluation
         if evaluation is None:
             return names[0]
-        chosen = session.selection
-        if chosen is not None:
-            own = evaluation.outcomes.side(chosen.side)
-            return names[int(own.class_index[chosen.row]) - 1]
+        if (of_selected := self.selected_class()) is not None:
+            return of_selected
         counts = np.bincount(evaluation.outcomes.reference.class_index, minlength=len(names) + 1)
         return names[int(counts[1:].argmax())]
 
-    def set_class(self, name: str) -> None:
-        """Give the selected object another class."""
+    def selected_class(self) -> str | None:
+        """Tell the class of the selected object; None where none is selected."""
         session = self._around.session
-        chosen = session.selection
-        if chosen is None:
+        chosen, evaluation = session.selection, session.evaluation
+        if chosen is None or evaluation is None:
+            return None
+        own = evaluation.outcomes.side(chosen.side)
+        return session.cohort.scheme.names[int(own.class_index[chosen.row]) - 1]
+
+    def set_class(self, name: str) -> None:
+        """Give the selected object another class: a step that can be undone, as a stroke can.
+
+        The layer of the object becomes the active one, so that it is there that
+        the next step is undone.
+        """
+        chosen, before = self._around.session.selection, self.selected_class()
+        if chosen is None or before is None or name == before:
             return
+        watch = self._watches.get(chosen.side)
+        if not self._give_classes(chosen.side, {chosen.id: name}) or watch is None:
+            return
+        watch.remember(ClassChange(chosen.id, before, name))
+        if self._is_on:
+            self._activate(watch)
+        else:
+            self._around.viewer.layers.selection.active = watch.layer
+
+    def _give_classes(self, side: Side, names: Mapping[int, str]) -> bool:
+        """Give objects their classes (id -> class); what is refused is said."""
         try:
-            session.set_class(chosen.side, chosen.id, name)
+            for id_, name in names.items():
+                self._around.session.set_class(side, id_, name)
         except PanopticError as error:
             show_error(str(error))
+            return False
+        return True
 
     def undo(self, *, redo: bool = False) -> None:
-        """Undo the last stroke on the active layer, or do it again."""
+        """Undo the last stroke or class given on the active layer, or do it again."""
         side = self.active_side
         if side is not None:
             layer = self._watches[side].layer
@@ -348,7 +373,11 @@ class LiveEdits:
 
     def forget_discarded(self) -> None:
         """Forget edits of regions that have none any more, whoever discarded them."""
-        copies = self._around.session.copies
+        session = self._around.session
+        copies = session.copies
+        if session.snapshot is session.loaded:  # not so where each edit was undone
+            for watch in self._watches.values():
+                watch.forget_history()
         left = {at: n for at, n in self._unsaved.items() if copies.has_edits(at.region)}
         if left != self._unsaved:
             self._unsaved = left

@@ -71,7 +71,7 @@ NOTHING_DRAWN = (
 GOES_ON = "The brush goes on with one object, also elsewhere, until “New object” (or M)."
 DRAW_AREAS = (
     "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
-    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo is for strokes only."
+    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo takes no area back."
 )
 AREAS_LEFT_OUT = (
     "Ambiguous areas of the file were left out: they are the annotation's. To have them, choose "
@@ -125,10 +125,10 @@ class EditsPanel(QScrollArea):
         )
         self.new_class = _menu("The class that newly painted objects get.")
         self.object_class = _menu(
-            "The class of the selected object; choose another to change it. Undo takes back "
-            "strokes, not classes: choose the former class again."
+            "The class of the selected object; choose another to change it. Undo (Ctrl+Z) takes "
+            "it back, as it does a stroke."
         )
-        self.undo = _button("Undo", "Take the last stroke back (Ctrl+Z).")
+        self.undo = _button("Undo", "Take the last stroke, or the class given last, back (Ctrl+Z).")
         self.redo = _button("Redo", "Do it again (Ctrl+Shift+Z).")
         self.shapes = _button(
             "Ambiguous areas as shapes",
@@ -365,8 +365,9 @@ class EditsPart(DeskPart):
             panel.shapes.setChecked(self.shapes is not None and self.shapes.is_on)
         for button in (panel.edit, panel.shapes):
             button.setEnabled(evaluation is not None)
-        for button in (panel.new_object, panel.undo, panel.redo):
-            button.setEnabled(edits.is_on)
+        panel.new_object.setEnabled(edits.is_on)
+        for button in (panel.undo, panel.redo):
+            button.setEnabled(edits.active_side is not None)
         panel.side.setEnabled(evaluation is not None)
         self._fill_menus()
         if not panel.isVisible():
