@@ -47,6 +47,12 @@ EMPTY = (
 ID_MARGIN_PX = 16
 """Beside an id, for the edges of its cell and the larger letters of some themes."""
 ALL_HIDDEN = "No object passes the filters. Press “all” to see every object again."
+NO_FAILURE = "No failure here: nothing is missed (FN), invented (FP) or misclassified."
+FAILURES_HIDDEN = (
+    "The filters of the object table leave every failure out. Press “failures” above the table to "
+    "list them."
+)
+ONLY_FAILURE = "No other failure is listed."
 
 
 class _View(SortableView):
@@ -189,12 +195,22 @@ class ObjectTable(QWidget):
         index = self.view.currentIndex()
         return self.model.object_at(index.row()) if index.isValid() else None
 
-    def step_failure(self, step: int, selected: tuple[Side, int] | None) -> None:
-        """Choose the next (1) or previous (-1) failure in the order of the table."""
+    def step_failure(self, step: int, selected: tuple[Side, int] | None) -> str:
+        """Choose the next (1) or previous (-1) failure in the order of the table.
+
+        Returns
+        -------
+        str
+            Why no other one was chosen; empty where one was.
+        """
         start = None if selected is None else self.model.table_row(*selected)
         row = self.model.failure_after(start, step)
-        if row is not None:
-            self.object_selected.emit(*self.model.object_at(row))
+        if row is None:
+            if not len(self.model.rows):
+                return self._empty
+            return FAILURES_HIDDEN if self.model.rows.failures().any() else NO_FAILURE
+        self.object_selected.emit(*self.model.object_at(row))
+        return ONLY_FAILURE if row == start else ""
 
     @property
     def outcomes(self) -> Outcomes | None:
