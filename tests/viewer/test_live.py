@@ -15,7 +15,7 @@ from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
-from napari_panoptic.io.saving import writable_forms
+from napari_panoptic.io.saving import read_objects, writable_forms
 from napari_panoptic.regions import MaskFiles, Source
 from napari_panoptic.viewer import live_edits, recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
@@ -725,6 +725,39 @@ class TestAround:
         assert path.stat().st_size > 0
         assert not part.edits.unsaved
         assert "careful (saved)" in part.widget.state.text()
+
+    @pytest.mark.parametrize("ending", [form.endings[0] for form in writable_forms()])
+    def test_what_a_form_cannot_hold_is_said_when_it_is_saved(
+        self, desk, follows, tmp_path, ending, wait_until, capture_warnings
+    ):
+        part, session, side = part_of(desk), desk.session, Side.REFERENCE
+        y, x = (at.ravel() for at in np.mgrid[20:40, 20:40])
+        is_hole = (abs(y - 30) < 3) & (abs(x - 30) < 3)
+        session.edit(side, y, x, np.where(is_hole, 0, 9000), classes={9000: "Neutrophil"})
+        ring = np.zeros(session.snapshot.shape, bool)
+        ring[60:90, 60:90], ring[70:80, 70:80] = True, False
+        session.set_ambiguous(ring)
+        follows()
+        path = tmp_path / f"mine{ending}"
+        part.save_to(path, part.edits.objects_to_save(side))
+        wait_until(lambda: not part.is_busy)
+        said = [text for text in capture_warnings() if "mine" in text]
+        opened = (
+            None
+            if ending == ".ome.zarr"
+            else read_objects(path, session.cohort.scheme, session.snapshot.shape)
+        )
+        if ending == ".hovernet.json":
+            assert f"Saved {path.name} in {tmp_path}, but this form cannot hold all: 1" in said[0]
+            assert "holes were filled" in said[0]
+            assert "9000" in said[0]
+            assert "1 ambiguous area(s)" in said[0]
+            assert opened.labels.index[30, 30]
+            assert opened.ambiguous[75, 75]
+        else:
+            assert said == []
+            assert opened is None or not opened.labels.index[30, 30]
+            assert opened is None or np.array_equal(opened.ambiguous, ring)
 
     @pytest.mark.parametrize("answer", ["Yes", "No"])
     def test_a_file_whose_ending_nobody_typed_is_asked_about_before_it_is_replaced(

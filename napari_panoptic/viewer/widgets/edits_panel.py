@@ -28,13 +28,14 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import PanopticError
+from napari_panoptic.errors import Finding, PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import LoadedMasks, Objects
 from napari_panoptic.io.saving import (
     files_of,
     form_for,
+    losses_of,
     read_objects,
     readable_forms,
     replaced_by,
@@ -50,7 +51,7 @@ from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.replacing import may_replace
-from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, shown
+from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, show_warning, shown
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
@@ -416,12 +417,17 @@ class EditsPart(DeskPart):
         before = edits.revision
         worker = create_worker(_write, path, objects, around.session.cohort, _start_thread=False)
 
-        def take(answer: tuple[tuple[Path, ...], str]) -> None:
-            written, problem = answer
+        def take(answer: tuple[tuple[Path, ...], tuple[Finding, ...], str]) -> None:
+            written, losses, problem = answer
             if problem:
                 show_error(problem)
                 return
-            show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
+            done = "Saved " + ", ".join(at.name for at in written) + f" in {path.parent}"
+            if losses:
+                lost = ". ".join(finding.message for finding in losses)
+                show_warning(f"{done}, but this form cannot hold all: {lost}")
+            else:
+                show_info(done)
             if self.edits is edits:
                 edits.note_saved(at for at in saved if edits.last_change(at) <= before)
 
@@ -734,16 +740,19 @@ def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
     return rows
 
 
-def _write(path: Path, objects: Objects, cohort: Cohort) -> tuple[tuple[Path, ...], str]:
-    """Write in a worker; give the files, and what went wrong."""
+def _write(
+    path: Path, objects: Objects, cohort: Cohort
+) -> tuple[tuple[Path, ...], tuple[Finding, ...], str]:
+    """Write in a worker; give the files, what they do not hold, and what went wrong."""
     kept = files_of(cohort)  # thousands of looks, on a network perhaps
     for at in replaced_by(path):
         if at.resolve() in kept:
-            return (), f"{at.name} is a file of the cohort, which stays as it is: choose another"
+            reason = f"{at.name} is a file of the cohort, which stays as it is: choose another"
+            return (), (), reason
     try:
-        return write_objects(path, objects), ""
+        return write_objects(path, objects), losses_of(path, objects), ""
     except PanopticError as error:
-        return (), str(error)
+        return (), (), str(error)
 
 
 def _read(
