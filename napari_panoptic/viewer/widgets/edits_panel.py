@@ -422,12 +422,13 @@ class EditsPart(DeskPart):
             if problem:
                 show_error(problem)
                 return
-            done = "Saved " + ", ".join(at.name for at in written) + f" in {path.parent}"
             if losses:
                 lost = ". ".join(finding.message for finding in losses)
-                show_warning(f"{done}, but this form cannot hold all: {lost}")
+                show_warning(
+                    f"Saved, but {path.name} cannot hold all: {lost}. It is in {path.parent}"
+                )
             else:
-                show_info(done)
+                show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
             if self.edits is edits:
                 edits.note_saved(at for at in saved if edits.last_change(at) <= before)
 
