@@ -88,6 +88,8 @@ class LiveEdits:
         self._unsaved: dict[Copied, int] = {}
         self._revision = 0
         self._told_flattened: set[str] = set()
+        # An object that was undone may be done again: its id is no other one's.
+        self._highest_ids: dict[Copied, int] = {}
         self._gone = QTimer()
         self._gone.setSingleShot(True)
         self._gone.setInterval(0)
@@ -219,7 +221,8 @@ class LiveEdits:
         watch, labels = self._watches[side], self._labels(side)
         if labels is None:
             return False
-        taken = int(watch.values.values(labels.ids).max(initial=0))
+        highest = self._highest_ids.get(self._copied(side), 0)
+        taken = int(watch.values.values(np.append(labels.ids, highest)).max())
         watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
         return True
 
@@ -429,6 +432,9 @@ class LiveEdits:
             return
         new = ids[(ids != 0) & ~np.isin(ids, labels.ids)]
         name = self.new_class() if len(new) else ""
+        copied = self._copied(side)
+        highest = int(new.max(initial=0))
+        self._highest_ids[copied] = max(self._highest_ids.get(copied, 0), highest)
         self._is_taking = True
         try:
             session.edit_window(side, window, classes=dict.fromkeys(new.tolist(), name))
@@ -453,6 +459,11 @@ class LiveEdits:
         if snapshot is None or snapshot.region.name != region:
             return None
         return None if self._around.link.scene.is_filling else self._labels(side)
+
+    def _copied(self, side: Side) -> Copied:
+        """Tell what is edited on the layer of a side."""
+        team = self._around.session.team if side is Side.PREDICTION else None
+        return Copied(self._region, side, team)
 
     def _labels(self, side: Side) -> LabelImage | None:
         session = self._around.session

@@ -643,6 +643,28 @@ class TestAround:
         number = desk.session.evaluation.outcomes.prediction.class_index[row]
         assert desk.session.cohort.scheme.names[number - 1] == "Macrophage"
 
+    @pytest.mark.parametrize("goes_away", [False, True])
+    def test_a_new_object_has_its_own_class_after_another_was_undone(
+        self, desk, canvas, follows, wait_until, goes_away
+    ):
+        edits, (y, x) = part_of(desk).edits, free_place(desk)
+        stroke = line(desk, (y - 3, x), (y + 3, x))
+        given = []
+        for name in ("Neutrophil", "Macrophage"):
+            edits.chosen_class = name
+            edits.start_new_object()
+            drag(canvas, stroke)
+            follows()
+            image, names = objects_of(desk.session, Side.PREDICTION)
+            given.append(names[image[y, x]])
+            press(canvas, Qt.Key.Key_Z, CTRL)
+            follows()
+            for region in (SECOND, FIRST) if goes_away else ():
+                desk.link._request(region=region)
+                wait_until(lambda: desk.is_settled)
+                desk.link.scene.fit()
+        assert given == ["Neutrophil", "Macrophage"]
+
     def test_edits_discarded_by_anybody_are_not_asked_for(self, desk, canvas, wait_until):
         y, x = free_place(desk)
         part = part_of(desk)
