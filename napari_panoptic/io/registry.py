@@ -211,7 +211,7 @@ class Form:
         remove; those of a cohort are never among them.
     losses
         Tells what files of this form cannot hold of the objects that ``write`` is
-        given, for whoever converts them.
+        given, for whoever converts or saves them.
     write_all
         Writes regions, of which it is told the number, into an empty folder,
         which is there, in files that hold them all. Gives what could not be

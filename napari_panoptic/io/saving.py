@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from napari_panoptic.errors import PanopticError, UnwritableFileError, english_list
+from napari_panoptic.errors import Finding, PanopticError, UnwritableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.io.forms import known_forms
 from napari_panoptic.io.loading import LoadedMasks, load_masks
@@ -51,6 +51,12 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
             f"free some space. Nothing that was drawn is lost",
             path=path,
         ) from error
+
+
+def losses_of(path: Path, objects: Objects) -> tuple[Finding, ...]:
+    """Tell what a file written by :func:`write_objects` does not hold of the objects."""
+    form = form_for(path)
+    return () if form is None else form.losses(objects)
 
 
 def replaced_by(path: Path) -> tuple[Path, ...]:

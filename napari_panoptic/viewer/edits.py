@@ -10,7 +10,7 @@ is compared as soon as the hand rests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -92,8 +92,36 @@ def shows(data: Any, values: LayerValues, labels: LabelImage) -> bool:
     return bool(_same(np.ascontiguousarray(data), np.ascontiguousarray(labels.index), shown))
 
 
+class ClassChange(tuple[Any, ...]):
+    """An object that got another class, as an entry of a layer's history.
+
+    Layers know of no classes: to napari it is a change of no pixel, which it
+    undoes and does again in its turn among the strokes.
+
+    Parameters
+    ----------
+    id_
+        The object.
+    before, after
+        Its classes.
+    """
+
+    id_: int
+    before: str
+    after: str
+
+    def __new__(cls, id_: int, before: str, after: str) -> ClassChange:
+        """Make the entry: indices of no pixel, no values before, and a value after."""
+        nowhere = np.zeros(0, np.intp)
+        entry = super().__new__(cls, ((nowhere, nowhere), nowhere.astype(np.uint16), 0))
+        entry.id_, entry.before, entry.after = id_, before, after
+        return entry
+
+
 class LayerWatch:
     """Watches one labels layer and tells which of its pixels differ from the copy.
+
+    The layer's history begins anew: what led to other objects cannot be undone on these.
 
     Parameters
     ----------
@@ -106,6 +134,8 @@ class LayerWatch:
     changed
         Called with a window that holds all pixels that differ, and the ids that
         these became, int64 (k,).
+    classed
+        Called with the classes (id -> class) that objects have after an undo or redo.
     refused
         Called where the layer's data cannot be this region's objects, with the
         reason. It puts the layer right again.
@@ -117,6 +147,7 @@ class LayerWatch:
         values: LayerValues,
         current: Callable[[], LabelImage | None],
         changed: Callable[[IdWindow, NDArray[np.int64]], None],
+        classed: Callable[[Mapping[int, str]], object],
         refused: Callable[[str], None],
     ) -> None:
         self.layer = layer
@@ -124,6 +155,7 @@ class LayerWatch:
         self.is_thorough = True
         self._current = current
         self._changed = changed
+        self._classed = classed
         self._refused = refused
         self._is_paused = False
         self._stroke: Box | None = None
@@ -143,6 +175,7 @@ class LayerWatch:
         self._wrapped = {name: getattr(layer, name) for name in ("undo", "redo")}
         layer.undo = lambda: self._replay("undo")
         layer.redo = lambda: self._replay("redo")
+        self.forget_history()
 
     def close(self) -> None:
         """Let go of the layer."""
@@ -162,6 +195,22 @@ class LayerWatch:
             yield
         finally:
             self._is_paused = before
+
+    def remember(self, change: ClassChange) -> None:
+        """Let a class that was given be the step that is undone next."""
+        if "undo" in (histories := self._histories()):
+            histories["undo"].append([change])
+            histories["redo"].clear()
+
+    def forget_history(self) -> None:
+        """Let nothing be undone or done again any more."""
+        for history in self._histories().values():
+            history.clear()
+
+    def _histories(self) -> dict[str, Any]:
+        """Give the steps to undo and to do again; nothing where napari has no such names."""
+        both = {name: getattr(self.layer, f"_{name}_history", None) for name in ("undo", "redo")}
+        return {} if None in both.values() else both
 
     def follow_copy(self) -> None:
         """Write what was edited elsewhere into the layer."""
@@ -274,7 +323,14 @@ class LayerWatch:
 
     def _replay(self, name: str) -> None:
         """Undo or redo, look where the history says, and redraw only that."""
-        history = getattr(self.layer, f"_{name}_history", None)
+        history = self._histories().get(name)
+        changes = [at for at in history[-1] if isinstance(at, ClassChange)] if history else []
+        if changes:
+            with self.paused(), refresh_held(self.layer):
+                self._wrapped[name]()
+            is_undo = name == "undo"
+            self._classed({at.id_: at.before if is_undo else at.after for at in changes})
+            return
         boxes = [self._inside(box) for box in boxes_of(history[-1])] if history else []
         redraw = getattr(self.layer, "_partial_labels_refresh", None)
         accumulate = getattr(self.layer, "_accumulate_updated_slice", None)

@@ -34,7 +34,7 @@ from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.scene import Scene
-from napari_panoptic.viewer.shown import show_error, show_warning
+from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.slide_view import SCALE_MEANING, SlideView
 from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import ColourBy, Look, count_text
@@ -219,10 +219,15 @@ class Link:
         self.scene.release()
 
     def select_failure(self, step: int = 1) -> None:
-        """Select the next (1) or previous (-1) failure in the order of the table."""
+        """Select the next (1) or previous (-1) failure in the order of the table.
+
+        Where there is none it is said why.
+        """
         chosen = self._session.selection
         current = None if chosen is None else (chosen.side, chosen.row)
-        self._panels.objects.step_failure(step, current)
+        why_not = self._panels.objects.step_failure(step, current)
+        if why_not:
+            show_info(why_not)
 
     def _connections(self) -> list[tuple[SignalInstance, Callable[..., None]]]:
         """Give the one table of who listens to whom."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from napari_panoptic.io.saving import without_erased
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Surroundings
-from napari_panoptic.viewer.edits import LayerValues, LayerWatch
+from napari_panoptic.viewer.edits import ClassChange, LayerValues, LayerWatch
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.timers import stop_timers
@@ -89,6 +89,8 @@ class LiveEdits:
         self._unsaved: dict[Copied, int] = {}
         self._revision = 0
         self._told_flattened: set[str] = set()
+        # An object that was undone may be done again: its id is no other one's.
+        self._highest_ids: dict[Copied, int] = {}
         self._gone = QTimer()
         self._gone.setSingleShot(True)
         self._gone.setInterval(0)
@@ -155,6 +157,7 @@ class LiveEdits:
                 values,
                 current=partial(self._current, side, region),
                 changed=partial(self._take, side),
+                classed=partial(self._give_classes, side),
                 refused=partial(self._refuse, side),
             )
         self._give_locks()
@@ -220,7 +223,8 @@ class LiveEdits:
         watch, labels = self._watches[side], self._labels(side)
         if labels is None:
             return False
-        taken = int(watch.values.values(labels.ids).max(initial=0))
+        highest = self._highest_ids.get(self._copied(side), 0)
+        taken = int(watch.values.values(np.append(labels.ids, highest)).max())
         watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
         return True
 
@@ -240,26 +244,50 @@ class LiveEdits:
         names, evaluation = session.cohort.scheme.names, session.evaluation
         if evaluation is None:
             return names[0]
-        chosen = session.selection
-        if chosen is not None:
-            own = evaluation.outcomes.side(chosen.side)
-            return names[int(own.class_index[chosen.row]) - 1]
+        if (of_selected := self.selected_class()) is not None:
+            return of_selected
         counts = np.bincount(evaluation.outcomes.reference.class_index, minlength=len(names) + 1)
         return names[int(counts[1:].argmax())]
 
-    def set_class(self, name: str) -> None:
-        """Give the selected object another class."""
+    def selected_class(self) -> str | None:
+        """Tell the class of the selected object; None where none is selected."""
         session = self._around.session
-        chosen = session.selection
-        if chosen is None:
+        chosen, evaluation = session.selection, session.evaluation
+        if chosen is None or evaluation is None:
+            return None
+        own = evaluation.outcomes.side(chosen.side)
+        return session.cohort.scheme.names[int(own.class_index[chosen.row]) - 1]
+
+    def set_class(self, name: str) -> None:
+        """Give the selected object another class: a step that can be undone, as a stroke can.
+
+        The layer of the object becomes the active one, so that it is there that
+        the next step is undone.
+        """
+        chosen, before = self._around.session.selection, self.selected_class()
+        if chosen is None or before is None or name == before:
             return
+        watch = self._watches.get(chosen.side)
+        if not self._give_classes(chosen.side, {chosen.id: name}) or watch is None:
+            return
+        watch.remember(ClassChange(chosen.id, before, name))
+        if self._is_on:
+            self._activate(watch)
+        else:
+            self._around.viewer.layers.selection.active = watch.layer
+
+    def _give_classes(self, side: Side, names: Mapping[int, str]) -> bool:
+        """Give objects their classes (id -> class); what is refused is said."""
         try:
-            session.set_class(chosen.side, chosen.id, name)
+            for id_, name in names.items():
+                self._around.session.set_class(side, id_, name)
         except PanopticError as error:
             show_error(str(error))
+            return False
+        return True
 
     def undo(self, *, redo: bool = False) -> None:
-        """Undo the last stroke on the active layer, or do it again."""
+        """Undo the last stroke or class given on the active layer, or do it again."""
         side = self.active_side
         if side is not None:
             layer = self._watches[side].layer
@@ -350,7 +378,11 @@ class LiveEdits:
 
     def forget_discarded(self) -> None:
         """Forget edits of regions that have none any more, whoever discarded them."""
-        copies = self._around.session.copies
+        session = self._around.session
+        copies = session.copies
+        if session.snapshot is session.loaded:  # not so where each edit was undone
+            for watch in self._watches.values():
+                watch.forget_history()
         left = {at: n for at, n in self._unsaved.items() if copies.has_edits(at.region)}
         if left != self._unsaved:
             self._unsaved = left
@@ -402,6 +434,9 @@ class LiveEdits:
             return
         new = ids[(ids != 0) & ~np.isin(ids, labels.ids)]
         name = self.new_class() if len(new) else ""
+        copied = self._copied(side)
+        highest = int(new.max(initial=0))
+        self._highest_ids[copied] = max(self._highest_ids.get(copied, 0), highest)
         self._is_taking = True
         try:
             session.edit_window(side, window, classes=dict.fromkeys(new.tolist(), name))
@@ -426,6 +461,11 @@ class LiveEdits:
         if snapshot is None or snapshot.region.name != region:
             return None
         return None if self._around.link.scene.is_filling else self._labels(side)
+
+    def _copied(self, side: Side) -> Copied:
+        """Tell what is edited on the layer of a side."""
+        team = self._around.session.team if side is Side.PREDICTION else None
+        return Copied(self._region, side, team)
 
     def _labels(self, side: Side) -> LabelImage | None:
         session = self._around.session

@@ -152,10 +152,14 @@ class RatedScene:
             self._on_zoom()
 
     def show_nothing(self) -> None:
-        """Hide what is shown: there is a case of which nothing is known."""
+        """Hide and empty the layers: there is a case of which nothing is known."""
         self._picture = self._outlines = self.rater = None
-        for layer in self._own():
-            _open_eye(layer, is_open=False)
+        self._is_filling = True
+        try:
+            for layer in self._own():
+                _put_away(layer)
+        finally:
+            self._is_filling = False
 
     def set_level(self, level: int, *, only: bool) -> None:
         """Choose a level, and whether the others are drawn as well."""
@@ -192,7 +196,7 @@ class RatedScene:
         wanted = _named_images(picture)
         for layer in self._own():
             if layer.metadata[OWNER] == "image" and layer.name not in wanted:
-                _open_eye(layer, is_open=False)
+                _put_away(layer)
         for number, (name, (modality, values)) in enumerate(wanted.items()):
             layer = self._image(name, values, (0.0, 1.0), role="image")
             if not layer.rgb:
@@ -294,7 +298,7 @@ class RatedScene:
                 self._fill(layer, outlines.of(self.slice_number, look))
                 looks.add(look)
             elif layer is not None:
-                _open_eye(layer, is_open=False)
+                _put_away(layer)
         if picture is not None and outlines is not None:
             self._ahead.look_at(outlines, self.slice_number, len(picture.votes), looks)
 
@@ -332,6 +336,16 @@ def _open_eye(layer: Layer, *, is_open: bool) -> None:
     """Show or hide a layer; napari arranges all of them anew even where nothing changes."""
     if layer.visible != is_open:
         layer.visible = is_open
+
+
+def _put_away(layer: Layer) -> None:
+    """Hide a layer, and let it hold nothing that somebody could take for what is shown now."""
+    _open_eye(layer, is_open=False)
+    if isinstance(layer, Vectors) and len(layer.data):
+        layer.data = np.zeros((0, 2, 2), np.float32)
+    elif isinstance(layer, Image) and layer.data.shape[:3] != (1, 1, 1):
+        layer.data = np.zeros((1, 1, 1, 3) if layer.rgb else (1, 1, 1), layer.data.dtype)
+    layer.thumbnail = np.zeros_like(layer.thumbnail)  # napari draws none of hidden layers
 
 
 def hide_layers(viewer: Any) -> None:

@@ -27,6 +27,7 @@ from napari_panoptic.rated_pipeline import (
 from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
 from napari_panoptic.viewer.workers import connect_worker
 
+BROKEN = "the program met an error that it does not know; napari tells which"
 PICTURE_FIRST_VOXELS = 1 << 21
 """Of larger cases the picture is shown before there are figures, which take as long again."""
 
@@ -218,7 +219,7 @@ class CaseLoader:
         self._worker = worker
         worker.yielded.connect(self._take_picture)
         worker.returned.connect(self._take)
-        connect_worker(worker, finished=self._on_finished)
+        connect_worker(worker, finished=lambda worker: self._on_finished(worker, wanted))
         worker.start()
 
     def close(self) -> None:
@@ -244,7 +245,7 @@ class CaseLoader:
         else:
             self._on_error(wanted, found)
 
-    def _on_finished(self, worker: Any) -> None:
+    def _on_finished(self, worker: Any, wanted: Wanted) -> None:
         """Go on after one that brought no answer: its error is told by napari."""
         if worker is not self._worker:
             return
@@ -252,6 +253,8 @@ class CaseLoader:
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             self.load(waiting)
+        elif not self._is_closed:
+            self._on_error(wanted, BROKEN)
 
 
 def _answers(

@@ -38,6 +38,20 @@ def four_fates(mpp=0.5):
     )
 
 
+def all_found():
+    """Make a pair without a failure: two objects, annotated and predicted alike."""
+    image = np.zeros((40, 60), np.int64)
+    image[4:14, 4:14] = 11
+    image[24:34, 4:16] = 13
+    return evaluate_pair(
+        image,
+        image,
+        reference_classes=REFERENCE_CLASSES,
+        prediction_classes=REFERENCE_CLASSES,
+        class_names=SCHEME.names,
+    )
+
+
 def empty_pair():
     """Make a pair without a single object."""
     nothing = np.zeros((10, 10), int)

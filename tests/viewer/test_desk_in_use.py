@@ -3,6 +3,8 @@
 One window serves all of these tests; each finds it as it was opened.
 """
 
+from unittest.mock import call, patch
+
 import numpy as np
 import pytest
 from qtpy.QtCore import QPoint, Qt
@@ -11,10 +13,11 @@ from qtpy.QtWidgets import QTreeWidget
 
 from benchmarks.long_use import census, use
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
-from napari_panoptic.viewer import styles
+from napari_panoptic.viewer import link, styles
 from napari_panoptic.viewer.layers import label_data, object_lut
 from napari_panoptic.viewer.object_rows import ObjectFilter
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
+from napari_panoptic.viewer.widgets.object_table import FAILURES_HIDDEN
 from tests.viewer.finding import (
     FIRST,
     SECOND,
@@ -226,6 +229,14 @@ class TestKeys:
         first = desk.session.selection
         self.press(canvas, Qt.Key.Key_N, Qt.KeyboardModifier.ShiftModifier)
         assert desk.session.selection != first
+
+    def test_n_says_where_there_is_no_failure_to_go_to(self, desk, canvas):
+        desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
+        with patch.object(link, "show_info") as told:
+            self.press(canvas, Qt.Key.Key_N)
+            self.press(canvas, Qt.Key.Key_N, Qt.KeyboardModifier.ShiftModifier)
+        assert told.call_args_list == [call(FAILURES_HIDDEN)] * 2
+        assert desk.session.selection is None
 
     def test_h_cycles_the_display(self, desk, viewer, canvas):
         self.press(canvas, Qt.Key.Key_H)

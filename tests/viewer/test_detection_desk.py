@@ -14,6 +14,7 @@ from napari_panoptic.detected import evaluate_detections, standings_of
 from napari_panoptic.evaluation.detections import DetectionSettings
 from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
 from napari_panoptic.io.point_files import read_points
+from napari_panoptic.points import Points
 from napari_panoptic.scored import MISSING_ANSWER
 from napari_panoptic.viewer import kept_in_place
 from napari_panoptic.viewer.desk_layers import ROLE
@@ -196,6 +197,24 @@ def test_failures_one_after_the_other(desk, viewer):
     assert np.allclose(centre, points.xy_px[row, ::-1] * desk.session.shown.mpp_xy[::-1])
     assert desk.points.table.selected() is not None
     assert "FP" in desk.title.selected_text() or "FN" in desk.title.selected_text()
+
+
+def test_where_there_is_no_failure_to_go_to_it_is_said(desk, viewer, monkeypatch):
+    canvas = viewer.window._qt_viewer.canvas.native
+    told = []
+    monkeypatch.setattr(desk_module, "show_info", told.append)
+    session = desk.session
+    points = session.points(Side.REFERENCE)
+    session.edit(Side.PREDICTION, points)
+    QTest.keyClick(canvas, Qt.Key.Key_N)
+    assert told == [desk_module.NO_FAILURE]
+    assert session.selection is None
+    fewer = Points(points.xy_px[1:], points.confidence[1:], points.ids[1:])
+    session.edit(Side.PREDICTION, fewer)
+    QTest.keyClick(canvas, Qt.Key.Key_N)
+    assert len(told) == 1
+    QTest.keyClick(canvas, Qt.Key.Key_N)
+    assert told[1:] == [desk_module.ONLY_FAILURE]
 
 
 def test_other_frames_and_teams(desk, layers, wait_until):

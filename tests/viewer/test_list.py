@@ -3,6 +3,7 @@
 One window serves all of these tests; each finds it as it was opened.
 """
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from qtpy.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
 from qtpy.QtGui import QGuiApplication, QMouseEvent
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QAbstractButton
 
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUS_CODE, Side, Status
 from napari_panoptic.viewer.behind import behind_cell
@@ -263,6 +265,45 @@ class TestLinks:
         table.menu("cause").uncheck(cause)
         assert table.model.rowCount() < count
         assert table.behind_text() == "✕ Epithelial → missed"
+
+
+class TestNarrowWindow:
+    @pytest.fixture
+    def narrow(self, viewer, table, wait_until):
+        window = viewer.window._qt_window
+        before = window.size()
+        window.resize(1280, 800)
+        bring_to_front(table)
+        wait_until(lambda: is_in_sight(table))
+        yield window
+        window.resize(before)
+
+    @pytest.mark.parametrize("title", ["", "✕ a class with a long name → " * 9])
+    def test_no_button_is_cut_off_whatever_it_says(self, narrow, table, title):
+        for name in ("side", "status", "class", "cause", "verdict"):
+            menu = table.menu(name)
+            menu.uncheck(menu._words[-1])
+        table.set_filter(replace(table.model.filter, title=title))
+        table.worst.choose(max(WorstFirst, key=lambda worst: len(worst.short)))
+        QTest.qWait(50)
+        buttons = [b for b in table.findChildren(QAbstractButton) if b.isVisible() and b.text()]
+        assert len(buttons) >= 11
+        for button in buttons:
+            assert button.width() >= button.sizeHint().width(), button.text()
+            right = button.mapTo(table, button.rect().bottomRight())
+            assert table.rect().contains(right), button.text()
+        assert narrow.minimumSizeHint().width() <= 1280
+        assert narrow.width() == 1280
+        assert title[:60] in table._behind.toolTip()
+
+    @pytest.mark.usefixtures("narrow")
+    def test_buttons_of_a_line_stand_on_one_line(self, table):
+        QTest.qWait(50)
+        menu = table.menu("side")
+        tops = {b.y() for b in menu.parent().findChildren(QAbstractButton)}
+        heights = {b.height() for b in menu.parent().findChildren(QAbstractButton)}
+        assert len(tops) <= 3
+        assert len(heights) == 1
 
 
 class TestOrder:

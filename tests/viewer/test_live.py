@@ -15,7 +15,7 @@ from napari_panoptic.evaluation.evaluate import evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
-from napari_panoptic.io.saving import writable_forms
+from napari_panoptic.io.saving import read_objects, writable_forms
 from napari_panoptic.regions import MaskFiles, Source
 from napari_panoptic.viewer import live_edits, recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
@@ -398,14 +398,19 @@ class TestOtherWays:
         assert again.data[30, 40] == 3
 
 
-def random_step(rng, layers):
+def random_step(desk, rng, layers):
     """Do one of the many things that somebody does to a layer."""
     layer = layers[rng.integers(2)]
     y, x = (int(rng.integers(20, size - 20)) for size in layer.data.shape)
     labels = np.unique(layer.data)
     label = int(rng.choice([0, int(labels[-1]) + 1, *labels[:20]]))
-    step = rng.choice(["paint", "fill", "undo", "redo", "undo", "set", "polygon", "contour"])
-    if step == "paint":
+    steps = ["paint", "fill", "undo", "redo", "undo", "set", "polygon", "contour", "class"]
+    step = rng.choice(steps)
+    if step == "class":
+        side = list(Side)[layers.index(layer)]
+        desk.session.select_row(side, int(rng.integers(20)))
+        part_of(desk).edits.set_class(str(rng.choice(desk.session.cohort.scheme.names)))
+    elif step == "paint":
         layer.brush_size = int(rng.integers(1, 40))
         layer.paint((y, x), label)
     elif step == "fill":
@@ -425,7 +430,7 @@ def test_any_sequence_of_edits_equals_a_recomputation(desk, follows, seed):
     rng = np.random.default_rng(seed)
     layers = [layer_of(desk, side) for side in Side]
     for _ in range(40):
-        random_step(rng, layers)
+        random_step(desk, rng, layers)
     follows()
     for layer in layers:
         for _ in range(40):
@@ -438,6 +443,164 @@ def test_any_sequence_of_edits_equals_a_recomputation(desk, follows, seed):
         np.testing.assert_array_equal(
             desk.session.edited_labels(side).id_image(), original.id_image()
         )
+        assert objects_of(desk.session, side)[1] == dict(
+            zip(original.ids.tolist(), original.class_names_of_objects().tolist(), strict=True)
+        )
+        assert not desk.session.is_edited(side)
+
+
+def choose_class(desk, side, row):
+    """Select an object and choose another class for it; gives its id, and both classes."""
+    part = part_of(desk)
+    desk.session.select_row(side, row)
+    part.refresh()
+    menu = part.widget.object_class
+    before = menu.currentText()
+    menu.setCurrentIndex((menu.currentIndex() + 1) % menu.count())
+    menu.activated.emit(menu.currentIndex())
+    return desk.session.selection.id, before, menu.currentText()
+
+
+def class_of(desk, side, id_):
+    return objects_of(desk.session, side)[1].get(id_)
+
+
+class TestClasses:
+    def test_strokes_and_classes_are_undone_in_the_order_in_which_they_were_made(
+        self, desk, layer, canvas, follows
+    ):
+        session, side = desk.session, Side.PREDICTION
+        row = row_of_status(desk, side, Status.TP)
+        place = middle_of(desk, side, row)
+        layer.mode, layer.brush_size = "erase", 3
+        states = [objects_of(session, side)]
+        figures = [session.evaluation.objects]
+
+        def note():
+            follows()
+            states.append(objects_of(session, side))
+            figures.append(session.evaluation.objects)
+
+        drag(canvas, [place_of(desk, *place)])
+        note()
+        id_, before, after = choose_class(desk, side, row)
+        note()
+        layer.mode, layer.selected_label = "fill", 0
+        drag(canvas, [place_of(desk, place[0], place[1] + 4)])  # the object is drawn away
+        note()
+        assert [at[1].get(id_) for at in states] == [before, before, after, None]
+        for key, order in ((CTRL, (2, 1, 0)), (CTRL | SHIFT, (1, 2, 3)), (CTRL, (2, 1, 0))):
+            for at in order:
+                press(canvas, Qt.Key.Key_Z, key)
+                follows()
+                image, names = objects_of(session, side)
+                np.testing.assert_array_equal(image, states[at][0])
+                assert names == states[at][1]
+                assert session.evaluation.objects.equals(figures[at])
+                assert session.is_edited(side) is (at > 0)
+                assert bool(part_of(desk).edits.unsaved) is (at > 0)
+                assert layer.name == ("careful (edited)" if at else "careful")
+
+    def test_the_panel_shows_the_class_that_is_there_again(self, desk, follows):
+        panel = part_of(desk).widget
+        row = row_of_status(desk, Side.REFERENCE, Status.TP)
+        _, before, after = choose_class(desk, Side.REFERENCE, row)
+        follows()
+        QTest.mouseClick(panel.undo, LEFT)
+        follows()
+        assert panel.object_class.currentText() == before
+        QTest.mouseClick(panel.redo, LEFT)
+        follows()
+        assert panel.object_class.currentText() == after
+        assert "annotation (not saved)" in panel.state.text()
+
+    def test_a_stroke_leaves_no_class_to_be_given_again(self, desk, layer, canvas, follows):
+        row = row_of_status(desk, Side.PREDICTION, Status.TP)
+        id_, before, _ = choose_class(desk, Side.PREDICTION, row)
+        press(canvas, Qt.Key.Key_Z, CTRL)
+        layer.data_setitem((np.array([30]), np.array([40])), 3)
+        press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
+        follows()
+        assert class_of(desk, Side.PREDICTION, id_) == before
+
+    def test_the_same_class_again_is_no_step(self, desk, canvas, follows):
+        y, x = free_place(desk)
+        part_of(desk).edits.start_new_object()
+        drag(canvas, line(desk, (y - 3, x), (y + 3, x)))
+        desk.session.select_row(Side.PREDICTION, 0)
+        edits = part_of(desk).edits
+        edits.set_class(edits.selected_class())
+        press(canvas, Qt.Key.Key_Z, CTRL)
+        follows()
+        assert not desk.session.is_edited(Side.PREDICTION)
+
+    def test_a_class_given_while_layers_are_locked_can_be_undone(
+        self, desk, viewer, canvas, follows
+    ):
+        part, session = part_of(desk), desk.session
+        part.edits.set_on(False)
+        follows()
+        assert not part.widget.undo.isEnabled()
+        choose_class(desk, Side.REFERENCE, row_of_status(desk, Side.REFERENCE, Status.TP))
+        follows()
+        assert session.is_edited(Side.REFERENCE)
+        assert part.widget.undo.isEnabled()
+        assert viewer.layers.selection.active is layer_of(desk, Side.REFERENCE)
+        press(canvas, Qt.Key.Key_Z, CTRL)
+        follows()
+        assert not session.is_edited(Side.REFERENCE)
+
+    @pytest.mark.parametrize("is_on", [True, False])
+    def test_a_class_outlives_other_regions_and_its_undo_does_not(
+        self, desk, follows, wait_until, is_on
+    ):
+        part, side = part_of(desk), Side.PREDICTION
+        part.edits.set_on(is_on)
+        id_, _, after = choose_class(desk, side, row_of_status(desk, side, Status.TP))
+        for region in (SECOND, FIRST):
+            desk.link._request(region=region)
+            wait_until(lambda: desk.is_settled)
+            before = desk.session.evaluation.objects
+            for undoes in (layer_of(desk, side).undo, layer_of(desk, side).redo):
+                undoes()
+                follows()
+                assert desk.session.evaluation.objects.equals(before)
+        assert class_of(desk, side, id_) == after
+
+    @pytest.mark.parametrize("is_on", [True, False])
+    def test_what_was_done_beside_another_team_is_not_undone(self, desk, follows, is_on):
+        part, side = part_of(desk), Side.REFERENCE
+        part.edits.set_on(is_on)
+        id_, _, after = choose_class(desk, side, row_of_status(desk, side, Status.TP))
+        desk.session.set_team("merger")
+        layer_of(desk, side).undo()
+        follows()
+        assert class_of(desk, side, id_) == after
+
+    def test_a_class_that_was_discarded_does_not_come_back(self, desk, canvas, follows):
+        part, side = part_of(desk), Side.PREDICTION
+        id_, before, _ = choose_class(desk, side, row_of_status(desk, side, Status.TP))
+        press(canvas, Qt.Key.Key_Z, CTRL)
+        press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
+        part.edits.discard()
+        for key in (CTRL, CTRL | SHIFT):
+            press(canvas, Qt.Key.Key_Z, key)
+            follows()
+            assert class_of(desk, side, id_) == before
+
+    def test_what_is_saved_has_the_class_that_is_there(
+        self, desk, canvas, follows, tmp_path, wait_until
+    ):
+        part, side = part_of(desk), Side.PREDICTION
+        id_, before, after = choose_class(desk, side, row_of_status(desk, side, Status.TP))
+        for name, wanted in (("given", after), ("undone", before)):
+            path = tmp_path / f"{name}.tif"
+            part.save_to(path, part.edits.objects_to_save(side))
+            wait_until(lambda: not part.is_busy)
+            assert f"{id_},{wanted}" in path.with_suffix(".csv").read_text().splitlines()
+            assert not part.edits.unsaved
+            press(canvas, Qt.Key.Key_Z, CTRL)
+            follows()
 
 
 class TestAround:
@@ -479,6 +642,28 @@ class TestAround:
         row = desk.session.snapshot.row_at(Side.PREDICTION, desk.session.team, y, x)
         number = desk.session.evaluation.outcomes.prediction.class_index[row]
         assert desk.session.cohort.scheme.names[number - 1] == "Macrophage"
+
+    @pytest.mark.parametrize("goes_away", [False, True])
+    def test_a_new_object_has_its_own_class_after_another_was_undone(
+        self, desk, canvas, follows, wait_until, goes_away
+    ):
+        edits, (y, x) = part_of(desk).edits, free_place(desk)
+        stroke = line(desk, (y - 3, x), (y + 3, x))
+        given = []
+        for name in ("Neutrophil", "Macrophage"):
+            edits.chosen_class = name
+            edits.start_new_object()
+            drag(canvas, stroke)
+            follows()
+            image, names = objects_of(desk.session, Side.PREDICTION)
+            given.append(names[image[y, x]])
+            press(canvas, Qt.Key.Key_Z, CTRL)
+            follows()
+            for region in (SECOND, FIRST) if goes_away else ():
+                desk.link._request(region=region)
+                wait_until(lambda: desk.is_settled)
+                desk.link.scene.fit()
+        assert given == ["Neutrophil", "Macrophage"]
 
     def test_edits_discarded_by_anybody_are_not_asked_for(self, desk, canvas, wait_until):
         y, x = free_place(desk)
@@ -562,6 +747,40 @@ class TestAround:
         assert path.stat().st_size > 0
         assert not part.edits.unsaved
         assert "careful (saved)" in part.widget.state.text()
+
+    @pytest.mark.parametrize("ending", [form.endings[0] for form in writable_forms()])
+    def test_what_a_form_cannot_hold_is_said_when_it_is_saved(
+        self, desk, follows, tmp_path, ending, wait_until, capture_warnings
+    ):
+        part, session, side = part_of(desk), desk.session, Side.REFERENCE
+        y, x = (at.ravel() for at in np.mgrid[20:40, 20:40])
+        is_hole = (abs(y - 30) < 3) & (abs(x - 30) < 3)
+        session.edit(side, y, x, np.where(is_hole, 0, 9000), classes={9000: "Neutrophil"})
+        ring = np.zeros(session.snapshot.shape, bool)
+        ring[60:90, 60:90], ring[70:80, 70:80] = True, False
+        session.set_ambiguous(ring)
+        follows()
+        path = tmp_path / f"mine{ending}"
+        part.save_to(path, part.edits.objects_to_save(side))
+        wait_until(lambda: not part.is_busy)
+        said = [text for text in capture_warnings() if "mine" in text]
+        opened = (
+            None
+            if ending == ".ome.zarr"
+            else read_objects(path, session.cohort.scheme, session.snapshot.shape)
+        )
+        if ending == ".hovernet.json":
+            assert said[0].startswith(f"Saved, but {path.name} cannot hold all: 1 object(s)")
+            assert str(tmp_path) in said[0]
+            assert "holes were filled" in said[0]
+            assert "9000" in said[0]
+            assert "1 ambiguous area(s)" in said[0]
+            assert opened.labels.index[30, 30]
+            assert opened.ambiguous[75, 75]
+        else:
+            assert said == []
+            assert opened is None or not opened.labels.index[30, 30]
+            assert opened is None or np.array_equal(opened.ambiguous, ring)
 
     @pytest.mark.parametrize("answer", ["Yes", "No"])
     def test_a_file_whose_ending_nobody_typed_is_asked_about_before_it_is_replaced(

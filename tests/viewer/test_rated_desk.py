@@ -336,6 +336,51 @@ def test_only_the_newest_request_is_shown(desk, show, wait_until):
     assert [view.wanted.case for view in shown] == ["prostate/case04"]
 
 
+def _is_empty(layer):
+    """Tell whether a layer holds nothing: neither as data, nor in its small picture."""
+    return not np.asarray(layer.data).any() and not layer.thumbnail[..., :3].any()
+
+
+@pytest.mark.parametrize(("structure", "failing"), [(FLAT, DEEP), (DEEP, FLAT)])
+def test_layers_hold_nothing_of_the_case_before_where_one_cannot_be_read(
+    desk, show, wait_until, structure, failing
+):
+    show(structure)
+    for shown in Shown:
+        desk.levels.boxes[shown].setChecked(True)
+    probability = _layer(desk, rated_scene.PROBABILITY)
+    probability.visible = True
+    assert not any(_is_empty(layer) for layer in desk._viewer.layers if layer.visible)
+    probability.visible = False
+    desk.levels.boxes[Shown.RATERS].setChecked(False)
+    with patch.object(rated_work, "load_reference", side_effect=OSError("no disk x.nii.gz")):
+        desk._on_structure(failing)
+        wait_until(lambda: desk.is_settled)
+    case = desk._wanted.case
+    assert desk.title.text() == f"{case} cannot be shown: no disk x.nii.gz"
+    assert all(_is_empty(layer) for layer in desk._viewer.layers)
+    for layer in desk._viewer.layers:
+        layer.visible = True  # as by somebody who looks for the picture
+    picture = desk._viewer.screenshot(canvas_only=True, flash=False)
+    assert len(np.unique(picture[20:-60, 20:-20].reshape(-1, 4), axis=0)) == 1
+    desk.levels.boxes[Shown.RATERS].setChecked(True)
+    desk._on_case(case)  # the disk is there again
+    wait_until(lambda: desk.is_settled)
+    probability.visible = False
+    assert desk.view.wanted.case == case
+    assert not _is_empty(_layer(desk, "outline of each rater"))
+
+
+def test_layers_that_are_not_shown_hold_nothing_of_another_case(desk, show, wait_until):
+    show(FLAT)
+    desk.levels.boxes[Shown.RATERS].setChecked(False)
+    assert _is_empty(_layer(desk, "outline of each rater"))
+    desk._on_case("prostate/case04")
+    wait_until(lambda: desk.is_settled)
+    desk.levels.boxes[Shown.RATERS].setChecked(True)
+    assert not _is_empty(_layer(desk, "outline of each rater"))
+
+
 def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, wait_until):
     show(FLAT)
     cannot = UnreadableFileError("expected masks, found noise", path=Path("x.nii.gz"))
@@ -351,7 +396,10 @@ def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, 
         assert not [layer.name for layer in desk._viewer.layers if layer.visible]
         assert desk.levels.average.text() == UNDEFINED
         assert [row[1] for row in desk.levels.table.texts()] == [UNDEFINED] * 5
-        assert "cannot be read" in desk.raters.note.text()
+        assert desk.raters.note.text() == desk.title.text()
+        assert "expected masks, found noise" in desk.raters.note.text()
+        assert "the panel of the raters says why" in desk.levels.average.toolTip()
+        assert "rater 01" not in desk.legend.text()
         assert desk.raters.pairs.isHidden()
         assert desk.view is None
     desk._failed.add(("prostate/case03", FLAT))
@@ -385,6 +433,8 @@ def test_a_crash_while_loading_leaves_the_desk_usable(desk, show, wait_until, mo
         desk._on_case("prostate/case03")
         wait_until(lambda: desk.is_settled)
     assert told == [ZeroDivisionError]
+    assert desk.title.text() == f"prostate/case03 cannot be shown: {rated_work.BROKEN}"
+    assert all(_is_empty(layer) for layer in desk._viewer.layers)
     desk._on_case("prostate/case02")
     wait_until(lambda: desk.is_settled)
     assert desk.view.wanted.case == "prostate/case02"

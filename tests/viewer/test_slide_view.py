@@ -4,13 +4,14 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.evaluation.tiles import TiledArea
 from napari_panoptic.evaluation.vocabulary import Side, Status
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.session import Session
-from napari_panoptic.viewer import slide_view
+from napari_panoptic.viewer import link, slide_view, slide_words
 from napari_panoptic.viewer.desk_layers import AMBIGUOUS
 from napari_panoptic.viewer.failure_cells import SHARE_COLOURS
 from napari_panoptic.viewer.listed import Others
@@ -18,6 +19,7 @@ from napari_panoptic.viewer.object_rows import ObjectFilter
 from napari_panoptic.viewer.slide_layers import CLASSES
 from napari_panoptic.viewer.slide_view import FAILURES, ON_SLIDE, scale_text
 from napari_panoptic.viewer.styles import ColourBy, Display, Look
+from napari_panoptic.viewer.widgets.object_table import FAILURES_HIDDEN
 from napari_panoptic.viewer.widgets.slide_bar import EVALUATE, STOP
 from tests.viewer.finding import click, names_of_visible, on_canvas
 from tests.viewer.slide_cases import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
@@ -216,6 +218,21 @@ def test_the_next_failure_is_gone_to_from_afar(desk, viewer, zoom_to):
     assert not desk.link.slides.is_far
     desk.link.select_failure()
     assert desk.session.selection != chosen
+
+
+def test_where_a_slide_has_no_failure_to_go_to_it_is_said(desk, viewer):
+    canvas = viewer.window._qt_viewer.canvas.native
+    desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
+    with patch.object(link, "show_info") as told:
+        QTest.keyClick(canvas, Qt.Key.Key_N)
+        told.assert_called_once_with(FAILURES_HIDDEN)
+        desk.panels.objects.show_outcomes(None)
+        desk.panels.objects.say_when_empty(slide_words.STOPPED)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
+        told.assert_called_with(slide_words.STOPPED)
+    assert desk.session.selection is None
+    desk.panels.objects.say_when_empty()
+    desk.panels.objects.show_outcomes(desk.session.shown.outcomes)
 
 
 def test_only_listed_objects_are_drawn_where_that_was_asked_for(desk, viewer, zoom_to):

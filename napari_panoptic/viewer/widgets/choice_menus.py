@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from psygnal import Signal
-from qtpy.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolButton
+from qtpy.QtWidgets import QMenu, QToolButton
 
 from napari_panoptic.evaluation.vocabulary import Cause, Status
 from napari_panoptic.viewer import styles
@@ -17,7 +17,6 @@ from napari_panoptic.viewer.widgets.parts import opens_menu
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
 _VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}
 _NO_CAUSE, _NO_VERDICT = "no cause", "none yet"
-_NARROWEST_BUTTON = 40
 
 
 class FilterMenu(QToolButton):
@@ -33,7 +32,6 @@ class FilterMenu(QToolButton):
         self._menu.setToolTipsVisible(True)
         self.setMenu(self._menu)
         opens_menu(self)
-        let_shrink(self)
         self.setToolTip(f"Which {title} to list.")
         self.set_words(words)
 
@@ -105,7 +103,6 @@ class ChoiceMenu(QToolButton):
         self._menu.setToolTipsVisible(True)
         self.setMenu(self._menu)
         opens_menu(self)
-        let_shrink(self)
         self.setToolTip(meaning)
         self._actions = {}
         for choice in choices:
@@ -135,12 +132,6 @@ class ChoiceMenu(QToolButton):
     def _on_choice(self, choice: WorstFirst | Others) -> None:
         self.show_choice(choice)
         self.chosen.emit(choice)
-
-
-def let_shrink(button: QAbstractButton) -> None:
-    """Let a button rather be cut than make a narrow window wider."""
-    button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-    button.setMinimumWidth(_NARROWEST_BUTTON)
 
 
 def _meaning(word: str) -> str:

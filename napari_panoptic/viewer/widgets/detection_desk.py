@@ -64,6 +64,8 @@ LEFT_WIDTH, RIGHT_WIDTH = 270, 420
 FOLLOW_MS = 40
 """How long after a change lists and the curve follow; colours and the title follow at once."""
 CLICK_TOLERANCE_PX = 3
+NO_FAILURE = "No failure in this frame: nothing is missed (FN) or invented (FP)."
+ONLY_FAILURE = "No other failure in this frame."
 
 
 class DetectionInspector(DockedWidget):
@@ -553,15 +555,28 @@ class DetectionDesk:
             self.scene.centre(*self.session.selection)
 
     def step_failure(self, step: int) -> None:
-        """Go to the next (1) or previous (-1) failure in the order of the table."""
+        """Go to the next (1) or previous (-1) failure in the order of the table.
+
+        Where there is none it is said why.
+        """
         if self.session is None:
             return
         if self._later.isActive():  # the table is to follow first
             self._later.stop()
             self._show_lists()
-        found = self.points.next_failure(self.session.selection, step)
-        if found is not None:
-            self._on_row(*found)
+        before = self.session.selection
+        found = self.points.next_failure(before, step)
+        if found is None:
+            show_info(self._why_no_failure(self.session))
+            return
+        self._on_row(*found)
+        if found == before:
+            show_info(ONLY_FAILURE)
+
+    def _why_no_failure(self, session: DetectionSession) -> str:
+        if session.judged is not None:
+            return NO_FAILURE
+        return session.why_nothing_is_judged() or self.title.title()
 
     def step_frame(self, step: int) -> None:
         """Go to the next (1) or previous (-1) frame, round and round."""

@@ -28,13 +28,14 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import PanopticError
+from napari_panoptic.errors import Finding, PanopticError
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.registry import LoadedMasks, Objects
 from napari_panoptic.io.saving import (
     files_of,
     form_for,
+    losses_of,
     read_objects,
     readable_forms,
     replaced_by,
@@ -50,7 +51,7 @@ from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.replacing import may_replace
-from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, shown
+from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, show_warning, shown
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.timers import stop_timers
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
@@ -73,7 +74,7 @@ NOTHING_DRAWN = (
 GOES_ON = "The brush goes on with one object, also elsewhere, until “New object” (or M)."
 DRAW_AREAS = (
     "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
-    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo is for strokes only."
+    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo takes no area back."
 )
 AREAS_LEFT_OUT = (
     "Ambiguous areas of the file were left out: they are the annotation's. To have them, choose "
@@ -127,10 +128,10 @@ class EditsPanel(QScrollArea):
         )
         self.new_class = _menu("The class that newly painted objects get.")
         self.object_class = _menu(
-            "The class of the selected object; choose another to change it. Undo takes back "
-            "strokes, not classes: choose the former class again."
+            "The class of the selected object; choose another to change it. Undo (Ctrl+Z) takes "
+            "it back, as it does a stroke."
         )
-        self.undo = _button("Undo", "Take the last stroke back (Ctrl+Z).")
+        self.undo = _button("Undo", "Take the last stroke, or the class given last, back (Ctrl+Z).")
         self.redo = _button("Redo", "Do it again (Ctrl+Shift+Z).")
         self.shapes = _button(
             "Ambiguous areas as shapes",
@@ -368,8 +369,9 @@ class EditsPart(DeskPart):
             panel.shapes.setChecked(self.shapes is not None and self.shapes.is_on)
         for button in (panel.edit, panel.shapes):
             button.setEnabled(evaluation is not None)
-        for button in (panel.new_object, panel.undo, panel.redo):
-            button.setEnabled(edits.is_on)
+        panel.new_object.setEnabled(edits.is_on)
+        for button in (panel.undo, panel.redo):
+            button.setEnabled(edits.active_side is not None)
         panel.side.setEnabled(evaluation is not None)
         self._fill_menus()
         if not panel.isVisible():
@@ -418,12 +420,18 @@ class EditsPart(DeskPart):
         before = edits.revision
         worker = create_worker(_write, path, objects, around.session.cohort, _start_thread=False)
 
-        def take(answer: tuple[tuple[Path, ...], str]) -> None:
-            written, problem = answer
+        def take(answer: tuple[tuple[Path, ...], tuple[Finding, ...], str]) -> None:
+            written, losses, problem = answer
             if problem:
                 show_error(problem)
                 return
-            show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
+            if losses:
+                lost = ". ".join(finding.message for finding in losses)
+                show_warning(
+                    f"Saved, but {path.name} cannot hold all: {lost}. It is in {path.parent}"
+                )
+            else:
+                show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
             if self.edits is edits:
                 edits.note_saved(at for at in saved if edits.last_change(at) <= before)
 
@@ -736,16 +744,19 @@ def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
     return rows
 
 
-def _write(path: Path, objects: Objects, cohort: Cohort) -> tuple[tuple[Path, ...], str]:
-    """Write in a worker; give the files, and what went wrong."""
+def _write(
+    path: Path, objects: Objects, cohort: Cohort
+) -> tuple[tuple[Path, ...], tuple[Finding, ...], str]:
+    """Write in a worker; give the files, what they do not hold, and what went wrong."""
     kept = files_of(cohort)  # thousands of looks, on a network perhaps
     for at in replaced_by(path):
         if at.resolve() in kept:
-            return (), f"{at.name} is a file of the cohort, which stays as it is: choose another"
+            reason = f"{at.name} is a file of the cohort, which stays as it is: choose another"
+            return (), (), reason
     try:
-        return write_objects(path, objects), ""
+        return write_objects(path, objects), losses_of(path, objects), ""
     except PanopticError as error:
-        return (), str(error)
+        return (), (), str(error)
 
 
 def _read(

@@ -12,7 +12,6 @@ from qtpy.QtCore import QEvent, QModelIndex, QPoint, Qt
 from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QMenu,
     QPushButton,
     QToolButton,
@@ -34,8 +33,9 @@ from napari_panoptic.viewer.object_rows import (
     ObjectRows,
     WorstFirst,
 )
-from napari_panoptic.viewer.shown import PlainLabel
-from napari_panoptic.viewer.widgets.choice_menus import ChoiceMenu, FilterMenu, let_shrink
+from napari_panoptic.viewer.shown import PlainLabel, shown
+from napari_panoptic.viewer.widgets.choice_menus import ChoiceMenu, FilterMenu
+from napari_panoptic.viewer.widgets.flow_bar import FlowBar
 from napari_panoptic.viewer.widgets.object_table_model import ObjectTableModel
 from napari_panoptic.viewer.widgets.parts import is_desk_key, opens_menu, viewport_of
 from napari_panoptic.viewer.widgets.sortable_view import SortableView
@@ -46,7 +46,15 @@ EMPTY = (
 )
 ID_MARGIN_PX = 16
 """Beside an id, for the edges of its cell and the larger letters of some themes."""
+LONGEST_TITLE_PX = 300
+"""Of what is said to be listed; names of classes may be long."""
 ALL_HIDDEN = "No object passes the filters. Press “all” to see every object again."
+NO_FAILURE = "No failure here: nothing is missed (FN), invented (FP) or misclassified."
+FAILURES_HIDDEN = (
+    "No failure is listed: the filters of the object table leave all of them out. Press “failures” "
+    "above the table to list them."
+)
+ONLY_FAILURE = "No other failure is listed."
 
 
 class _View(SortableView):
@@ -189,12 +197,22 @@ class ObjectTable(QWidget):
         index = self.view.currentIndex()
         return self.model.object_at(index.row()) if index.isValid() else None
 
-    def step_failure(self, step: int, selected: tuple[Side, int] | None) -> None:
-        """Choose the next (1) or previous (-1) failure in the order of the table."""
+    def step_failure(self, step: int, selected: tuple[Side, int] | None) -> str:
+        """Choose the next (1) or previous (-1) failure in the order of the table.
+
+        Returns
+        -------
+        str
+            Why no other one was chosen; empty where one was.
+        """
         start = None if selected is None else self.model.table_row(*selected)
         row = self.model.failure_after(start, step)
-        if row is not None:
-            self.object_selected.emit(*self.model.object_at(row))
+        if row is None:
+            if not len(self.model.rows):
+                return self._empty
+            return FAILURES_HIDDEN if self.model.rows.failures().any() else NO_FAILURE
+        self.object_selected.emit(*self.model.object_at(row))
+        return ONLY_FAILURE if row == start else ""
 
     @property
     def outcomes(self) -> Outcomes | None:
@@ -273,8 +291,6 @@ class ObjectTable(QWidget):
                     self.view.setColumnWidth(number, needed)
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(3)
         words = {
             "side": SIDE_WORDS,
             "status": tuple(str(status) for status in STATUSES),
@@ -286,8 +302,6 @@ class ObjectTable(QWidget):
             menu = FilterMenu(name, choices)
             menu.changed.connect(self._on_filter)
             self._menus[name] = menu
-            if name != "verdict":
-                bar.addWidget(menu)
         failures, everything = QPushButton("failures"), QPushButton("all")
         unreviewed = QPushButton("unreviewed")
         unreviewed.setToolTip("List only the failures that have no verdict of yours yet.")
@@ -296,41 +310,33 @@ class ObjectTable(QWidget):
         everything.setToolTip("Remove the filters and put the worst first.")
         failures.clicked.connect(lambda _=False: self.set_filter(_FAILURES_ONLY))
         everything.clicked.connect(lambda _=False: self._show_all())
-        for button in (failures, unreviewed, everything):
-            let_shrink(button)
-        bar.addStretch(1)
-        bar.addWidget(failures)
-        bar.addWidget(unreviewed)
-        bar.addWidget(everything)
-        second = QHBoxLayout()
-        second.setSpacing(3)
         columns = QToolButton()
         columns.setText("columns")
         columns.setToolTip("Which columns to show; also by a right click on the header.")
         columns.setMenu(self._columns)
-        let_shrink(columns)
         opens_menu(columns)
-        second.addWidget(self.worst)
-        second.addWidget(self.others)
-        second.addWidget(self._menus["verdict"])
-        second.addStretch(1)
-        second.addWidget(columns)
+        filters = [menu for name, menu in self._menus.items() if name != "verdict"]
+        bar = FlowBar(
+            *filters,
+            failures,
+            unreviewed,
+            everything,
+            self.worst,
+            self.others,
+            self._menus["verdict"],
+            columns,
+        )
         self.worst.chosen.connect(self.put_worst_first)
         self.others.chosen.connect(self.others_chosen.emit)
-        self._behind.setToolTip("The objects behind this figure are listed; a click lists all.")
         self._behind.clicked.connect(lambda _=False: self.set_filter(ObjectFilter()))
         self._behind.hide()
-        last = QHBoxLayout()
-        last.addWidget(self._count, 1)
-        last.addWidget(self._behind)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
-        layout.addLayout(bar)
-        layout.addLayout(second)
+        layout.addWidget(bar)
         layout.addWidget(self._hint)
         layout.addWidget(self.view, 1)
-        layout.addLayout(last)
+        layout.addWidget(FlowBar(self._count, self._behind))
 
     def _show_all(self) -> None:
         self._clear_sort_indicator()
@@ -367,7 +373,13 @@ class ObjectTable(QWidget):
 
     def _on_listed(self) -> None:
         title = self.model.filter.title
-        self._behind.setText(f"✕ {title}")
+        words = self._behind.fontMetrics().elidedText(
+            f"✕ {title}", Qt.TextElideMode.ElideMiddle, LONGEST_TITLE_PX
+        )
+        self._behind.setText(shown(words))
+        self._behind.setToolTip(
+            shown(f"The objects behind this figure are listed: {title}. A click lists all.")
+        )
         self._behind.setVisible(bool(title))
         self.listed_changed.emit()
 

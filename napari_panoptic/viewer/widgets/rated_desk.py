@@ -48,7 +48,7 @@ CASES_DOCK = "Cases"
 LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK = "Levels", "Slices", "Raters"
 TITLE_DOCK, LEGEND_DOCK = "Raters title", "Raters legend"
 LEFT_WIDTH, RIGHT_WIDTH = 260, 400
-NOT_READ = "This case cannot be read; the line above the image says why."
+NOT_READ = "This case cannot be read; the panel of the raters says why."
 """What the panels say of such a case."""
 RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case"),
@@ -308,8 +308,11 @@ class RatedDesk:
         self.scene.show_nothing()
         self.levels.show_figures(None, None, self.scene.level, why_none=NOT_READ)
         self.slices.show_slices(np.zeros(0), np.zeros(0, bool), why_none=NOT_READ)
-        self.raters.show_raters(None, (), None, None, wanted.structure, why_none=NOT_READ)
-        self.title.show_title(f"{wanted.case} cannot be shown: {message}")
+        # The line above the image is cut off where it is long.
+        why = f"{wanted.case} cannot be shown: {message}"
+        self.raters.show_raters(None, (), None, None, wanted.structure, why_none=why)
+        self.legend.show_legend((), ())
+        self.title.show_title(why)
         self._begin_scores(wanted.structure)
 
     def _begin_scores(self, structure: str) -> None:

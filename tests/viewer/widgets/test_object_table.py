@@ -6,8 +6,15 @@ from qtpy.QtCore import Qt
 
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.viewer.object_rows import COLUMNS, GivenVerdicts, ObjectFilter
-from napari_panoptic.viewer.widgets.object_table import ALL_HIDDEN, EMPTY, ObjectTable
-from tests.viewer.cases import four_fates
+from napari_panoptic.viewer.widgets.object_table import (
+    ALL_HIDDEN,
+    EMPTY,
+    FAILURES_HIDDEN,
+    NO_FAILURE,
+    ONLY_FAILURE,
+    ObjectTable,
+)
+from tests.viewer.cases import all_found, four_fates
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -141,10 +148,23 @@ def test_a_misclassified_prediction_counts_where_only_predictions_are_listed(tab
     assert told == [(Side.PREDICTION, 1)]
 
 
-def test_without_failures_nothing_is_chosen(table, told):
+def test_without_failures_nothing_is_chosen_and_it_is_said_why(table, told):
     table.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
-    table.step_failure(1, None)
+    assert table.step_failure(1, None) == FAILURES_HIDDEN
+    table.show_outcomes(all_found().outcomes)
+    for wanted in (ObjectFilter(statuses=frozenset({"TP"})), ObjectFilter()):
+        table.set_filter(wanted)
+        assert table.step_failure(1, None) == NO_FAILURE
+    table.show_outcomes(None)
+    table.say_when_empty("Wait.")
+    assert table.step_failure(1, None) == "Wait."
     assert told == []
+
+
+def test_the_only_failure_is_told_as_such(table, told):
+    table.set_filter(ObjectFilter(causes=frozenset({"spurious"})))
+    assert table.step_failure(1, None) == ""
+    assert table.step_failure(1, told[-1]) == ONLY_FAILURE
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Space])
