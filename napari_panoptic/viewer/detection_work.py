@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from napari.qt.threading import create_worker
 from psygnal import Signal
+from superqt.utils import create_worker
 
 from napari_panoptic.detected import FrameStandings, LoadedFrame, load_frame, standings_or_why
 from napari_panoptic.errors import PanopticError

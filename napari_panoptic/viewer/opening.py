@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import napari
-from napari.qt.threading import create_worker
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
+from superqt.utils import create_worker
 
 from napari_panoptic.errors import (
     CohortError,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from napari.qt.threading import create_worker
 from numpy.typing import NDArray
+from superqt.utils import create_worker
 
 from napari_panoptic.errors import Finding, PanopticError
 from napari_panoptic.evaluation.rater_objects import ObjectAgreement, object_agreement

@@ -573,7 +573,7 @@ class DetectionSettingsPanel(QWidget):
             (self.add_annotated, Side.REFERENCE, Tool.ADD),
             (self.move_points, None, Tool.MOVE),
         ):
-            button.clicked.connect(partial(self._on_tool, side, tool))
+            button.clicked.connect(lambda on, s=side, t=tool: self._on_tool(s, t, on))
         self.undo.clicked.connect(lambda _=False: self.undo_wanted.emit(True))
         self.redo.clicked.connect(lambda _=False: self.undo_wanted.emit(False))
         self.save.clicked.connect(lambda _=False: self.save_wanted.emit())

@@ -231,10 +231,14 @@ class EditsPanel(QScrollArea):
         layout.addStretch(1)
         self.setWidget(content)
 
+    def chosen_side(self) -> Side:
+        """Tell which side is to be edited."""
+        return Side(self.side.currentData() or Side.PREDICTION)  # PySide gives texts
+
     def _connect(self) -> None:
         self.edit.toggled.connect(lambda on: self.edit_toggled.emit(on))
         self.shapes.toggled.connect(lambda on: self.shapes_toggled.emit(on))
-        self.side.activated.connect(lambda at: self.side_chosen.emit(self.side.itemData(at)))
+        self.side.activated.connect(lambda _: self.side_chosen.emit(self.chosen_side()))
         self.new_class.activated.connect(
             lambda at: self.new_class_chosen.emit(self.new_class.itemData(at))
         )
@@ -521,7 +525,7 @@ class EditsPart(DeskPart):
         """Tell whose objects are meant: those of the active layer, else of the side chosen."""
         edits, around = self.edits, self.around
         active = None if edits is None else edits.active_side
-        side = active or self._panel.side.currentData() or Side.PREDICTION
+        side = active or self._panel.chosen_side()
         if around is None or around.session.snapshot is None:
             return Copied("", side)
         team = around.session.team if side is Side.PREDICTION else None
@@ -551,7 +555,7 @@ class EditsPart(DeskPart):
         active = self.edits.active_side
         if active is not None and (active in mine or not edited):
             return active
-        return mine[0] if mine else self._panel.side.currentData()
+        return mine[0] if mine else self._panel.chosen_side()
 
     def _copies_here(self) -> list[Copied]:
         """List the working copies of the region that is shown."""
@@ -629,7 +633,7 @@ class EditsPart(DeskPart):
             self.edits.watch()
             self.shapes.show_region()
             if self.edits.is_on:
-                self.edits.activate(self._panel.side.currentData() or Side.PREDICTION)
+                self.edits.activate(self._panel.chosen_side())
         self._refresh_later()
 
     def _on_team(self, _name: str) -> None:
@@ -661,7 +665,7 @@ class EditsPart(DeskPart):
     def _on_edit(self, on: bool) -> None:
         if self.edits is None:
             return
-        side = self._panel.side.currentData() or Side.PREDICTION
+        side = self._panel.chosen_side()
         if self.edits.set_on(on, side) and on:
             _raise_layer_controls(self._panel.window())
         self.refresh()
@@ -677,7 +681,7 @@ class EditsPart(DeskPart):
             if self.shapes.is_on:
                 _raise_layer_controls(self._panel.window())
             elif self.edits is not None and self.edits.is_on:
-                self.edits.activate(self._panel.side.currentData())  # the brush works again
+                self.edits.activate(self._panel.chosen_side())  # the brush works again
         self.refresh()
 
     def _on_side(self, side: Side) -> None:
@@ -686,7 +690,7 @@ class EditsPart(DeskPart):
 
     def _on_new_object(self) -> None:
         if self.edits is not None:
-            self.edits.activate(self._panel.side.currentData())
+            self.edits.activate(self._panel.chosen_side())
             self.edits.start_new_object()
 
     def _on_new_class(self, name: str | None) -> None:

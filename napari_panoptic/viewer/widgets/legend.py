@@ -259,7 +259,8 @@ class LegendStrip(QWidget):
         row.addStretch(1)
 
     def _on_menu(self) -> None:
-        chosen = Look(self._colour_by.currentData(), self._display.currentData())
+        # PySide gives texts, whatever it was given.
+        chosen = Look(ColourBy(self._colour_by.currentData()), Display(self._display.currentData()))
         if chosen != self._look:
             self.look_chosen.emit(chosen)
 

@@ -219,7 +219,7 @@ class SettingsPanel(QWidget):
             combo.addItem(str(member), member)
             combo.setItemData(combo.count() - 1, meanings[member], Qt.ItemDataRole.ToolTipRole)
         combo.currentIndexChanged.connect(
-            lambda index, n=name: self._on_change(n, self._combos[n].itemData(index))
+            lambda index: self._on_change(name, members[index] if index >= 0 else None)
         )
         combo.setToolTip(_TITLES[name][1])
         return combo
@@ -296,7 +296,8 @@ class SettingsPanel(QWidget):
 
     def _on_source(self, index: int) -> None:
         if index >= 0 and not self._is_showing:
-            self.source_chosen.emit(self.source.itemData(index))
+            chosen = self.source.itemData(index)  # a plain text with PySide
+            self.source_chosen.emit(None if chosen is None else Source(chosen))
 
     def _on_fold(self, unfolded: bool) -> None:
         self._form.setVisible(unfolded)
