@@ -164,7 +164,7 @@ class LiveEdits:
                 refused=partial(self._refuse, side),
             )
             # napari's own would give the number, and so the class, of an object that was undone.
-            layer.bind_key(NEW_OBJECT_KEY, partial(self._on_new_label, side), overwrite=True)
+            layer.bind_key(NEW_OBJECT_KEY, self._on_new_label, overwrite=True)
         self._give_locks()
 
     def _to_watch(self) -> dict[Side, tuple[Labels, LayerValues]]:
@@ -233,8 +233,10 @@ class LiveEdits:
         watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
         return True
 
-    def _on_new_label(self, side: Side, _layer: Labels) -> None:
-        self._choose_new_label(side)
+    def _on_new_label(self, layer: Labels) -> None:
+        for side, watch in self._watches.items():
+            if watch.layer is layer:
+                self._choose_new_label(side)
 
     def follow_selection(self) -> None:
         """Let the brush paint the selected object further."""

@@ -654,6 +654,7 @@ class TestAround:
         for name in ("Neutrophil", "Macrophage"):
             edits.chosen_class = name
             if by_key and given:
+                press(canvas, Qt.Key.Key_2)  # the brush
                 press(canvas, Qt.Key.Key_M)
             else:
                 edits.start_new_object()
