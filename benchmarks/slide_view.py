@@ -350,7 +350,7 @@ def written(root: Path, shape: tuple[int, int], objects: int) -> Path:
     began = time.perf_counter()
     with TemporaryDirectory(dir=root.parent) as folder:
         write_slide(Path(folder) / "slide", scene(shape, objects)).rename(root)
-    print(f"written in {time.perf_counter() - began:.0f} s to {root}")
+    print(f"written in {time.perf_counter() - began:.0f} s")
     return root
 
 

@@ -30,14 +30,17 @@ class GrowingColumn:
 
     def append(self, values: NDArray[Any]) -> None:
         """Add rows at the end."""
-        length, end = len(self.values), len(self.values) + len(values)
+        self._append(len(values), values)
+
+    def append_blank(self, n: int, blank: float) -> None:
+        """Add n rows of the same value."""
+        self._append(n, blank)
+
+    def _append(self, n: int, values: NDArray[Any] | float) -> None:
+        length, end = len(self.values), len(self.values) + n
         if end > len(self._store):
             store = np.empty((end + _SPARE, *self._store.shape[1:]), self._store.dtype)
             store[:length] = self.values
             self._store = store
         self._store[length:end] = values
         self.values = self._store[:end]
-
-    def append_blank(self, n: int, blank: float) -> None:
-        """Add n rows of the same value."""
-        self.append(np.full((n, *self._store.shape[1:]), blank, self._store.dtype))

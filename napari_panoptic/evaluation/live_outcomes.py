@@ -332,16 +332,11 @@ def _counted_apart(edited: Edited) -> OverlapTable:
     return OverlapTable(
         reference=edited.reference,
         prediction=edited.prediction,
-        pair_reference=_renumbered(joined.pair_reference, joined.reference),
-        pair_prediction=_renumbered(joined.pair_prediction, joined.prediction),
+        pair_reference=joined.place_reference,
+        pair_prediction=joined.place_prediction,
         intersection=joined.intersection,
         void_intersection=joined.void_intersection,
     )
-
-
-def _renumbered(rows: NDArray[np.int32], chosen: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Turn rows into positions among chosen ones."""
-    return np.searchsorted(chosen, rows).astype(np.int32)
 
 
 def _among(rows: NDArray[np.int32], chosen: Collection[int]) -> NDArray[np.bool_]:

@@ -28,6 +28,8 @@ class Joined:
         int64 (n,), ascending: the rows of the objects of each side.
     pair_reference, pair_prediction
         int32 (m,): the rows of each pair, sorted as in `OverlapTable`.
+    place_reference, place_prediction
+        int32 (m,): where these rows stand in `reference` and `prediction`.
     intersection, void_intersection
         int64 (m,): as there.
     """
@@ -36,6 +38,8 @@ class Joined:
     prediction: NDArray[np.int64]
     pair_reference: NDArray[np.int32]
     pair_prediction: NDArray[np.int32]
+    place_reference: NDArray[np.int32]
+    place_prediction: NDArray[np.int32]
     intersection: NDArray[np.int64]
     void_intersection: NDArray[np.int64]
 
@@ -141,18 +145,14 @@ class LivePairs:
         Joined or None
             None where there are more.
         """
-        found, rows, columns, at = _joined(
-            self._keys.values, self._turned.values, reference, prediction, *numbers, limit
+        keys = self._keys.values
+        found, rows, columns = _joined(
+            keys, self._turned.values, reference, prediction, *numbers, limit
         )
         if not found:
             return None
-        return Joined(
-            rows,
-            columns,
-            *_rows(self._keys.values[at]),
-            self._shared.values[at],
-            self._void_shared.values[at],
-        )
+        pairs = _pairs_among(keys, self._shared.values, self._void_shared.values, rows, columns)
+        return Joined(rows, columns, *pairs)
 
     def _insert(
         self,
@@ -291,10 +291,10 @@ def _joined(
     n_reference: int,
     n_prediction: int,
     limit: int,
-) -> tuple[bool, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[bool, NDArray[np.int64], NDArray[np.int64]]:
     nothing = np.zeros(0, np.int64)
     if max(len(reference), len(prediction)) >= limit:
-        return False, nothing, nothing, nothing
+        return False, nothing, nothing
     # 1-based numbers, as in keys.
     rows, columns = np.empty(limit, np.int64), np.empty(limit, np.int64)
     is_row, is_column = np.zeros(n_reference + 1, np.bool_), np.zeros(n_prediction + 1, np.bool_)
@@ -310,13 +310,38 @@ def _joined(
             n_rows = _reach(turned, columns[done_columns], is_row, rows, n_rows)
             done_columns += 1
         if n_rows == limit or n_columns == limit:
-            return False, nothing, nothing, nothing
-    rows, columns = np.sort(rows[:n_rows]), np.sort(columns[:n_columns])
-    first, last = np.searchsorted(keys, rows << 32), np.searchsorted(keys, (rows + 1) << 32)
-    at = np.empty((last - first).sum(), np.int64)
+            return False, nothing, nothing
+    return True, np.sort(rows[:n_rows]) - 1, np.sort(columns[:n_columns]) - 1
+
+
+@compiled
+def _pairs_among(
+    keys: NDArray[np.int64],
+    shared: NDArray[np.int64],
+    void_shared: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> tuple[
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int64],
+    NDArray[np.int64],
+]:
+    """Give the pairs of some rows, all of whose columns are given, as `Joined` has them."""
+    first = np.searchsorted(keys, (rows + 1) << 32)
+    last = np.searchsorted(keys, (rows + 2) << 32)
+    n = (last - first).sum()
+    pair_row, pair_column = np.empty(n, np.int32), np.empty(n, np.int32)
+    place_row, place_column = np.empty(n, np.int32), np.empty(n, np.int32)
+    pair_shared, pair_void_shared = np.empty(n, np.int64), np.empty(n, np.int64)
     end = 0
-    for row in range(n_rows):
+    for row in range(len(rows)):
         for k in range(first[row], last[row]):
-            at[end] = k
+            column = (keys[k] & _LOW) - 1
+            pair_row[end], pair_column[end] = rows[row], column
+            place_row[end], place_column[end] = row, np.searchsorted(columns, column)
+            pair_shared[end], pair_void_shared[end] = shared[k], void_shared[k]
             end += 1
-    return True, rows - 1, columns - 1, at
+    return pair_row, pair_column, place_row, place_column, pair_shared, pair_void_shared

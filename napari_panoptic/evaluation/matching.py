@@ -73,11 +73,30 @@ def match(
         is_contested = settings.one_to_one_enforced or pair.has_planes
     if is_contested:
         chosen = _best_assignment(chosen, table, judged)
-    reference_partner = np.full(len(table.reference), NO_PARTNER, np.int32)
-    prediction_partner = np.full(len(table.prediction), NO_PARTNER, np.int32)
-    reference_partner[judged.pair_reference[chosen]] = judged.pair_prediction[chosen]
-    prediction_partner[judged.pair_prediction[chosen]] = judged.pair_reference[chosen]
-    return Matches(reference_partner, prediction_partner, chosen)
+    partners = _partners(
+        len(table.reference),
+        len(table.prediction),
+        judged.pair_reference,
+        judged.pair_prediction,
+        chosen,
+    )
+    return Matches(*partners, chosen)
+
+
+@compiled
+def _partners(
+    n_reference: int,
+    n_prediction: int,
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Give every object the row of its partner in one of the chosen pairs; -1 for none."""
+    of_row = np.full(n_reference, NO_PARTNER, np.int32)
+    of_column = np.full(n_prediction, NO_PARTNER, np.int32)
+    for k in chosen:
+        of_row[rows[k]], of_column[columns[k]] = columns[k], rows[k]
+    return of_row, of_column
 
 
 def _centroid_pairs(

@@ -32,6 +32,9 @@ SMALL_PX = 4_000_000
 """Layers up to this size are compared whenever they are drawn anew; larger ones only
 while editing is switched on, since that takes a tenth of a second."""
 
+NEW_OBJECT_KEY = "M"
+"""That of napari for a new label."""
+
 FLATTENED = (
     "Overlaps cannot be kept while a region is edited: a stroke gives a pixel to one object. So "
     "every pixel of this region goes to the uppermost object, and its figures are those of "
@@ -160,6 +163,8 @@ class LiveEdits:
                 classed=partial(self._give_classes, side),
                 refused=partial(self._refuse, side),
             )
+            # napari's own would give the number, and so the class, of an object that was undone.
+            layer.bind_key(NEW_OBJECT_KEY, self._on_new_label, overwrite=True)
         self._give_locks()
 
     def _to_watch(self) -> dict[Side, tuple[Labels, LayerValues]]:
@@ -227,6 +232,11 @@ class LiveEdits:
         taken = int(watch.values.values(np.append(labels.ids, highest)).max())
         watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
         return True
+
+    def _on_new_label(self, layer: Labels) -> None:
+        for side, watch in self._watches.items():
+            if watch.layer is layer:
+                self._choose_new_label(side)
 
     def follow_selection(self) -> None:
         """Let the brush paint the selected object further."""
@@ -357,6 +367,7 @@ class LiveEdits:
             classes={id_: names[id_] for id_ in ids[is_new].tolist()},
             renamed={id_: name for id_, name in names.items() if before.get(id_, name) != name},
         )
+        watch.forget_history()  # strokes on what was there before
         if masks.ambiguous is not None:
             self.set_ambiguous(masks.ambiguous)
 
@@ -478,6 +489,7 @@ class LiveEdits:
 
     def _drop_watches(self) -> None:
         for watch in self._watches.values():
+            watch.layer.bind_key(NEW_OBJECT_KEY, None)
             watch.close()
         self._watches = {}
 

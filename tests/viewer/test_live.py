@@ -644,15 +644,20 @@ class TestAround:
         assert desk.session.cohort.scheme.names[number - 1] == "Macrophage"
 
     @pytest.mark.parametrize("goes_away", [False, True])
+    @pytest.mark.parametrize("by_key", [False, True], ids=["by button", "by key"])
     def test_a_new_object_has_its_own_class_after_another_was_undone(
-        self, desk, canvas, follows, wait_until, goes_away
+        self, desk, canvas, follows, wait_until, goes_away, by_key
     ):
         edits, (y, x) = part_of(desk).edits, free_place(desk)
         stroke = line(desk, (y - 3, x), (y + 3, x))
         given = []
         for name in ("Neutrophil", "Macrophage"):
             edits.chosen_class = name
-            edits.start_new_object()
+            if by_key and given:
+                press(canvas, Qt.Key.Key_2)  # the brush
+                press(canvas, Qt.Key.Key_M)
+            else:
+                edits.start_new_object()
             drag(canvas, stroke)
             follows()
             image, names = objects_of(desk.session, Side.PREDICTION)
@@ -850,8 +855,11 @@ class TestAround:
         assert not part.edits.unsaved
         assert "(saved)" in part.widget.state.text()
         np.testing.assert_array_equal(session.snapshot.ambiguous, ambiguous)
-        # The layer shows it, and goes on from there.
+        # The layer shows it, and goes on from there; strokes of before cannot be undone on it.
         np.testing.assert_array_equal(layer.data > 0, edited[0] > 0)
+        layer.undo()
+        follows()
+        assert same_objects(objects_of(session, side), edited)
         part.edits.discard()
         follows()
         assert session.evaluation.metrics.pq == pq

@@ -29,6 +29,7 @@ from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.point_scene import PointScene, Tool
 from napari_panoptic.viewer.replacing import may_replace
 from napari_panoptic.viewer.shown import show_error, show_info, shown
+from napari_panoptic.viewer.timers import stop_timers
 from napari_panoptic.viewer.widgets.atypia_panel import AtypiaPanel
 from napari_panoptic.viewer.widgets.close_guard import CloseGuard
 from napari_panoptic.viewer.widgets.detection_panels import (
@@ -292,7 +293,7 @@ class DetectionDesk:
             self.reader.want(self.session.cohort.region(name))
 
     def _leave_cohort(self) -> None:
-        self._later.stop()
+        stop_timers(self._later)
         self._is_paused = False
         self.finder.stop()
         if self.reader is not None:

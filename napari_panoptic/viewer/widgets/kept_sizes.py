@@ -9,6 +9,7 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
+from napari_panoptic.viewer.timers import stop_timers
 from napari_panoptic.viewer.widgets.parts import is_in_sight
 
 REST_MS = 300
@@ -65,8 +66,7 @@ class KeptSizes(QObject):
 
     def release(self) -> None:
         """Keep nothing any more."""
-        self._later.stop()
-        self._end.stop()
+        stop_timers(self._later, self._end)
         window = self._window()
         if window is not None and isalive(window):  # type: ignore[no-untyped-call]
             for widget in self._watched(window):
