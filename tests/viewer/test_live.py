@@ -855,14 +855,34 @@ class TestAround:
         assert not part.edits.unsaved
         assert "(saved)" in part.widget.state.text()
         np.testing.assert_array_equal(session.snapshot.ambiguous, ambiguous)
-        # The layer shows it, and goes on from there; strokes of before cannot be undone on it.
+        # The layer shows it, and goes on from there.
         np.testing.assert_array_equal(layer.data > 0, edited[0] > 0)
-        layer.undo()
-        follows()
-        assert same_objects(objects_of(session, side), edited)
         part.edits.discard()
         follows()
         assert session.evaluation.metrics.pq == pq
+
+    def test_strokes_of_before_cannot_be_undone_on_what_was_opened(
+        self, desk, canvas, follows, tmp_path, wait_until
+    ):
+        part, (y, x) = part_of(desk), free_place(desk)
+        saved = []
+        for at in (x, x + 3):  # an object, and more of it
+            if not saved:
+                part.edits.start_new_object()
+            drag(canvas, line(desk, (y - 3, at), (y + 3, at)))
+            follows()
+            path = tmp_path / f"{at}.tif"
+            part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+            wait_until(lambda: not part.is_busy)
+            saved.append((path, objects_of(desk.session, Side.PREDICTION)))
+        path, objects = saved[-1]
+        part.open_from(path)
+        wait_until(lambda: not part.is_busy)
+        follows()
+        assert same_objects(objects_of(desk.session, Side.PREDICTION), objects)
+        press(canvas, Qt.Key.Key_Z, CTRL)
+        follows()
+        assert same_objects(objects_of(desk.session, Side.PREDICTION), objects)
 
     def test_a_file_of_another_size_is_not_opened(self, desk, tmp_path, wait_until, capture_errors):
         part, session = part_of(desk), desk.session
