@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from napari_panoptic import __version__
 from napari_panoptic.console import (
-    check_report_name,
+    check_report,
     checked_name,
     chosen_teams,
     report_date,
@@ -82,7 +82,6 @@ from napari_panoptic.report.tables import (
     remove_unfinished,
     write_tables,
 )
-from napari_panoptic.report.writing import check_writable
 from napari_panoptic.visible import visible
 
 _STORE, _LOCK = ".parts", ".lock"
@@ -434,8 +433,7 @@ def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     if options.overlaps is not None:
         settings = settings.replaced(overlaps=options.overlaps)
-    check_report_name(options.output)
-    check_writable(options.output)  # before the work, not after it
+    check_report(options.output)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = tuple(_team_names(cohort, options.teams))
     if options.metadata is not None:

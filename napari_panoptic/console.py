@@ -120,20 +120,22 @@ def checked_name(option: str, name: str, name_of: Callable[[str], str]) -> str:
         raise SettingsError(f"{option}: {error}") from error
 
 
-def check_report_name(path: Path) -> None:
-    """Find out before long work whether a name is one that a browser will open.
+def check_report(path: Path) -> None:
+    """Find out before long work whether a report can be written, where a browser will open it.
 
     Raises
     ------
     SettingsError
-        For another ending than that of HTML files; a folder is `check_writable`'s.
+        For another ending than that of HTML files.
+    PanopticError
+        Where nothing can be written.
     """
-    if path.suffix.casefold() in (".html", ".htm") or path.is_dir():
-        return
-    raise SettingsError(
-        f"--output: a report is an HTML file, whose name ends in .html; found '{path}', give "
-        f"'{path.with_suffix('.html') if path.name else 'report.html'}'"
-    )
+    if path.suffix.casefold() not in (".html", ".htm") and not path.is_dir():
+        raise SettingsError(
+            f"--output: a report is an HTML file, whose name ends in .html; found '{path}', give "
+            f"'{path.with_suffix('.html') if path.name else 'report.html'}'"
+        )
+    check_writable(path)
 
 
 def report_date(*, is_wanted: bool) -> str:
@@ -162,8 +164,7 @@ def write_report(
     int
         The status to exit with.
     """
-    check_report_name(options.output)
-    check_writable(options.output)  # before the work, not after it
+    check_report(options.output)
     write(evaluate(), options.output, report_date(is_wanted=options.date))
     print(visible(f"report written to {options.output}"))
     return 0

@@ -203,7 +203,7 @@ class _Objects:
             raise TypeError
         properties = feature.get("properties") or {}
         kind = properties.get("objectType") or properties.get("object_type")
-        if (kind.casefold() if kind else str(feature.get("id")).casefold()) in NOT_OBJECTS:
+        if (kind or str(feature.get("id"))).casefold() in NOT_OBJECTS:
             self._no_objects.append(number)
             return UNKNOWN
         geometry = feature.get("nucleusGeometry")

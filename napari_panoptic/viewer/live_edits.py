@@ -233,10 +233,9 @@ class LiveEdits:
         watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
         return True
 
-    def _on_new_label(self, layer: Labels) -> None:
-        for side, watch in self._watches.items():
-            if watch.layer is layer:
-                self._choose_new_label(side)
+    def _on_new_label(self, _layer: Labels) -> None:
+        if (side := self.active_side) is not None:
+            self._choose_new_label(side)
 
     def follow_selection(self) -> None:
         """Let the brush paint the selected object further."""

@@ -27,6 +27,7 @@ from napari_panoptic.slide_snapshots import load_in_steps
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.object_rows import ObjectRows, WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.timers import stop_timers
 from napari_panoptic.viewer.warm import WARM_UP
 from napari_panoptic.viewer.workers import connect_worker
 
@@ -133,7 +134,7 @@ class RegionLoader:
         """Let whatever is under way come to nothing."""
         self._is_closed = True
         self._waiting = None
-        self._patience.stop()
+        stop_timers(self._patience)
         self._is_drawn.set()
         self.ahead.close()
 
