@@ -175,15 +175,13 @@ def count(outcomes: Outcomes) -> Counts:
         What became of every object.
     """
     reference, prediction = outcomes.reference, outcomes.prediction
-    confusion, sums, hausdorff_pairs, ignored = _counted(
+    confusion, numbers, sums, ignored = _counted(
         (reference.status, reference.class_index, reference.partner),
         (prediction.status, prediction.class_index),
         (reference.iou, reference.hausdorff_px, reference.hausdorff95_px),
         len(outcomes.class_names),
     )
-    tp = np.diag(confusion)[1:].copy()
-    fp = confusion[:, 1:].sum(axis=0) - tp
-    fn = confusion[1:].sum(axis=1) - tp
+    tp, fp, fn, present, hausdorff_pairs = numbers
     iou_sum, matched_iou_sum, hausdorff_sum, hausdorff95_sum = sums
     return Counts(
         class_names=outcomes.class_names,
@@ -196,10 +194,14 @@ def count(outcomes: Outcomes) -> Counts:
         hausdorff_sum_px=hausdorff_sum,
         hausdorff_pairs=hausdorff_pairs,
         hausdorff95_sum_px=hausdorff95_sum,
-        present=((tp + fp + fn) > 0).astype(np.int64),
+        present=present,
         ignored_reference=ignored[0],
         ignored_prediction=ignored[1],
     )
+
+
+# Classes and partners are unsigned below: a kernel asks of signed ones whether they count
+# from the end.
 
 
 @compiled
@@ -208,18 +210,19 @@ def _counted(
     predictions: tuple[NDArray[np.int8], NDArray[np.int16]],
     figures: tuple[FloatArray, FloatArray, FloatArray],
     n: int,
-) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.int64], tuple[int, int]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, tuple[int, int]]:
     """Count the confusions and sum the figures of matched pairs by reference class.
 
     Returns
     -------
     confusion
         int64 (n + 1, n + 1).
+    numbers
+        int64 (5, n): TPs, FPs, FNs, whether the class counts, and the pairs whose
+        Hausdorff distance is defined.
     sums
         float64 (4, n): IoU of the TPs, IoU of all pairs, Hausdorff distance,
         its 95th percentile.
-    hausdorff_pairs
-        int64 (n,).
     ignored
         The numbers of ignored reference objects and predictions.
     """
@@ -227,43 +230,48 @@ def _counted(
     prediction_status, prediction_class = predictions
     iou, hausdorff, hausdorff95 = figures
     confusion = np.zeros((n + 1, n + 1), np.int64)
-    sums, measured = np.zeros((4, n)), np.zeros(n, np.int64)
+    sums, measured = np.zeros((n + 1, 4)), np.zeros(n + 1, np.int64)
     ignored_reference = ignored_prediction = 0
     for row in range(len(partner)):
-        own = reference_class[row]
+        own = np.uint16(reference_class[row])
         if partner[row] == NO_PARTNER:
             confusion[own, 0] += reference_status[row] == _FN
             ignored_reference += reference_status[row] == _IGNORED
             continue
-        other = prediction_class[partner[row]]
+        other = np.uint16(prediction_class[np.uint32(partner[row])])
         confusion[own, other] += 1
-        sums[0, own - 1] += iou[row] if own == other else 0.0
-        sums[1, own - 1] += iou[row]
+        sums[own, 0] += iou[row] if own == other else 0.0
+        sums[own, 1] += iou[row]
         if not np.isnan(hausdorff[row]):
-            sums[2, own - 1] += hausdorff[row]
-            sums[3, own - 1] += hausdorff95[row]
-            measured[own - 1] += 1
+            sums[own, 2] += hausdorff[row]
+            sums[own, 3] += hausdorff95[row]
+            measured[own] += 1
     for row in range(len(prediction_status)):
-        confusion[0, prediction_class[row]] += prediction_status[row] == _FP
+        confusion[0, np.uint16(prediction_class[row])] += prediction_status[row] == _FP
         ignored_prediction += prediction_status[row] == _IGNORED
-    return confusion, sums, measured, (ignored_reference, ignored_prediction)
+    numbers = np.empty((5, n), np.int64)
+    for c in range(n):
+        tp = confusion[c + 1, c + 1]
+        fp, fn = confusion[:, c + 1].sum() - tp, confusion[c + 1].sum() - tp
+        numbers[0, c], numbers[1, c], numbers[2, c] = tp, fp, fn
+        numbers[3, c], numbers[4, c] = tp + fp + fn > 0, measured[c + 1]
+    return confusion, numbers, sums[1:].T.copy(), (ignored_reference, ignored_prediction)
 
 
 def unit_metrics(counts: Counts) -> Metrics:
     """Compute the figures of a unit from its counts."""
-    quality = class_quality(counts)
+    figures = _figures_by_class(counts)
     true, spurious, missed = detection_counts(counts)
-    recall = class_recall(counts)
     return Metrics(
-        pq=_mean_defined(quality["pq"]),
-        sq=_mean_defined(quality["sq"]),
-        dq=_mean_defined(quality["dq"]),
+        pq=_mean_defined(figures["pq"]),
+        sq=_mean_defined(figures["sq"]),
+        dq=_mean_defined(figures["dq"]),
         detection_precision=_ratio(true, true + spurious),
         detection_recall=_ratio(true, true + missed),
         detection_f1=_ratio(2 * true, 2 * true + spurious + missed),
         detection_accuracy=_ratio(true, true + spurious + missed),
-        balanced_accuracy=_mean_defined(recall),
-        mean_iou=_mean_defined(_divide(counts.matched_iou_sum, _matched(counts).sum(axis=1))),
+        balanced_accuracy=_mean_defined(figures["recall"]),
+        mean_iou=_mean_defined(figures["mean_iou"]),
         mean_hausdorff_px=_ratio(counts.hausdorff_sum_px.sum(), counts.hausdorff_pairs.sum()),
     )
 
@@ -280,21 +288,12 @@ def class_metrics(counts: Counts) -> pd.DataFrame:
 
 def class_figures(counts: Counts) -> dict[str, NDArray[np.int64] | FloatArray]:
     """Compute the same without the names: the columns but ``class``, each (C,)."""
-    normalised = normalised_confusion(counts)
-    column_sum, row_sum = normalised.sum(axis=0), normalised.sum(axis=1)
-    right = np.diag(normalised)
     return {
         "tp": counts.tp,
         "fp": counts.fp,
         "fn": counts.fn,
         "iou_sum": counts.iou_sum,
-        **class_quality(counts),
-        "precision": _divide(right, column_sum),
-        "recall": class_recall(counts),
-        "f1": _divide(2 * right, row_sum + column_sum),
-        "mean_iou": _divide(counts.matched_iou_sum, _matched(counts).sum(axis=1)),
-        "mean_hausdorff_px": _divide(counts.hausdorff_sum_px, counts.hausdorff_pairs),
-        "mean_hausdorff95_px": _divide(counts.hausdorff95_sum_px, counts.hausdorff_pairs),
+        **_figures_by_class(counts),
     }
 
 
@@ -304,32 +303,69 @@ def class_quality(counts: Counts) -> dict[str, FloatArray]:
     PQ = sum of IoU / (TP + FP/2 + FN/2), SQ = sum of IoU / TP and
     DQ = TP / (TP + FP/2 + FN/2) (Kirillov et al., CVPR 2019).
     """
-    weight = counts.tp + counts.fp / 2 + counts.fn / 2
-    nothing_left = np.where((counts.present > 0) & (weight == 0), 0.0, np.nan)
-    return {
-        "pq": np.where(weight > 0, _divide(counts.iou_sum, weight), nothing_left),
-        "sq": _divide(counts.iou_sum, counts.tp),
-        "dq": np.where(weight > 0, _divide(counts.tp, weight), nothing_left),
-    }
+    figures = _figures_by_class(counts)
+    return {name: figures[name] for name in ("pq", "sq", "dq")}
+
+
+def _figures_by_class(counts: Counts) -> dict[str, FloatArray]:
+    """Compute what is a quotient, each (C,)."""
+    # As floats of one array, which hold all counts exactly: of another kind of array
+    # another kernel would be compiled.
+    per_class = np.array(
+        [
+            counts.tp,
+            counts.fp,
+            counts.fn,
+            counts.present,
+            counts.iou_sum,
+            counts.matched_iou_sum,
+            counts.hausdorff_sum_px,
+            counts.hausdorff95_sum_px,
+            counts.hausdorff_pairs,
+        ],
+        np.float64,
+    )
+    quotients = _divided(per_class, np.array(_matched(counts), np.float64))
+    return dict(zip(CLASS_COLUMNS[-len(quotients) :], quotients, strict=True))
+
+
+@compiled
+def _divided(per_class: FloatArray, matched: FloatArray) -> FloatArray:
+    """Compute the quotients of each class in the order of `CLASS_COLUMNS`, (9, C)."""
+    tp, fp, fn, present, iou_sum, matched_iou_sum, distances, distances95, measured = per_class
+    n = len(tp)
+    pairs = matched.sum(axis=1)
+    # The row-normalised confusion matrix of matched pairs; empty rows are 0.
+    shares = np.zeros((n, n))
+    for c in range(n):
+        if pairs[c] > 0:
+            shares[c] = matched[c] / pairs[c]
+    figures = np.empty((9, n))
+    for c in range(n):
+        weight = tp[c] + fp[c] / 2 + fn[c] / 2
+        nothing_left = 0.0 if present[c] > 0 else np.nan
+        figures[0, c] = iou_sum[c] / weight if weight > 0 else nothing_left
+        figures[1, c] = _quotient(iou_sum[c], tp[c])
+        figures[2, c] = tp[c] / weight if weight > 0 else nothing_left
+        right, predicted = shares[c, c], shares[:, c].sum()
+        figures[3, c] = _quotient(right, predicted)
+        figures[4, c] = _quotient(matched[c, c], pairs[c])
+        figures[5, c] = _quotient(2 * right, shares[c].sum() + predicted)
+        figures[6, c] = _quotient(matched_iou_sum[c], pairs[c])
+        figures[7, c] = _quotient(distances[c], measured[c])
+        figures[8, c] = _quotient(distances95[c], measured[c])
+    return figures
+
+
+@compiled
+def _quotient(above: float, below: float) -> float:
+    return above / below if below > 0 else np.nan
 
 
 def detection_counts(counts: Counts) -> tuple[int, int, int]:
     """Give the class-blind numbers of matched pairs, unmatched predictions and misses."""
     confusion = counts.confusion
     return int(_matched(counts).sum()), int(confusion[0].sum()), int(confusion[:, 0].sum())
-
-
-def normalised_confusion(counts: Counts) -> FloatArray:
-    """Give the row-normalised confusion matrix of matched pairs (C, C); empty rows are 0."""
-    matched = _matched(counts)
-    total = matched.sum(axis=1, keepdims=True)
-    shares: FloatArray = np.divide(matched, total, out=np.zeros(matched.shape), where=total > 0)
-    return shares
-
-
-def class_recall(counts: Counts) -> FloatArray:
-    """Give each class's recall among matched pairs (C,), NaN without one."""
-    return _divide(np.diag(_matched(counts)), _matched(counts).sum(axis=1))
 
 
 def confusion_frame(counts: Counts) -> pd.DataFrame:
@@ -342,13 +378,6 @@ def confusion_frame(counts: Counts) -> pd.DataFrame:
 
 def _matched(counts: Counts) -> NDArray[np.int64]:
     return counts.confusion[1:, 1:]
-
-
-def _divide(
-    above: NDArray[np.integer | np.floating], below: NDArray[np.integer | np.floating]
-) -> FloatArray:
-    quotient: FloatArray = np.divide(above, below, out=np.full(len(below), np.nan), where=below > 0)
-    return quotient
 
 
 def _ratio(above: float, below: float) -> float:
