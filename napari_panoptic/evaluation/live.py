@@ -9,8 +9,7 @@ recomputation after any sequence of edits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +36,7 @@ from napari_panoptic.evaluation.known_distances import KnownDistances
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.live_outcomes import Edited, LiveOutcomes
 from napari_panoptic.evaluation.live_pairs import LivePairs
+from napari_panoptic.evaluation.live_tables import LaterTable
 from napari_panoptic.evaluation.metrics import count
 from napari_panoptic.evaluation.overlap import OverlapTable, SideTable, overlap_table, side_table
 from napari_panoptic.evaluation.recount import (
@@ -51,8 +51,6 @@ from napari_panoptic.evaluation.recount import (
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 
-# Up to so many rows are frozen one by one.
-_FEW_ROWS = 1000
 # Rows kept ready for new objects.
 _SPARE_ROWS = 256
 # Where edits concern more objects of a side, all are decided anew.
@@ -118,7 +116,7 @@ class _LiveSide:
         objects[:, [VOID_SUM_Y, VOID_SUM_X]] = table.void_sum_yx
         objects[:, [Y0, X0, Y1, X1]] = table.bbox
         objects[:, FIRST] = table.first_pixel
-        self._table = table
+        self._table = LaterTable(table, len(table))
         self._stale: list[NDArray[np.int64]] = []
         self.slot_of = {int(id_): slot for slot, id_ in enumerate(self.ids)}
 
@@ -201,26 +199,16 @@ class _LiveSide:
     def take_touched(self) -> NDArray[np.int64]:
         """List the rows that were touched since the last time, and make sure of their places."""
         touched = settle(self.counted) - 1
-        self._stale.append(touched)
+        if len(touched):
+            self._stale.append(touched)
         return touched
 
     def table(self) -> SideTable:
         """Freeze the counts; what is frozen already is given again."""
-        stale = np.concatenate([*self._stale, np.zeros(0, np.int64)])
-        self._stale.clear()
-        if len(stale) > _FEW_ROWS:
-            self._table = self.table_of(np.arange(len(self.ids)))
-        elif len(stale):
-            # After a stroke, copying columns and a few rows beats gathering all rows.
-            few = self.table_of(stale)
-            self._table = SideTable(
-                *(
-                    _rewritten(
-                        getattr(self._table, f.name), len(self.ids), stale, getattr(few, f.name)
-                    )
-                    for f in fields(SideTable)
-                )
-            )
+        if self._stale:
+            rows = np.concatenate(self._stale)
+            self._stale.clear()
+            self._table = self._table.rewritten(rows, self.table_of(rows), len(self.ids))
         return self._table
 
     def table_of(self, slots: NDArray[np.int64]) -> SideTable:
@@ -497,19 +485,6 @@ class LiveEvaluation:
             self._concerned[Side.REFERENCE].update(((keys >> 32) - 1).tolist())
             self._concerned[Side.PREDICTION].update(((keys & 0xFFFFFFFF) - 1).tolist())
             self._pairs.add(keys, change, void_change)
-
-
-def _rewritten(
-    column: NDArray[Any], length: int, rows: NDArray[np.int64], values: NDArray[Any]
-) -> NDArray[Any]:
-    """Give a column with other values in some rows; the same one where they are not other."""
-    if len(column) == length and (column[rows] == values).all():
-        return column
-    rewritten = np.empty((length, *column.shape[1:]), column.dtype)
-    rewritten[: len(column)] = column
-    rewritten[len(column) :] = 0
-    rewritten[rows] = values
-    return rewritten
 
 
 def _rows(sets: Mapping[Side, set[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,7 +15,6 @@ _LOW = np.int64(0xFFFFFFFF)
 # Room for so many more, where values come to be.
 _SPARE = 1024
 Column = NDArray[Any]
-_Frozen = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +86,10 @@ class LivePairs:
         self._keys, self._turned = _LiveColumn(keys), _LiveColumn(np.sort(_turned(keys)))
         self._shared = _LiveColumn(table.intersection)
         self._void_shared = _LiveColumn(table.void_intersection)
-        self._frozen: _Frozen | None = None
+        # Copies for tables, as long as they are what they would be copied from.
+        self._frozen_rows: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None
+        self._frozen_shared: Column | None = None
+        self._frozen_void_shared: Column | None = None
 
     def add(
         self, keys: NDArray[np.int64], change: NDArray[np.int64], void_change: NDArray[np.int64]
@@ -101,11 +103,15 @@ class LivePairs:
         change, void_change
             int64 (k,): by how many pixels they share more, and in the ambiguous area.
         """
-        self._frozen = None
         gone, at, new = _add_to_known(
             (self._keys.values, self._shared.values, self._void_shared.values),
             (keys, change, void_change),
         )
+        self._frozen_shared = None
+        if len(at) or len(gone):
+            self._frozen_rows = self._frozen_void_shared = None
+        elif void_change.any():
+            self._frozen_void_shared = None
         if len(at):
             self._insert(at, keys[new], change[new], void_change[new])
         if len(gone):
@@ -113,13 +119,19 @@ class LivePairs:
 
     def table(self, reference: SideTable, prediction: SideTable) -> OverlapTable:
         """Give the pairs as they are now, with what is known of the objects."""
-        if self._frozen is None:
-            self._frozen = (
-                *_rows(self._keys.values),
-                self._shared.values.copy(),
-                self._void_shared.values.copy(),
-            )
-        return OverlapTable(reference, prediction, *self._frozen)
+        if self._frozen_rows is None:
+            self._frozen_rows = _rows(self._keys.values)
+        if self._frozen_shared is None:
+            self._frozen_shared = self._shared.values.copy()
+        if self._frozen_void_shared is None:
+            self._frozen_void_shared = self._void_shared.values.copy()
+        return OverlapTable(
+            reference,
+            prediction,
+            *self._frozen_rows,
+            self._frozen_shared,
+            self._frozen_void_shared,
+        )
 
     def joined_to(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,11 @@ from hypothesis import strategies as st
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.errors import LabelError
 from napari_panoptic.evaluation import live as live_module
-from napari_panoptic.evaluation import live_outcomes
+from napari_panoptic.evaluation import live_outcomes, live_tables
 from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
 from napari_panoptic.evaluation.labels import LabelImage, LabelPair
 from napari_panoptic.evaluation.live import IdWindow, LiveEvaluation
+from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
 from napari_panoptic.evaluation.vocabulary import Side
 from tests.label_cases import CLASS_NAMES, LabelCase, random_pair
 
@@ -39,6 +42,13 @@ def assert_same(live: Evaluation, full: Evaluation) -> None:
         ours, theirs = live.outcomes.side(side), full.outcomes.side(side)
         for name in ("partner", "bbox", "hausdorff95_px", "status", "cause"):
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), name)
+
+
+def shared_px(table: OverlapTable, ids: tuple[Any, Any]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Give the pixels that pairs share, and in the ambiguous area, by the ids of both."""
+    pairs = zip(ids[0][table.pair_reference], ids[1][table.pair_prediction], strict=True)
+    counts = zip(table.intersection.tolist(), table.void_intersection.tolist(), strict=True)
+    return dict(zip(pairs, counts, strict=True))
 
 
 def window_around(image: Any, y: Any, x: Any) -> IdWindow:
@@ -239,6 +249,34 @@ def test_an_evaluation_does_not_change_with_later_edits(few: int, monkeypatch: A
         assert_same(evaluation, full)
         for column, copy in zip(counted, copies, strict=True):
             np.testing.assert_array_equal(column, copy)
+
+
+@pytest.mark.parametrize("few", [0, 5, 1000])
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_counts_of_before_can_be_asked_for_later(
+    few: int, is_copied: bool, monkeypatch: Any
+) -> None:
+    """They are put together when they are asked for, many edits later."""
+    monkeypatch.setattr(live_tables, "_FEW_ROWS", few)
+    rng = np.random.default_rng(13)
+    scribbler, held = Scribbler(rng, random_pair(rng, (30, 30), max_id=200)), []
+    for _ in range(25):
+        scribbler.act()
+        live, full = scribbler.live.evaluate(SETTINGS[0]), scribbler.full(SETTINGS[0])
+        ids = live.pair.reference.ids, live.pair.prediction.ids
+        held.append((deepcopy(live.table) if is_copied else live.table, ids, full))
+    for table, ids, full in held:
+        for side, own in zip(Side, ids, strict=True):
+            counted, expected = (getattr(of, side.value) for of in (table, full.table))
+            assert len(counted) == len(own)
+            there = np.flatnonzero(counted.area)
+            there = there[np.argsort(own[there])]
+            for name in (field.name for field in fields(SideTable)):
+                np.testing.assert_array_equal(
+                    getattr(counted, name)[there], getattr(expected, name), name
+                )
+        theirs = full.pair.reference.ids, full.pair.prediction.ids
+        assert shared_px(table, ids) == shared_px(full.table, theirs)
 
 
 @settings(max_examples=40, deadline=None)
