@@ -1,5 +1,6 @@
 """One way to compile the numerical kernels."""
 
+import ctypes
 import hashlib
 import os
 import pickle
@@ -189,6 +190,7 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Re
     turn = _Task(partial(_work_off, work, left, results))
     helper = _helper() if len(parts) > 1 else None
     if helper is not None:
+        helper.stay_off_this_processor()
         helper.tasks.put(turn)
     try:
         _work_off(work, left, results)
@@ -249,7 +251,22 @@ class _Helper:
 
     def __init__(self) -> None:
         self.tasks: SimpleQueue[_Task] = SimpleQueue()
-        Thread(target=self._run, name="kernels", daemon=True).start()
+        self._thread = Thread(target=self._run, name="kernels", daemon=True)
+        self._thread.start()
+
+    def stay_off_this_processor(self) -> None:
+        """Let the system run this thread on any processor but the one of who calls.
+
+        Linux on a virtual machine takes a processor that sleeps for one that the host has
+        taken away, and wakes the thread where it is called from: both would share one
+        processor while the other has nothing to do.
+        """
+        if _current_processor is None or self._thread.native_id is None:
+            return
+        with suppress(OSError):  # not allowed here: the system chooses
+            others = os.sched_getaffinity(0) - {_current_processor()}
+            if others:
+                os.sched_setaffinity(self._thread.native_id, others)
 
     def _run(self) -> None:
         while True:
@@ -257,6 +274,20 @@ class _Helper:
             self.tasks.get().do()
 
 
+def _asks_for_processor() -> Callable[[], int] | None:
+    """Give what tells the processor that runs this thread; None where the system cannot be asked.
+
+    Where threads cannot be kept off a processor, it is not worth asking.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    try:
+        return cast("Callable[[], int]", ctypes.CDLL(None).sched_getcpu)
+    except (OSError, AttributeError):
+        return None
+
+
+_current_processor = _asks_for_processor()
 _IDLE: list[_Helper] = []
 _AWAKE_S = 0.001
 """How long a thread looks whether its helper is done before it sleeps."""

@@ -136,11 +136,36 @@ class TestInThreads:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         late = _compiled._Helper.__new__(_compiled._Helper)  # never looks at its tasks
-        late.tasks = SimpleQueue()
+        late.tasks, late._thread = SimpleQueue(), threading.Thread()
         monkeypatch.setattr(_compiled, "_IDLE", [late])
         assert in_threads(abs, [-1, -2, 3]) == [1, 2, 3]
         late.tasks.get().do()  # finds nothing to do
         assert [late] == _compiled._IDLE
+
+    @pytest.mark.skipif(
+        _compiled._current_processor is None, reason="processors cannot be told apart here"
+    )
+    def test_a_thread_stays_off_the_processor_of_who_calls(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        helper, every = _compiled._Helper(), os.sched_getaffinity(0)
+        for own in sorted(every):
+            monkeypatch.setattr(_compiled, "_current_processor", lambda own=own: own)
+            helper.stay_off_this_processor()
+            left = os.sched_getaffinity(helper._thread.native_id)
+            assert left == (every - {own} or every)
+        assert os.sched_getaffinity(0) == every
+
+    def test_threads_work_where_the_system_does_not_let_choose(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise PermissionError
+
+        monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
+        assert in_threads(abs, [-1, -2]) == [1, 2]
+        monkeypatch.setattr(_compiled, "_current_processor", None)
+        assert in_threads(abs, [-1, -2]) == [1, 2]
 
     def test_numbers_are_taken_once(self) -> None:
         taken = np.zeros(1, np.int64)

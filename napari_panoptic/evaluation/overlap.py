@@ -243,15 +243,12 @@ def _counted(
     if height * width >= max(THREADS_FROM_PX, _THREADS_FROM_PX_PER_OBJECT * sum(sizes)):
         n_threads, n_bands = THREADS, _BANDS
     bands = Bands(height, n_bands)
-
-    def turn(_: int) -> TileCounter | None:
-        counter = TileCounter(*sizes, (height, width))
-        return counter if counter.add_bands(bands, *sides, void, grows=grows) else None
-
-    counter, *others = in_threads(turn, range(n_threads))
+    # Made before threads share the interpreter: from here on each is in a kernel.
+    counters = [TileCounter(*sizes, (height, width)) for _ in range(n_threads)]
+    if not all(in_threads(lambda own: own.add_bands(bands, *sides, void, grows=grows), counters)):
+        return None
+    counter, *others = counters
     for other in others:
-        if counter is None or other is None:
-            return None
         counter.merge(other)
     return counter
 
