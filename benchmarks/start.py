@@ -75,10 +75,11 @@ def is_coloured(viewer):
     return is_evaluated and not desk.link.scene.is_filling
 
 def main():
-    from napari_panoptic import cli
-    import napari_panoptic.viewer.launch as launch
-    launch.napari.run = watch
-    sys.exit(cli.main(["view", sys.argv[1]]))
+    from napari_panoptic.__main__ import main as command
+    import napari
+    napari.run = watch
+    sys.argv = ["napari-panoptic", "view", sys.argv[1]]
+    sys.exit(command())
 
 main()
 """
