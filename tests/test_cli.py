@@ -17,8 +17,9 @@ import pytest
 import tifffile
 from scipy.ndimage import gaussian_filter
 
-from napari_panoptic import __version__
+from napari_panoptic import __version__, cli
 from napari_panoptic.cli import main
+from napari_panoptic.io.limits import VARIABLE
 from tests.paths import REPOSITORY
 from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
 
@@ -323,6 +324,61 @@ def test_misspelt_names(run: Run, intact: Path, tmp_path: Path) -> None:
         outcome = run("evaluate", intact, "--output", tmp_path / "out", "--teams", name)
         assert outcome.code == 2
         assert f"--teams: there is no team '{name}' in this cohort; {said}" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--region", "nowhere"], "--region: there is no region 'nowhere' in this cohort"),
+        (["--screenshot", "a.jpg"], "--screenshot: a picture is a PNG file, whose name ends in"),
+    ],
+)
+def test_wrong_options_of_a_window(
+    run: Run, intact: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    monkeypatch.setattr(cli, "_has_display", lambda: True)  # nothing gets as far as a window
+    outcome = run("view", intact, *options)
+    assert outcome.code == 2
+    assert said in outcome.err
+
+
+def test_a_column_that_is_not_there(run: Run, intact: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("patient,organ\n", encoding="utf-8")
+    options = ["-o", tmp_path / "report.html", "--metadata", table, "--group", "age"]
+    outcome = run("report", intact, *options)
+    assert outcome.code == 2
+    assert "there is no column 'age' to group by; known: organ" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("evaluate", "--output", "out"),
+        ("report", "-o", "out.html"),
+        ("convert", "--to", "labels", "--team", "alpha", "--output", "out"),
+    ],
+)
+def test_a_form_that_no_team_has(
+    run: Run, intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *options = command
+    outcome = run(name, intact, *options, "--source", "geojson")
+    assert outcome.code == 2
+    assert "--source: no prediction of alpha" in outcome.err
+    assert "has the form 'geojson'; there is colour-coded and submission" in outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_limit_in_the_environment_that_is_no_number(
+    run: Run, intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "many")
+    outcome = run("evaluate", intact, "--output", tmp_path / "out")
+    assert outcome.code == 2
+    assert f"{VARIABLE} must be a positive whole number, found 'many'" in outcome.err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["report", "report.pdf", "report.1"])

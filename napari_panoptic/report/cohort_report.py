@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from napari_panoptic.errors import Finding, FindingKind, PanopticError, english_list
+from napari_panoptic.errors import (
+    Finding,
+    FindingKind,
+    PanopticError,
+    SettingsError,
+    english_list,
+)
 from napari_panoptic.evaluation.aggregation import (
     AggregationTable,
     RegionCounts,
@@ -98,11 +104,11 @@ class ReportRequest:
     held_up_to_px: int = HELD_UP_TO_PX
 
     def __post_init__(self) -> None:
-        """Check that the column is there."""
+        """Check that the column is there; a SettingsError where it is not."""
         columns = [] if self.metadata is None else list(self.metadata.columns)
         if self.group and self.group not in columns:
             known = english_list(columns) or "none; a table of patients is needed"
-            raise PanopticError(f"there is no column '{self.group}' to group by; known: {known}")
+            raise SettingsError(f"there is no column '{self.group}' to group by; known: {known}")
 
     @property
     def detailed(self) -> EvaluationSettings:
