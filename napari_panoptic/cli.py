@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import math
 import os
 import re
@@ -145,10 +146,32 @@ class _Parser(argparse.ArgumentParser):
                 "it"
             )
         option = option.partition("=")[0]
-        known = list(dict.fromkeys(re.findall(r"--[a-z-]+", self.format_usage())))
-        close = similar(option, known)
+        close = similar(option, list(self._option_string_actions))
         hint = f"did you mean {' or '.join(close)}?" if close else f"see '{self.prog} --help'"
         self.error(f"there is no option '{option}'; {hint}")
+
+
+class _CommandParser(_Parser):
+    """The parser of a command: what is misspelt is told before what is then lacking."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse words that look like options and are none, then parse as ever."""
+        before_names = itertools.takewhile(lambda word: word != "--", args or ())
+        if unknown := [word for word in before_names if self._is_unknown(word)]:
+            self.refuse(unknown)
+        return super().parse_known_args(args, namespace)
+
+    def _is_unknown(self, word: str) -> bool:
+        """Tell whether a word is read as an option, and is neither one nor the start of one."""
+        name = word.partition("=")[0]
+        if not re.fullmatch(r"--?[^\W\d][^ ]*", name):
+            return False
+        known = self._option_string_actions
+        if name.startswith("--"):
+            return not any(option.startswith(name) for option in known)
+        return name[:2] not in known  # a value may follow its letter at once
 
 
 def _parser() -> _Parser:
@@ -162,7 +185,7 @@ def _parser() -> _Parser:
         "name that the cohort does not have.",
     )
     parser.add_argument("--version", action="version", version=f"napari-panoptic {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_CommandParser)
     _add_view(commands.add_parser("view", help="open a cohort in a window"))
     _add_evaluate(
         commands.add_parser(
