@@ -834,15 +834,9 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     if not cohort.regions:
         return "it has no regions"
     if not names:
-        return (
-            "it has no predictions; put a folder per team into Teams/ or Submissions/ or, where a "
-            "cohort.toml describes it, mend the paths of predictions there"
-        )
+        return f"it has no predictions; {cohort.predictions_expected}"
     if all(region.reference is None for region in cohort.regions):
-        return (
-            "no region has an annotation; put REGION.xml beside REGION.svs or, where a cohort.toml "
-            "describes it, mend the path of reference there"
-        )
+        return f"no region has an annotation; {cohort.annotation_expected}"
     return "no region has both a readable annotation and a readable prediction"
 
 

@@ -488,14 +488,37 @@ def test_another_folder(run: Run, tmp_path: Path) -> None:
 def test_a_cohort_without_predictions(run: Run, cohort: Path, tmp_path: Path) -> None:
     (cohort / "Teams").rename(tmp_path / "Teams")
     (cohort / "Submissions").rename(tmp_path / "Submissions")
-    fails(run, cohort, tmp_path / "out", "it has no predictions; put a folder per team")
+    said = (
+        "it has no predictions; expected are files such as "
+        "Teams/TEAM/PATIENT/REGION_mask.png.tif, Submissions/TEAM/PATIENT/REGION/CLASS/*.mat, "
+    )
+    fails(run, cohort, tmp_path / "out", said)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_data_set_of_coco_without_predictions(run: Run, intact: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "coco"
+    assert run("convert", intact, "--to", "coco-panoptic", "--output", folder).code == 0
+    said = (
+        "it has no predictions; expected are files such as Teams/TEAM.json, or a cohort.toml that "
+        "says where they are"
+    )
+    for command in (("evaluate", "--output", "out"), ("report", "-o", "out.html")):
+        name, option, output = command
+        outcome = run(name, folder, option, tmp_path / output)
+        assert outcome.code == 1
+        assert said.removeprefix("it") in outcome.err
+        assert "Submissions" not in outcome.err
 
 
 def test_a_cohort_without_annotations(run: Run, cohort: Path, tmp_path: Path) -> None:
     for path in cohort.rglob("*.xml"):
         path.unlink()
-    fails(run, cohort, tmp_path / "out", "no region has an annotation; put REGION.xml beside")
+    said = (
+        "no region has an annotation; expected are files such as "
+        "MoNuSAC Testing Data and Annotations/PATIENT/REGION.xml, "
+    )
+    fails(run, cohort, tmp_path / "out", said)
     outcome = run("convert", cohort, "--to", "geojson", "--output", tmp_path / "out")
     assert outcome.code == 1
     assert "there is nothing of the annotation to convert; name a team" in outcome.err

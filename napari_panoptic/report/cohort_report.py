@@ -531,9 +531,8 @@ def _why_nothing(request: ReportRequest) -> str:
         return "there is nothing to report: the cohort has no regions"
     if not request.team_names:
         return (
-            "there is nothing to report: the cohort has no predictions; put a folder per team "
-            "into Teams/ or Submissions/ or, where a cohort.toml describes it, mend the paths of "
-            "predictions there"
+            "there is nothing to report: the cohort has no predictions; "
+            f"{request.cohort.predictions_expected}"
         )
     return (
         "there is nothing to report: no region has both a readable annotation and a readable "

@@ -176,8 +176,11 @@ class TestNavigator:
 
     def test_a_cohort_without_teams_says_where_they_go(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
-        navigator.show_cohort(replace(cohort, teams=(), predictions={}), {})
-        assert navigator.hint_text() == NO_TEAMS
+        places = ("Teams/TEAM.json",)
+        without = replace(cohort, teams=(), predictions={}, prediction_places=places)
+        navigator.show_cohort(without, {})
+        assert navigator.hint_text() == NO_TEAMS.format(expected=without.predictions_expected)
+        assert "such as Teams/TEAM.json, or a cohort.toml" in navigator.hint_text()
 
     def test_missing_predictions_are_marked(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
