@@ -1099,6 +1099,14 @@ def is_hatched(viewer):
     return "ambiguous areas" in viewer.layers and viewer.layers["ambiguous areas"].visible
 
 
+def same_area(one, other):
+    """Tell whether areas have the same pixels; without an area none has."""
+    none = np.zeros((1, 1), bool)
+    return np.array_equal(
+        *np.broadcast_arrays(*(none if at is None else at for at in (one, other)))
+    )
+
+
 class TestAmbiguousAreas:
     def test_shapes_follow_the_hand(self, desk, viewer, canvas, follows, wait_until):
         part = part_of(desk)
@@ -1126,6 +1134,40 @@ class TestAmbiguousAreas:
         QTest.mouseClick(part.widget.shapes, LEFT)
         assert shapes not in viewer.layers
         assert is_hatched(viewer) == (before is not None)
+
+    def test_what_was_done_to_areas_is_undone_and_done_again(self, desk, canvas, follows):
+        part = part_of(desk)
+        files = desk.session.snapshot.ambiguous
+        QTest.mouseClick(part.widget.shapes, LEFT)
+        layer = part.shapes.layer
+        n_before = layer.nshapes
+        layer.mode = "add_rectangle"
+        drag(canvas, line(desk, (30, 30), (120, 120)))
+        follows()
+        drawn = desk.session.snapshot.ambiguous.copy()
+        layer.selected_data = {n_before}
+        layer.remove_selected()
+        follows()
+
+        press(canvas, Qt.Key.Key_Z, CTRL)
+        follows()
+        assert np.array_equal(desk.session.snapshot.ambiguous, drawn)
+        QTest.mouseClick(part.widget.undo, LEFT)
+        follows()
+        assert layer.nshapes == n_before
+        assert same_area(desk.session.snapshot.ambiguous, files)
+        assert not part.edits.unsaved
+        press(canvas, Qt.Key.Key_Z, CTRL)  # nothing is left to be undone
+        follows()
+        assert layer.nshapes == n_before
+
+        press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
+        follows()
+        assert np.array_equal(desk.session.snapshot.ambiguous, drawn)
+        assert [at.words for at in part.edits.unsaved] == ["ambiguous areas"]
+        QTest.mouseClick(part.widget.redo, LEFT)
+        follows()
+        assert same_area(desk.session.snapshot.ambiguous, files)
 
     def test_the_panel_says_how_areas_are_drawn_and_the_brush_comes_back(self, desk, viewer, layer):
         part = part_of(desk)

@@ -74,7 +74,8 @@ NOTHING_DRAWN = (
 GOES_ON = "The brush goes on with one object, also elsewhere, until “New object” (or M)."
 DRAW_AREAS = (
     "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
-    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo takes no area back."
+    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo (Ctrl+Z) takes back "
+    "what was done last to them."
 )
 AREAS_LEFT_OUT = (
     "Ambiguous areas of the file were left out: they are the annotation's. To have them, choose "
@@ -131,7 +132,11 @@ class EditsPanel(QScrollArea):
             "The class of the selected object; choose another to change it. Undo (Ctrl+Z) takes "
             "it back, as it does a stroke."
         )
-        self.undo = _button("Undo", "Take the last stroke, or the class given last, back (Ctrl+Z).")
+        self.undo = _button(
+            "Undo",
+            "Take back what was done last on the active layer: a stroke, a class given, or an "
+            "ambiguous area (Ctrl+Z).",
+        )
         self.redo = _button("Redo", "Do it again (Ctrl+Shift+Z).")
         self.shapes = _button(
             "Ambiguous areas as shapes",
@@ -375,7 +380,7 @@ class EditsPart(DeskPart):
             button.setEnabled(evaluation is not None)
         panel.new_object.setEnabled(edits.is_on)
         for button in (panel.undo, panel.redo):
-            button.setEnabled(edits.active_side is not None)
+            button.setEnabled(edits.active_side is not None or self._draws_areas())
         panel.side.setEnabled(evaluation is not None)
         self._fill_menus()
         if not panel.isVisible():
@@ -701,13 +706,17 @@ class EditsPart(DeskPart):
         if self.edits is not None:
             self.edits.set_class(name)
 
+    def _undo(self, *, redo: bool) -> None:
+        if self.shapes is not None and self._draws_areas():
+            self.shapes.undo(redo=redo)
+        elif self.edits is not None:
+            self.edits.undo(redo=redo)
+
     def _on_undo(self) -> None:
-        if self.edits is not None:
-            self.edits.undo()
+        self._undo(redo=False)
 
     def _on_redo(self) -> None:
-        if self.edits is not None:
-            self.edits.undo(redo=True)
+        self._undo(redo=True)
 
 
 def signed(name: str, before: float, now: float) -> str:
