@@ -939,6 +939,30 @@ class TestAround:
         assert edits_panel.AREAS_LEFT_OUT in told[-1]
         np.testing.assert_array_equal(desk.session.snapshot.ambiguous, before)
 
+    def test_areas_of_a_file_come_to_the_shapes_that_are_shown(
+        self, desk, follows, tmp_path, wait_until
+    ):
+        part = part_of(desk)
+        saved = part.edits.objects_to_save(Side.REFERENCE)
+        area = np.zeros(saved.labels.shape, bool)
+        area[:20, :20] = True
+        path = tmp_path / "mine.tif"
+        part.save_to(path, replace(saved, ambiguous=area))
+        wait_until(lambda: not part.is_busy)
+        part.shapes.set_on(True)
+        side = part.widget.side
+        side.setCurrentIndex(side.findData(Side.REFERENCE))
+        part.open_from(path)
+        wait_until(lambda: not part.is_busy)
+        follows()
+        layer = part.shapes.layer
+        assert same_area(filled(layer.data, layer.shape_type, area.shape), area)
+        layer.add(np.array([[40, 40], [40, 60], [60, 60], [60, 40]]), shape_type="polygon")
+        follows()
+        drawn = desk.session.snapshot.ambiguous
+        assert drawn[:20, :20].all()
+        assert drawn[45:55, 45:55].all()
+
     def test_areas_that_are_not_saved_are_asked_about_before_an_annotation_is_opened(
         self, desk, follows, tmp_path, wait_until
     ):

@@ -504,6 +504,8 @@ class EditsPart(DeskPart):
             except PanopticError as error:
                 show_error(str(error))
                 return
+            if self.shapes is not None:
+                self.shapes.show_region()  # else the next one drawn would be without the file's
             edits.note_saved([copied] if masks.ambiguous is None else [copied, area])
             odd = "".join(f". {finding.message}" for finding in masks.findings[:3])
             show_info(f"{copied.words} has the objects of {path.name}{left_out}{odd}")
