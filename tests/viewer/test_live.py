@@ -763,7 +763,7 @@ class TestAround:
         session.edit(side, y, x, np.where(is_hole, 0, 9000), classes={9000: "Neutrophil"})
         ring = np.zeros(session.snapshot.shape, bool)
         ring[60:90, 60:90], ring[70:80, 70:80] = True, False
-        session.set_ambiguous(ring)
+        part.edits.set_ambiguous(ring)
         follows()
         path = tmp_path / f"mine{ending}"
         part.save_to(path, part.edits.objects_to_save(side))
@@ -780,10 +780,13 @@ class TestAround:
             assert "holes were filled" in said[0]
             assert "9000" in said[0]
             assert "1 ambiguous area(s)" in said[0]
+            assert "counts as not saved" in said[0]
+            assert [at.words for at in part.edits.unsaved] == ["annotation", "ambiguous areas"]
             assert opened.labels.index[30, 30]
             assert opened.ambiguous[75, 75]
         else:
             assert said == []
+            assert not part.edits.unsaved
             assert opened is None or not opened.labels.index[30, 30]
             assert opened is None or np.array_equal(opened.ambiguous, ring)
 

@@ -77,6 +77,10 @@ DRAW_AREAS = (
     "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo (Ctrl+Z) takes back "
     "what was done last to them."
 )
+STILL_UNSAVED = (
+    "What you drew counts as not saved until it is saved in a format that holds all of it, such as "
+    "a label image"
+)
 AREAS_LEFT_OUT = (
     "Ambiguous areas of the file were left out: they are the annotation's. To have them, choose "
     "the annotation beside Edit, and open the file again"
@@ -437,10 +441,11 @@ class EditsPart(DeskPart):
             if losses:
                 lost = ". ".join(finding.message for finding in losses)
                 show_warning(
-                    f"Saved, but {path.name} cannot hold all: {lost}. It is in {path.parent}"
+                    f"Saved, but {path.name} cannot hold all: {lost}. It is in {path.parent}. "
+                    f"{STILL_UNSAVED}"
                 )
-            else:
-                show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
+                return
+            show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
             if self.edits is edits:
                 edits.note_saved(at for at in saved if edits.last_change(at) <= before)
 
