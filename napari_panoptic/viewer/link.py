@@ -48,7 +48,7 @@ from napari_panoptic.viewer.widgets.navigator import Navigator
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 from napari_panoptic.viewer.widgets.object_table import EMPTY as NO_OBJECTS
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
-from napari_panoptic.viewer.widgets.parts import bring_to_front, is_in_sight
+from napari_panoptic.viewer.widgets.parts import bring_to_front, is_in_sight, show_in_front
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
 from napari_panoptic.viewer.work import RegionLoader, SummaryWork
 
@@ -683,8 +683,7 @@ class Link:
         self._set_look(replace(self.scene.look, colour_by=other))
 
     def _on_notes(self) -> None:
-        self._panels.notes.show()
-        self._panels.notes.raise_()
+        show_in_front(self._panels.notes)
 
     def _on_keys(self) -> None:
         """Show the list of all keys, those of the parts among them."""
@@ -693,8 +692,7 @@ class Link:
             raising = () if part.key is None else (Shortcut(part.key, "bring this panel forward"),)
             own.append((part.title, (*raising, *(shortcut for shortcut, _ in part.shortcuts()))))
         self._panels.keys.show_keys(key_sections(own))
-        self._panels.keys.show()
-        self._panels.keys.raise_()
+        show_in_front(self._panels.keys)
 
     def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
         """Select what is clicked; a drag moves the view as ever."""

@@ -23,6 +23,7 @@ from qtpy.QtGui import (
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QAbstractScrollArea,
+    QDialog,
     QDockWidget,
     QFrame,
     QHeaderView,
@@ -118,6 +119,12 @@ def bring_to_front(widget: QWidget) -> None:
     if dock is not None:
         dock.show()
         dock.raise_()
+
+
+def show_in_front(dialog: QDialog) -> None:
+    """Show a dialog that stays open beside the image, also where it lies behind a window."""
+    dialog.show()
+    dialog.raise_()
 
 
 def dock_of(widget: QWidget) -> QDockWidget | None:
