@@ -307,6 +307,25 @@ class TestNotes:
         dialog.show_findings("P1_1", [of_a_team, Finding(FindingKind.VANISHED, "3 objects")])
         assert dialog.words() == [("unknown class", "first"), ("vanished", "annotation")]
 
+    def test_long_details_are_not_cut_off(self, qtbot):
+        dialog = make(qtbot, NotesDialog())
+        text = "1357 px claimed by more than one object; the last one has them. " * 4
+        findings = [Finding(FindingKind.OVERLAPPING, each) for each in ("short", text)]
+        dialog.show_findings("P1_1", findings)
+        dialog.show()
+        tree = dialog._list
+        heights = {}
+        for width in (760, 1200):
+            dialog.resize(width, 320)
+            qtbot.wait(50)
+            rects = [tree.visualItemRect(tree.topLevelItem(row)) for row in range(2)]
+            heights[width] = [rect.height() for rect in rects]
+            one_line = tree.fontMetrics().height()
+            needed = tree.fontMetrics().horizontalAdvance(text) / tree.columnWidth(3)
+            assert heights[width][0] < 2 * one_line
+            assert heights[width][1] >= needed * one_line
+        assert heights[1200][1] < heights[760][1]
+
     @pytest.mark.parametrize("kind", FindingKind)
     def test_there_are_words_for_every_kind(self, kind):
         assert "-" not in FINDING_WORDS[kind]
