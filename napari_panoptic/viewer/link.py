@@ -27,7 +27,7 @@ from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
-from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING
+from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING, NO_IMAGE_MEANING
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.listed import Others
@@ -512,10 +512,14 @@ class Link:
         name = snapshot.region.name
         if snapshot.region.reference is None:
             notes.append(Finding(FindingKind.MISSING, NO_ANNOTATION_MEANING, region=name))
+        if snapshot.region.image is None:
+            notes.append(Finding(FindingKind.MISSING, NO_IMAGE_MEANING, region=name))
         return notes + [
             finding
             for finding in self._session.cohort.findings
-            if finding.region is None and finding.kind is not FindingKind.MISSING
+            if finding.region is None
+            # One with a path is about a folder, such as that of a team without predictions.
+            and (finding.kind is not FindingKind.MISSING or finding.path is not None)
         ]
 
     def _why_not_shown(self, snapshot: RegionSnapshot) -> str:

@@ -23,6 +23,7 @@ from napari_panoptic.viewer.styles import count_text
 
 _HEADER = ("What", "How many", "Team", "Details")
 _OF_NEITHER = (
+    FindingKind.MISSING,
     FindingKind.NO_MPP,
     FindingKind.EXTRA,
     FindingKind.FALLBACK,
