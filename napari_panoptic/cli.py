@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import math
 import os
 import re
@@ -28,7 +29,6 @@ from napari_panoptic.console import (
 )
 from napari_panoptic.conversion import Conversion, convert, form_to_write
 from napari_panoptic.errors import (
-    CohortError,
     PanopticError,
     SettingsError,
     english_list,
@@ -53,7 +53,7 @@ from napari_panoptic.experiment import Condition, Experiment
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
 from napari_panoptic.io.forms import known_forms
-from napari_panoptic.io.limits import DEFAULT_PX, VARIABLE
+from napari_panoptic.io.limits import DEFAULT_PX, VARIABLE, largest_px
 from napari_panoptic.io.locking import held_alone
 from napari_panoptic.io.metadata import (
     METADATA_FILE,
@@ -99,7 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when it was done, 1 when nothing could be done, 2 for wrong arguments.
+        0 when it was done; 1 when nothing could be done with the files, or on this machine, as
+        they are; 2 for a mistake in the arguments: a word that is misspelt or lacking, a value
+        that an option cannot have, a name that the cohort does not have, or a command or option
+        that does not suit it; 130 when it was stopped.
     """
     parser = _parser()
     options, unknown = parser.parse_known_args(arguments)
@@ -111,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if getattr(options, "max_pixels", None) is not None:
         os.environ[VARIABLE] = str(options.max_pixels)  # other processes inherit it
     try:
+        if hasattr(options, "max_pixels"):
+            largest_px()  # the environment may say something else than a number
         return int(options.run(options))
     except SettingsError as error:
         parser.exit(2, f"napari-panoptic: {error}\n")
@@ -141,10 +146,32 @@ class _Parser(argparse.ArgumentParser):
                 "it"
             )
         option = option.partition("=")[0]
-        known = list(dict.fromkeys(re.findall(r"--[a-z-]+", self.format_usage())))
-        close = similar(option, known)
+        close = similar(option, list(self._option_string_actions))
         hint = f"did you mean {' or '.join(close)}?" if close else f"see '{self.prog} --help'"
         self.error(f"there is no option '{option}'; {hint}")
+
+
+class _CommandParser(_Parser):
+    """The parser of a command: what is misspelt is told before what is then lacking."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse words that look like options and are none, then parse as ever."""
+        before_names = itertools.takewhile(lambda word: word != "--", args or ())
+        if unknown := [word for word in before_names if self._is_unknown(word)]:
+            self.refuse(unknown)
+        return super().parse_known_args(args, namespace)
+
+    def _is_unknown(self, word: str) -> bool:
+        """Tell whether a word is read as an option, and is neither one nor the start of one."""
+        name = word.partition("=")[0]
+        if not re.fullmatch(r"--?[^\W\d][^ ]*", name):
+            return False
+        known = self._option_string_actions
+        if name.startswith("--"):
+            return not any(option.startswith(name) for option in known)
+        return name[:2] not in known  # a value may follow its letter at once
 
 
 def _parser() -> _Parser:
@@ -153,9 +180,12 @@ def _parser() -> _Parser:
         description="See why a nucleus segmentation failed: open a challenge's regions with "
         "their annotations and the teams' predictions, colour every nucleus by what became of "
         "it, and compute the same figures as tables.",
+        epilog="Exit status of every command: 0 done, 1 nothing could be done with the files, or "
+        "on this machine, as they are, 2 a mistake in the command, such as a misspelt word or a "
+        "name that the cohort does not have.",
     )
     parser.add_argument("--version", action="version", version=f"napari-panoptic {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_CommandParser)
     _add_view(commands.add_parser("view", help="open a cohort in a window"))
     _add_evaluate(
         commands.add_parser(
@@ -248,10 +278,19 @@ def _add_cohort(parser: argparse.ArgumentParser) -> None:
 def _add_screenshot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--screenshot",
-        type=Path,
+        type=_png,
         metavar="PNG",
         help="save a picture of the window when all is shown, then close",
     )
+
+
+def _png(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.casefold() != ".png":
+        raise argparse.ArgumentTypeError(
+            f"a picture is a PNG file, whose name ends in .png; found '{text}'"
+        )
+    return path
 
 
 def _add_view(parser: argparse.ArgumentParser) -> None:
@@ -445,7 +484,7 @@ def _report_nuclei(options: argparse.Namespace) -> int:
         settings,
         options.protocol,
         names,
-        _source_from(options),
+        _source_from(options, cohort, names),
         metadata,
         options.group,
         options.held_up_to,
@@ -566,14 +605,8 @@ def _convert_nuclei(options: argparse.Namespace) -> int:
     if team is not None:
         team = checked_name("--team", team, cohort.checked_team)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
-    work = Conversion(
-        cohort,
-        team,
-        form_to_write(options.to),
-        settings,
-        _source_from(options),
-        options.force,
-    )
+    source = _source_from(options, cohort, () if team is None else (team,))
+    work = Conversion(cohort, team, form_to_write(options.to), settings, source, options.force)
     findings = convert(work, options.output)
     report_findings(findings, None)
     print(visible(f"{options.to} written to {options.output}"))
@@ -640,19 +673,39 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
     return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
 
 
-def _source_from(options: argparse.Namespace) -> Source | None:
-    return None if options.source is None else Source(options.source)
+def _source_from(
+    options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
+) -> Source | None:
+    """Give the form of predictions that was asked for.
+
+    Raises
+    ------
+    SettingsError
+        Where these teams have predictions, and none in this form.
+    """
+    if options.source is None:
+        return None
+    source = Source(options.source)
+    given = [forms for (team, _), forms in cohort.predictions.items() if team in names]
+    there = sorted({str(form) for forms in given for form in forms})
+    if there and source not in there:
+        raise SettingsError(
+            f"--source: no prediction of {english_list(names)} has the form '{source}'; there is "
+            f"{english_list(there)}"
+        )
+    return source
 
 
 def _evaluate_nuclei(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = _team_names(cohort, options.teams)
+    source = _source_from(options, cohort, names)
     with (
         tables_in(options.output),
         held_alone(options.output / _LOCK, "an evaluation", "choose another --output"),
     ):
-        return _evaluate_alone(options, settings, cohort, names)
+        return _evaluate_alone(options, settings, cohort, names, source)
 
 
 def _evaluate_alone(
@@ -660,13 +713,14 @@ def _evaluate_alone(
     settings: EvaluationSettings,
     cohort: Cohort,
     names: Sequence[str],
+    source: Source | None,
 ) -> int:
     """Evaluate into a folder that nobody else writes to meanwhile."""
-    conditions = [Condition(options.protocol, settings, _source_from(options))]
+    conditions = [Condition(options.protocol, settings, source)]
     if settings.overlaps is Overlaps.KEEP:
         # What difference it makes is told beside the figures.
         other = settings.replaced(overlaps=Overlaps.FLATTEN, distances=False)
-        conditions.append(Condition(str(Overlaps.FLATTEN), other, _source_from(options)))
+        conditions.append(Condition(str(Overlaps.FLATTEN), other, source))
     work = Experiment(tuple(names), tuple(conditions), held_up_to_px=options.held_up_to)
     store = PartStore(options.output / _STORE)
     if options.resume is False:
@@ -780,15 +834,9 @@ def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     if not cohort.regions:
         return "it has no regions"
     if not names:
-        return (
-            "it has no predictions; put a folder per team into Teams/ or Submissions/ or, where a "
-            "cohort.toml describes it, mend the paths of predictions there"
-        )
+        return f"it has no predictions; {cohort.predictions_expected}"
     if all(region.reference is None for region in cohort.regions):
-        return (
-            "no region has an annotation; put REGION.xml beside REGION.svs or, where a cohort.toml "
-            "describes it, mend the path of reference there"
-        )
+        return f"no region has an annotation; {cohort.annotation_expected}"
     return "no region has both a readable annotation and a readable prediction"
 
 
@@ -895,14 +943,12 @@ def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> i
 
     Raises
     ------
-    CohortError
-        Where nothing can be done with cohorts about this.
     SettingsError
-        For an option that does not suit it.
+        For a command or an option that does not suit it.
     """
     task = task_of(options.cohort)
     if task not in commands:
-        raise CohortError(f"there is no '{options.command}' for {task}", path=options.cohort)
+        raise SettingsError(f"there is no '{options.command}' for {task}", path=options.cohort)
     for name, tasks in _ONLY_FOR.items():
         is_given = getattr(options, name, None) != options.defaults.get(name)
         if is_given and task not in tasks:

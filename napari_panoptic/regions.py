@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from napari_panoptic.errors import CohortError, Finding, no_such
+from napari_panoptic.errors import CohortError, Finding, english_list, no_such
 
 Rgb = tuple[int, int, int]
 
@@ -264,6 +264,9 @@ class Cohort(FoundByName[Region]):
         there. Missing pairs are absent.
     findings
         What was missing, extra or odd in the folder.
+    annotation_places, prediction_places
+        Where files of each kind are looked for in a folder of this layout, for people:
+        ``Teams/TEAM/REGION.geojson``.
     """
 
     name: str
@@ -273,6 +276,8 @@ class Cohort(FoundByName[Region]):
     teams: tuple[Team, ...]
     predictions: Mapping[tuple[str, str], Mapping[Source, MaskFiles]]
     findings: tuple[Finding, ...] = ()
+    annotation_places: tuple[str, ...] = ()
+    prediction_places: tuple[str, ...] = ()
 
     @property
     def patients(self) -> tuple[str, ...]:
@@ -290,6 +295,23 @@ class Cohort(FoundByName[Region]):
         return tuple(team.name for team in self.teams)
 
     @property
+    def annotation_expected(self) -> str:
+        """Say to people who have no annotation where it is expected."""
+        return _expected(self.annotation_places)
+
+    @property
+    def predictions_expected(self) -> str:
+        """Say to people who have no predictions where they are expected."""
+        return _expected(self.prediction_places)
+
+    @property
     def competing_teams(self) -> tuple[Team, ...]:
         """The teams without the annotation's own colour-coded version."""
         return tuple(team for team in self.teams if not team.is_annotation)
+
+
+def _expected(places: Sequence[str]) -> str:
+    description = "a cohort.toml that says where they are"
+    if not places:
+        return f"expected is {description}"
+    return f"expected are files such as {english_list(places[:4])}, or {description}"

@@ -17,8 +17,9 @@ import pytest
 import tifffile
 from scipy.ndimage import gaussian_filter
 
-from napari_panoptic import __version__
+from napari_panoptic import __version__, cli
 from napari_panoptic.cli import main
+from napari_panoptic.io.limits import VARIABLE
 from tests.paths import REPOSITORY
 from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
 
@@ -302,6 +303,14 @@ def test_arguments_that_lack(run: Run, arguments: list[str]) -> None:
         (["evaluate", "a", "--output", "b", "--matching", "strict"], "did you mean strict-iou?"),
         (["evaluate", "a", "--output", "b", "--macthing", "x"], "no option '--macthing'; did you"),
         (["evaluate", "a", "--output", "b", "--macthing=x"], "did you mean --matching?"),
+        (["evaluate", "a", "--outptu", "b"], "no option '--outptu'; did you mean --output"),
+        (["evaluate", "a", "-output", "b"], "no option '-output'; did you mean --output?"),
+        (["evaluate", "--cohrt", "a", "--output", "b"], "there is no option '--cohrt'"),
+        (["report", "a", "--outptu=b.html"], "no option '--outptu'; did you mean --output"),
+        (["convert", "a", "--too", "labels", "--output", "b"], "'--too'; did you mean --to"),
+        (["evaluate", "a", "--outp", "b", "--jobs", "0"], "must be at least 1"),
+        (["evaluate", "a", "--output", "b", "--radius", "-99"], "from -20 to 20"),
+        (["evaluate", "--output", "b", "--", "--cohrt", "x"], "a name with spaces needs quotes"),
         (["evaluate", "a", "--output", "b", "--qqq"], "see 'napari-panoptic evaluate --help'"),
         (["evaluate", "a", "cohort", "--output", "b"], "a name with spaces needs quotes"),
         (["--versio"], None),
@@ -323,6 +332,61 @@ def test_misspelt_names(run: Run, intact: Path, tmp_path: Path) -> None:
         outcome = run("evaluate", intact, "--output", tmp_path / "out", "--teams", name)
         assert outcome.code == 2
         assert f"--teams: there is no team '{name}' in this cohort; {said}" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--region", "nowhere"], "--region: there is no region 'nowhere' in this cohort"),
+        (["--screenshot", "a.jpg"], "--screenshot: a picture is a PNG file, whose name ends in"),
+    ],
+)
+def test_wrong_options_of_a_window(
+    run: Run, intact: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    monkeypatch.setattr(cli, "_has_display", lambda: True)  # nothing gets as far as a window
+    outcome = run("view", intact, *options)
+    assert outcome.code == 2
+    assert said in outcome.err
+
+
+def test_a_column_that_is_not_there(run: Run, intact: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("patient,organ\n", encoding="utf-8")
+    options = ["-o", tmp_path / "report.html", "--metadata", table, "--group", "age"]
+    outcome = run("report", intact, *options)
+    assert outcome.code == 2
+    assert "there is no column 'age' to group by; known: organ" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("evaluate", "--output", "out"),
+        ("report", "-o", "out.html"),
+        ("convert", "--to", "labels", "--team", "alpha", "--output", "out"),
+    ],
+)
+def test_a_form_that_no_team_has(
+    run: Run, intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *options = command
+    outcome = run(name, intact, *options, "--source", "geojson")
+    assert outcome.code == 2
+    assert "--source: no prediction of alpha" in outcome.err
+    assert "has the form 'geojson'; there is colour-coded and submission" in outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_limit_in_the_environment_that_is_no_number(
+    run: Run, intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "many")
+    outcome = run("evaluate", intact, "--output", tmp_path / "out")
+    assert outcome.code == 2
+    assert f"{VARIABLE} must be a positive whole number, found 'many'" in outcome.err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["report", "report.pdf", "report.1"])
@@ -424,14 +488,37 @@ def test_another_folder(run: Run, tmp_path: Path) -> None:
 def test_a_cohort_without_predictions(run: Run, cohort: Path, tmp_path: Path) -> None:
     (cohort / "Teams").rename(tmp_path / "Teams")
     (cohort / "Submissions").rename(tmp_path / "Submissions")
-    fails(run, cohort, tmp_path / "out", "it has no predictions; put a folder per team")
+    said = (
+        "it has no predictions; expected are files such as "
+        "Teams/TEAM/PATIENT/REGION_mask.png.tif, Submissions/TEAM/PATIENT/REGION/CLASS/*.mat, "
+    )
+    fails(run, cohort, tmp_path / "out", said)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_data_set_of_coco_without_predictions(run: Run, intact: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "coco"
+    assert run("convert", intact, "--to", "coco-panoptic", "--output", folder).code == 0
+    said = (
+        "it has no predictions; expected are files such as Teams/TEAM.json, or a cohort.toml that "
+        "says where they are"
+    )
+    for command in (("evaluate", "--output", "out"), ("report", "-o", "out.html")):
+        name, option, output = command
+        outcome = run(name, folder, option, tmp_path / output)
+        assert outcome.code == 1
+        assert said.removeprefix("it") in outcome.err
+        assert "Submissions" not in outcome.err
 
 
 def test_a_cohort_without_annotations(run: Run, cohort: Path, tmp_path: Path) -> None:
     for path in cohort.rglob("*.xml"):
         path.unlink()
-    fails(run, cohort, tmp_path / "out", "no region has an annotation; put REGION.xml beside")
+    said = (
+        "no region has an annotation; expected are files such as "
+        "MoNuSAC Testing Data and Annotations/PATIENT/REGION.xml, "
+    )
+    fails(run, cohort, tmp_path / "out", said)
     outcome = run("convert", cohort, "--to", "geojson", "--output", tmp_path / "out")
     assert outcome.code == 1
     assert "there is nothing of the annotation to convert; name a team" in outcome.err

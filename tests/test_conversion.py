@@ -233,7 +233,8 @@ def test_only_cohorts_about_nuclei_are_converted(
 ) -> None:
     (tmp_path / "cohort.toml").write_text('task = "raters"\n')
     arguments = ["convert", str(tmp_path), "--to", "labels", "--output", str(tmp_path / "out")]
-    assert main(arguments) == 1
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
     assert "there is no 'convert' for raters" in capsys.readouterr().err
 
 

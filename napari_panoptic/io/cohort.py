@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -243,6 +244,8 @@ class _Discovery:
                 *outside_findings(self._listing),
                 *self._findings,
             ),
+            annotation_places=_places_of(layout.reference),
+            prediction_places=_places_of(layout.predictions),
         )
 
     def _nothing_found(self) -> str:
@@ -494,6 +497,12 @@ class _Discovery:
                         path=extra[0] if len(extra) == 1 else folder,
                         count=len(extra),
                     )
+
+
+def _places_of(masks: MaskPatterns) -> tuple[str, ...]:
+    """Give one place for each form, in words: ``Teams/TEAM/REGION.geojson``."""
+    firsts = [patterns[0].text for patterns in masks.forms.values() if patterns]
+    return tuple(re.sub(r"\{(\w+)\}", lambda field: field[1].upper(), text) for text in firsts)
 
 
 def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]:

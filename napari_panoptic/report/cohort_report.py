@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from napari_panoptic.errors import Finding, FindingKind, PanopticError, english_list
+from napari_panoptic.errors import (
+    Finding,
+    FindingKind,
+    PanopticError,
+    SettingsError,
+    english_list,
+)
 from napari_panoptic.evaluation.aggregation import (
     AggregationTable,
     RegionCounts,
@@ -98,11 +104,11 @@ class ReportRequest:
     held_up_to_px: int = HELD_UP_TO_PX
 
     def __post_init__(self) -> None:
-        """Check that the column is there."""
+        """Check that the column is there; a SettingsError where it is not."""
         columns = [] if self.metadata is None else list(self.metadata.columns)
         if self.group and self.group not in columns:
             known = english_list(columns) or "none; a table of patients is needed"
-            raise PanopticError(f"there is no column '{self.group}' to group by; known: {known}")
+            raise SettingsError(f"there is no column '{self.group}' to group by; known: {known}")
 
     @property
     def detailed(self) -> EvaluationSettings:
@@ -525,9 +531,8 @@ def _why_nothing(request: ReportRequest) -> str:
         return "there is nothing to report: the cohort has no regions"
     if not request.team_names:
         return (
-            "there is nothing to report: the cohort has no predictions; put a folder per team "
-            "into Teams/ or Submissions/ or, where a cohort.toml describes it, mend the paths of "
-            "predictions there"
+            "there is nothing to report: the cohort has no predictions; "
+            f"{request.cohort.predictions_expected}"
         )
     return (
         "there is nothing to report: no region has both a readable annotation and a readable "

@@ -22,6 +22,7 @@ from napari_panoptic.viewer.desk_part import Surroundings
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.live_edits import LiveEdits
+from napari_panoptic.viewer.shapes_history import ShapesHistory
 from napari_panoptic.viewer.timers import stop_timers
 
 NAME = "ambiguous areas (shapes)"
@@ -56,6 +57,7 @@ class AmbiguousShapes:
         self._around = around
         self._edits = edits
         self._layer: Shapes | None = None
+        self._history: ShapesHistory | None = None
         self._region = ""
         self._timer = QTimer()
         self._timer.setSingleShot(True)
@@ -117,6 +119,11 @@ class AmbiguousShapes:
         else:
             self._hide_hatching()
 
+    def undo(self, *, redo: bool = False) -> None:
+        """Take back what was done last to the shapes, or do it again."""
+        if self._history is not None:
+            (self._history.redo if redo else self._history.undo)()
+
     def follow(self) -> None:
         """Let the figures follow the shapes as they are now."""
         self._timer.stop()
@@ -154,6 +161,7 @@ class AmbiguousShapes:
         self._around.viewer.add_layer(layer)
         keep_in_place(layer)
         self._layer = layer
+        self._history = ShapesHistory(layer)
         layer.mode = "select" if layer.nshapes else "add_polygon"
         for emitter in (layer.events.data, layer.events.set_data):
             emitter.connect(self._on_drawn)
@@ -167,6 +175,9 @@ class AmbiguousShapes:
             self._around.viewer.layers.remove(layer)
 
     def _disconnect(self) -> None:
+        if self._history is not None:
+            self._history.close()
+            self._history = None
         if self._layer is not None:
             for emitter in (self._layer.events.data, self._layer.events.set_data):
                 emitter.disconnect(self._on_drawn)

@@ -25,6 +25,7 @@ from napari_panoptic.verdicts import Verdict
 NO_ANNOTATION = "no annotation"
 """In the place of a figure, where a region or frame has none."""
 NO_ANNOTATION_MEANING = "the region has no annotation: it can be looked at, not evaluated"
+NO_IMAGE_MEANING = "the region has no image: its objects are evaluated, and shown on black"
 
 STATUS_MEANINGS: Mapping[Status, str] = {
     Status.TP: "Found: reference and prediction match and have the same class.",

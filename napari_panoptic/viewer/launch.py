@@ -14,6 +14,7 @@ from npe2 import PluginManager
 from qtpy.QtCore import QCoreApplication, QEventLoop, QTimer
 from qtpy.QtWidgets import QApplication
 
+from napari_panoptic.console import checked_name
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.read_ahead import ReadAhead, Wanted
 from napari_panoptic.regions import Cohort
@@ -63,13 +64,14 @@ def run_view(
 
     Raises
     ------
+    SettingsError
+        For an unknown region.
     PanopticError
-        For a folder that is no cohort, an unknown region, or a picture that
-        cannot be taken.
+        For a folder that is no cohort, or a picture that cannot be taken.
     """
     opened = read_folder(cohort_path, allow_outside=allow_outside)
     if region is not None:
-        opened.cohort.region(region)
+        checked_name("--region", region, lambda name: str(opened.cohort.region(name).name))
     ahead = None
     if isinstance(opened.cohort, Cohort):
         warm_up()  # while the window is being built

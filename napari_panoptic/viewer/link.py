@@ -27,7 +27,7 @@ from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
-from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING
+from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING, NO_IMAGE_MEANING
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.listed import Others
@@ -48,7 +48,7 @@ from napari_panoptic.viewer.widgets.navigator import Navigator
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 from napari_panoptic.viewer.widgets.object_table import EMPTY as NO_OBJECTS
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
-from napari_panoptic.viewer.widgets.parts import bring_to_front, is_in_sight
+from napari_panoptic.viewer.widgets.parts import bring_to_front, is_in_sight, show_in_front
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
 from napari_panoptic.viewer.work import RegionLoader, SummaryWork
 
@@ -512,10 +512,14 @@ class Link:
         name = snapshot.region.name
         if snapshot.region.reference is None:
             notes.append(Finding(FindingKind.MISSING, NO_ANNOTATION_MEANING, region=name))
+        if snapshot.region.image is None:
+            notes.append(Finding(FindingKind.MISSING, NO_IMAGE_MEANING, region=name))
         return notes + [
             finding
             for finding in self._session.cohort.findings
-            if finding.region is None and finding.kind is not FindingKind.MISSING
+            if finding.region is None
+            # One with a path is about a folder, such as that of a team without predictions.
+            and (finding.kind is not FindingKind.MISSING or finding.path is not None)
         ]
 
     def _why_not_shown(self, snapshot: RegionSnapshot) -> str:
@@ -683,8 +687,7 @@ class Link:
         self._set_look(replace(self.scene.look, colour_by=other))
 
     def _on_notes(self) -> None:
-        self._panels.notes.show()
-        self._panels.notes.raise_()
+        show_in_front(self._panels.notes)
 
     def _on_keys(self) -> None:
         """Show the list of all keys, those of the parts among them."""
@@ -693,8 +696,7 @@ class Link:
             raising = () if part.key is None else (Shortcut(part.key, "bring this panel forward"),)
             own.append((part.title, (*raising, *(shortcut for shortcut, _ in part.shortcuts()))))
         self._panels.keys.show_keys(key_sections(own))
-        self._panels.keys.show()
-        self._panels.keys.raise_()
+        show_in_front(self._panels.keys)
 
     def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
         """Select what is clicked; a drag moves the view as ever."""

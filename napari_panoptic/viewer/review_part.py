@@ -42,6 +42,7 @@ from napari_panoptic.viewer.review_work import (
 from napari_panoptic.viewer.reviewing import Reviewing, usual_place
 from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.slide_words import on_slide
+from napari_panoptic.viewer.widgets.parts import show_in_front
 from napari_panoptic.viewer.widgets.review_dialogs import CompareDialog, HistoryDialog
 from napari_panoptic.viewer.widgets.review_panel import (
     NOTHING_TO_JUDGE,
@@ -395,8 +396,7 @@ class ReviewPart(DeskPart):
         chosen = self.around.session.selection
         entries = self.reviewing.history(chosen.side, chosen.row)
         self.history_dialog.show_history(self.panel.object_text(), entries)
-        self.history_dialog.show()
-        self.history_dialog.raise_()
+        show_in_front(self.history_dialog)
 
     def _on_comparison(self) -> None:
         if self.reviewing is None:
@@ -407,8 +407,7 @@ class ReviewPart(DeskPart):
         except ReviewError as error:
             self._on_failed(error)
         self.compare_dialog.offer(reviewers, self.reviewing.reviewer, self._compared)
-        self.compare_dialog.show()
-        self.compare_dialog.raise_()
+        show_in_front(self.compare_dialog)
 
     def _compared(self, first: str, second: str) -> ReviewerAgreement | None:
         store = None if self.reviewing is None else self.reviewing.store

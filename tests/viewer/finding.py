@@ -38,3 +38,10 @@ def click(canvas, place):
 
 def names_of_visible(viewer):
     return [layer.name for layer in viewer.layers if layer.visible]
+
+
+def drawn_colours(view, index):
+    """Give the RGB colours (0-255) of the pixels of a cell of a table, as it is drawn."""
+    image = view.viewport().grab(view.visualRect(index)).toImage()
+    places = ((x, y) for y in range(image.height()) for x in range(image.width()))
+    return {image.pixelColor(x, y).getRgb()[:3] for x, y in places}

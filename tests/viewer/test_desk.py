@@ -11,7 +11,7 @@ from napari_panoptic.errors import Finding, FindingKind
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.snapshots import load_region
 from napari_panoptic.viewer import opening, work
-from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING
+from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING, NO_IMAGE_MEANING
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.styles import Look
@@ -209,6 +209,7 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     findings = (
         Finding(FindingKind.EXTRA, "files of regions that are not there"),
         Finding(FindingKind.MISSING, "another region lacks something"),
+        Finding(FindingKind.MISSING, "a folder is empty", path=cohort.root / "late", team="late"),
     )
     desk = desk_of(make_napari_viewer())
     desk.show_cohort(replace(cohort, regions=regions, findings=findings))
@@ -216,13 +217,20 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     viewer = desk._viewer
     assert "image" not in viewer.layers
     assert "reference" in viewer.layers
+    said = [NO_IMAGE_MEANING, findings[0].message, findings[2].message]
+    assert desk.panels.notes.lines()[-3:] == said
+    assert desk.panels.notes.words()[-3:] == [
+        ("missing", ""),
+        ("not used", ""),
+        ("missing", "late"),
+    ]
     desk.link._on_next_region()
     wait_until(lambda: desk.is_settled)
     assert viewer.layers["image"].visible
     assert "reference" not in viewer.layers
     assert f"({NO_ANNOTATION})" in desk.panels.title.title()
     told = desk.panels.notes.lines()
-    assert told[-2:] == [NO_ANNOTATION_MEANING, findings[0].message]
+    assert told[-3:] == [NO_ANNOTATION_MEANING, *said[1:]]
     assert desk.panels.title.notes_text() == f"⚠ {len(told)} notes"
     assert not desk.panels.metrics.is_showing_figures()
     assert "choose another region" in desk.panels.metrics.message_text()

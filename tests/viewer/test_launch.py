@@ -10,7 +10,7 @@ from napari.settings import get_settings
 from npe2 import PluginManager
 from skimage.io import imread
 
-from napari_panoptic.errors import CohortError
+from napari_panoptic.errors import CohortError, SettingsError
 from napari_panoptic.session import Session
 from napari_panoptic.viewer import launch
 from napari_panoptic.viewer.preferences import PLUGIN
@@ -55,7 +55,7 @@ def test_a_picture_shows_coloured_objects_and_filled_docks(sample_folder, tmp_pa
 
 
 def test_an_unknown_region_is_refused_before_a_window_opens(sample_folder, tmp_path):
-    with pytest.raises(CohortError, match="did you mean"):
+    with pytest.raises(SettingsError, match=r"--region: there is no region .* did you mean"):
         launch.run_view(sample_folder, region="Sample-A_9", screenshot=tmp_path / "a.png")
 
 

@@ -763,7 +763,7 @@ class TestAround:
         session.edit(side, y, x, np.where(is_hole, 0, 9000), classes={9000: "Neutrophil"})
         ring = np.zeros(session.snapshot.shape, bool)
         ring[60:90, 60:90], ring[70:80, 70:80] = True, False
-        session.set_ambiguous(ring)
+        part.edits.set_ambiguous(ring)
         follows()
         path = tmp_path / f"mine{ending}"
         part.save_to(path, part.edits.objects_to_save(side))
@@ -780,10 +780,13 @@ class TestAround:
             assert "holes were filled" in said[0]
             assert "9000" in said[0]
             assert "1 ambiguous area(s)" in said[0]
+            assert "counts as not saved" in said[0]
+            assert [at.words for at in part.edits.unsaved] == ["annotation", "ambiguous areas"]
             assert opened.labels.index[30, 30]
             assert opened.ambiguous[75, 75]
         else:
             assert said == []
+            assert not part.edits.unsaved
             assert opened is None or not opened.labels.index[30, 30]
             assert opened is None or np.array_equal(opened.ambiguous, ring)
 
@@ -938,6 +941,30 @@ class TestAround:
         follows()
         assert edits_panel.AREAS_LEFT_OUT in told[-1]
         np.testing.assert_array_equal(desk.session.snapshot.ambiguous, before)
+
+    def test_areas_of_a_file_come_to_the_shapes_that_are_shown(
+        self, desk, follows, tmp_path, wait_until
+    ):
+        part = part_of(desk)
+        saved = part.edits.objects_to_save(Side.REFERENCE)
+        area = np.zeros(saved.labels.shape, bool)
+        area[:20, :20] = True
+        path = tmp_path / "mine.tif"
+        part.save_to(path, replace(saved, ambiguous=area))
+        wait_until(lambda: not part.is_busy)
+        part.shapes.set_on(True)
+        side = part.widget.side
+        side.setCurrentIndex(side.findData(Side.REFERENCE))
+        part.open_from(path)
+        wait_until(lambda: not part.is_busy)
+        follows()
+        layer = part.shapes.layer
+        assert same_area(filled(layer.data, layer.shape_type, area.shape), area)
+        layer.add(np.array([[40, 40], [40, 60], [60, 60], [60, 40]]), shape_type="polygon")
+        follows()
+        drawn = desk.session.snapshot.ambiguous
+        assert drawn[:20, :20].all()
+        assert drawn[45:55, 45:55].all()
 
     def test_areas_that_are_not_saved_are_asked_about_before_an_annotation_is_opened(
         self, desk, follows, tmp_path, wait_until
@@ -1099,6 +1126,14 @@ def is_hatched(viewer):
     return "ambiguous areas" in viewer.layers and viewer.layers["ambiguous areas"].visible
 
 
+def same_area(one, other):
+    """Tell whether areas have the same pixels; without an area none has."""
+    none = np.zeros((1, 1), bool)
+    return np.array_equal(
+        *np.broadcast_arrays(*(none if at is None else at for at in (one, other)))
+    )
+
+
 class TestAmbiguousAreas:
     def test_shapes_follow_the_hand(self, desk, viewer, canvas, follows, wait_until):
         part = part_of(desk)
@@ -1126,6 +1161,40 @@ class TestAmbiguousAreas:
         QTest.mouseClick(part.widget.shapes, LEFT)
         assert shapes not in viewer.layers
         assert is_hatched(viewer) == (before is not None)
+
+    def test_what_was_done_to_areas_is_undone_and_done_again(self, desk, canvas, follows):
+        part = part_of(desk)
+        files = desk.session.snapshot.ambiguous
+        QTest.mouseClick(part.widget.shapes, LEFT)
+        layer = part.shapes.layer
+        n_before = layer.nshapes
+        layer.mode = "add_rectangle"
+        drag(canvas, line(desk, (30, 30), (120, 120)))
+        follows()
+        drawn = desk.session.snapshot.ambiguous.copy()
+        layer.selected_data = {n_before}
+        layer.remove_selected()
+        follows()
+
+        press(canvas, Qt.Key.Key_Z, CTRL)
+        follows()
+        assert np.array_equal(desk.session.snapshot.ambiguous, drawn)
+        QTest.mouseClick(part.widget.undo, LEFT)
+        follows()
+        assert layer.nshapes == n_before
+        assert same_area(desk.session.snapshot.ambiguous, files)
+        assert not part.edits.unsaved
+        press(canvas, Qt.Key.Key_Z, CTRL)  # nothing is left to be undone
+        follows()
+        assert layer.nshapes == n_before
+
+        press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
+        follows()
+        assert np.array_equal(desk.session.snapshot.ambiguous, drawn)
+        assert [at.words for at in part.edits.unsaved] == ["ambiguous areas"]
+        QTest.mouseClick(part.widget.redo, LEFT)
+        follows()
+        assert same_area(desk.session.snapshot.ambiguous, files)
 
     def test_the_panel_says_how_areas_are_drawn_and_the_brush_comes_back(self, desk, viewer, layer):
         part = part_of(desk)

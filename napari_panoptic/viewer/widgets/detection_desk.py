@@ -57,6 +57,7 @@ from napari_panoptic.viewer.widgets.docks import (
 from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.notes import NotesDialog
+from napari_panoptic.viewer.widgets.parts import show_in_front
 
 INSPECTOR = "Detections (Panoptic)"
 FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK, ATYPIA_DOCK = "Frames", "Figures", "Points", "Atypia"
@@ -542,14 +543,12 @@ class DetectionDesk:
                 ("napari", DETECTION_NAPARI_KEYS),
             ]
         )
-        self.keys.show()
-        self.keys.raise_()
+        show_in_front(self.keys)
 
     def _on_notes(self) -> None:
         if self.session is not None and self.session.shown is not None:
             self.notes.show_findings(self.session.shown.frame.name, self.session.findings)
-            self.notes.show()
-            self.notes.raise_()
+            show_in_front(self.notes)
 
     def _centre_selected(self) -> None:
         if self.session is not None and self.session.selection is not None:

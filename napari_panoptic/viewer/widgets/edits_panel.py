@@ -74,7 +74,12 @@ NOTHING_DRAWN = (
 GOES_ON = "The brush goes on with one object, also elsewhere, until “New object” (or M)."
 DRAW_AREAS = (
     "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
-    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo takes no area back."
+    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo (Ctrl+Z) takes back "
+    "what was done last to them."
+)
+STILL_UNSAVED = (
+    "What you drew counts as not saved until it is saved in a format that holds all of it, such as "
+    "a label image"
 )
 AREAS_LEFT_OUT = (
     "Ambiguous areas of the file were left out: they are the annotation's. To have them, choose "
@@ -131,7 +136,11 @@ class EditsPanel(QScrollArea):
             "The class of the selected object; choose another to change it. Undo (Ctrl+Z) takes "
             "it back, as it does a stroke."
         )
-        self.undo = _button("Undo", "Take the last stroke, or the class given last, back (Ctrl+Z).")
+        self.undo = _button(
+            "Undo",
+            "Take back what was done last on the active layer: a stroke, a class given, or an "
+            "ambiguous area (Ctrl+Z).",
+        )
         self.redo = _button("Redo", "Do it again (Ctrl+Shift+Z).")
         self.shapes = _button(
             "Ambiguous areas as shapes",
@@ -375,7 +384,7 @@ class EditsPart(DeskPart):
             button.setEnabled(evaluation is not None)
         panel.new_object.setEnabled(edits.is_on)
         for button in (panel.undo, panel.redo):
-            button.setEnabled(edits.active_side is not None)
+            button.setEnabled(edits.active_side is not None or self._draws_areas())
         panel.side.setEnabled(evaluation is not None)
         self._fill_menus()
         if not panel.isVisible():
@@ -432,10 +441,11 @@ class EditsPart(DeskPart):
             if losses:
                 lost = ". ".join(finding.message for finding in losses)
                 show_warning(
-                    f"Saved, but {path.name} cannot hold all: {lost}. It is in {path.parent}"
+                    f"Saved, but {path.name} cannot hold all: {lost}. It is in {path.parent}. "
+                    f"{STILL_UNSAVED}"
                 )
-            else:
-                show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
+                return
+            show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
             if self.edits is edits:
                 edits.note_saved(at for at in saved if edits.last_change(at) <= before)
 
@@ -499,6 +509,8 @@ class EditsPart(DeskPart):
             except PanopticError as error:
                 show_error(str(error))
                 return
+            if self.shapes is not None:
+                self.shapes.show_region()  # else the next one drawn would be without the file's
             edits.note_saved([copied] if masks.ambiguous is None else [copied, area])
             odd = "".join(f". {finding.message}" for finding in masks.findings[:3])
             show_info(f"{copied.words} has the objects of {path.name}{left_out}{odd}")
@@ -701,13 +713,17 @@ class EditsPart(DeskPart):
         if self.edits is not None:
             self.edits.set_class(name)
 
+    def _undo(self, *, redo: bool) -> None:
+        if self.shapes is not None and self._draws_areas():
+            self.shapes.undo(redo=redo)
+        elif self.edits is not None:
+            self.edits.undo(redo=redo)
+
     def _on_undo(self) -> None:
-        if self.edits is not None:
-            self.edits.undo()
+        self._undo(redo=False)
 
     def _on_redo(self) -> None:
-        if self.edits is not None:
-            self.edits.undo(redo=True)
+        self._undo(redo=True)
 
 
 def signed(name: str, before: float, now: float) -> str:

@@ -63,10 +63,7 @@ NO_COHORT = (
     "No cohort is open. Press “Open cohort…” and choose a folder with images, annotations and "
     "team predictions, or open File > Open Sample > Panoptic."
 )
-NO_TEAMS = (
-    "This cohort has no predictions. Put one folder per team into its folder Teams (or describe "
-    "your own layout in a cohort.toml) and open it again."
-)
+NO_TEAMS = "This cohort has no predictions: {expected}. Put them there and open it again."
 NAME_ROLE = Qt.ItemDataRole.UserRole
 """Under this an item keeps the name of its region or team, however it is shown."""
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -115,7 +112,10 @@ class Navigator(QWidget):
             self._regions_of.setdefault(region.patient, []).append(region.name)
         with QSignalBlocker(self._tree), QSignalBlocker(self._teams):
             self._rebuild(cohort)
-        self._hint.setText(NO_COHORT if cohort is None else NO_TEAMS)
+        if cohort is None:
+            self._hint.setText(NO_COHORT)
+        else:
+            self._hint.setText(NO_TEAMS.format(expected=cohort.predictions_expected))
         self._hint.setVisible(cohort is None or not cohort.teams)
         self._body.setVisible(cohort is not None)
         self.show_progress(0, 0)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QModelIndex, QRect, QSize, Qt
 from qtpy.QtWidgets import (
     QDialog,
     QDialogButtonBox,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -21,6 +23,7 @@ from napari_panoptic.viewer.styles import count_text
 
 _HEADER = ("What", "How many", "Team", "Details")
 _OF_NEITHER = (
+    FindingKind.MISSING,
     FindingKind.NO_MPP,
     FindingKind.EXTRA,
     FindingKind.FALLBACK,
@@ -28,7 +31,35 @@ _OF_NEITHER = (
     FindingKind.BROKEN_PLUGIN,
 )
 """Without a team these are about an image or a folder, not about the annotation."""
+_MARGIN_PX = 3
+"""Around a text in its cell."""
+_DETAILS = _HEADER.index("Details")
 NOTHING = "Nothing odd was found in the files of this region."
+
+
+class _Wrapped(QStyledItemDelegate):
+    """Makes rows as high as their texts need in the width of the column: trees make them one line.
+
+    Parameters
+    ----------
+    tree
+        The tree that it is for.
+    """
+
+    def __init__(self, tree: QTreeWidget) -> None:
+        super().__init__(tree)
+        self._tree = tree
+
+    def sizeHint(  # noqa: N802
+        self, option: QStyleOptionViewItem, index: QModelIndex
+    ) -> QSize:
+        """Give the size of a text in as many lines as it needs."""
+        hint = super().sizeHint(option, index)
+        width = self._tree.columnWidth(index.column()) - 2 * _MARGIN_PX
+        text = str(index.data() or "")
+        room = QRect(0, 0, max(width, 1), 0)
+        needed = option.fontMetrics.boundingRect(room, Qt.TextFlag.TextWordWrap, text)
+        return QSize(hint.width(), max(hint.height(), needed.height() + 2 * _MARGIN_PX))
 
 
 class NotesDialog(QDialog):
@@ -50,6 +81,10 @@ class NotesDialog(QDialog):
         self._list.setRootIsDecorated(False)
         self._list.setWordWrap(True)
         self._list.setTextElideMode(Qt.TextElideMode.ElideNone)
+        self._list.setItemDelegateForColumn(_DETAILS, _Wrapped(self._list))
+        header = self._list.header()
+        if header is not None:
+            header.sectionResized.connect(lambda *_: self._list.scheduleDelayedItemsLayout())
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         layout = QVBoxLayout(self)

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
+from qtpy.QtGui import QIcon
 
 from napari_panoptic.evaluation.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.object_rows import COLUMNS, Kind, ObjectFilter, ObjectRows, WorstFirst
 from napari_panoptic.viewer.shown import shown
-from napari_panoptic.viewer.widgets.parts import qcolor
+from napari_panoptic.viewer.widgets.parts import swatch_icon
 
+_SWATCH_PX = 16
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
@@ -33,6 +35,7 @@ class ObjectTableModel(QAbstractTableModel):
         self._filter = ObjectFilter()
         self._sort: tuple[str, bool] | None = None
         self._worst = WorstFirst.IOU
+        self._swatches: dict[Status, QIcon] = {}
 
     @property
     def rows(self) -> ObjectRows:
@@ -174,8 +177,7 @@ class ObjectTableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _LEFT if column.kind is Kind.WORD else _RIGHT
         if role == Qt.ItemDataRole.DecorationRole and column.name == "status":
-            status = STATUSES[int(self._rows.values["status"][row])]
-            return qcolor(styles.STATUS_COLOURS[status])
+            return self._swatch(STATUSES[int(self._rows.values["status"][row])])
         if role == Qt.ItemDataRole.ToolTipRole:
             return self._explanation(row, column.name)
         return None
@@ -191,6 +193,12 @@ class ObjectTableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return COLUMNS[section].meaning
         return None
+
+    def _swatch(self, status: Status) -> QIcon:
+        if status not in self._swatches:
+            colour = styles.STATUS_COLOURS[status]
+            self._swatches[status] = swatch_icon(colour, size=_SWATCH_PX)
+        return self._swatches[status]
 
     def _explanation(self, row: int, column: str) -> str | None:
         if column == "status":

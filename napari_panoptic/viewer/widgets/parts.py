@@ -23,6 +23,7 @@ from qtpy.QtGui import (
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QAbstractScrollArea,
+    QDialog,
     QDockWidget,
     QFrame,
     QHeaderView,
@@ -58,7 +59,7 @@ def qcolor(rgb: Rgb) -> QColor:
 
 
 def outline_icon(rgb: Rgb, width_px: float, *, size: int = 18) -> QIcon:
-    """Draw a nucleus-shaped outline on a tissue-coloured ground."""
+    """Draw a nucleus-shaped outline on a tissue-coloured ground, the same in selected rows."""
     pixmap = QPixmap(QSize(2 * size, 2 * size))  # twice as fine, for sharp screens
     pixmap.setDevicePixelRatio(2.0)
     pixmap.fill(Qt.GlobalColor.transparent)
@@ -74,14 +75,21 @@ def outline_icon(rgb: Rgb, width_px: float, *, size: int = 18) -> QIcon:
     inset = 2 + width_px / 2
     painter.drawEllipse(QRectF(inset, inset + 1, size - 2 * inset, size - 2 * inset - 2))
     painter.end()
-    return QIcon(pixmap)
+    return _untinted(pixmap)
 
 
-def swatch(rgb: Rgb, *, size: int = 10) -> QPixmap:
-    """Draw a filled square."""
+def swatch_icon(rgb: Rgb, *, size: int = 10) -> QIcon:
+    """Draw a filled square, the same in selected rows."""
     pixmap = QPixmap(size, size)
     pixmap.fill(qcolor(rgb))
-    return pixmap
+    return _untinted(pixmap)
+
+
+def _untinted(pixmap: QPixmap) -> QIcon:
+    """Make an icon whose colours mean something: Qt mixes those of a selection into others."""
+    icon = QIcon(pixmap)
+    icon.addPixmap(pixmap, QIcon.Mode.Selected)
+    return icon
 
 
 def is_desk_key(event: QKeyEvent | None) -> bool:
@@ -111,6 +119,12 @@ def bring_to_front(widget: QWidget) -> None:
     if dock is not None:
         dock.show()
         dock.raise_()
+
+
+def show_in_front(dialog: QDialog) -> None:
+    """Show a dialog that stays open beside the image, also where it lies behind a window."""
+    dialog.show()
+    dialog.raise_()
 
 
 def dock_of(widget: QWidget) -> QDockWidget | None:
@@ -532,7 +546,7 @@ def _item(cell: Cell, column: int) -> QTableWidgetItem:
     if tooltip:
         item.setToolTip(shown(tooltip))
     if cell.colour is not None:
-        item.setIcon(QIcon(swatch(cell.colour)))
+        item.setIcon(swatch_icon(cell.colour))
     if cell.bold:
         font = item.font()
         font.setBold(True)

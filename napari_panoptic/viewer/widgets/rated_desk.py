@@ -34,6 +34,7 @@ from napari_panoptic.viewer.widgets.docks import (
 from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.notes import NotesDialog
+from napari_panoptic.viewer.widgets.parts import show_in_front
 from napari_panoptic.viewer.widgets.rated_panels import (
     COMPUTING,
     CasesPanel,
@@ -262,14 +263,12 @@ class RatedDesk:
                 ("napari", RATED_NAPARI_KEYS),
             ]
         )
-        self.keys.show()
-        self.keys.raise_()
+        show_in_front(self.keys)
 
     def _on_notes(self) -> None:
         if self.view is not None:
             self.notes.show_findings(self.view.wanted.case, self._findings(self.view))
-            self.notes.show()
-            self.notes.raise_()
+            show_in_front(self.notes)
 
     def _on_step(self) -> None:
         self.slices.show_current(self.scene.slice_number)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.evaluation.vocabulary import Side, Status
+from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.object_rows import COLUMNS, GivenVerdicts, ObjectFilter
 from napari_panoptic.viewer.widgets.object_table import (
     ALL_HIDDEN,
@@ -15,6 +16,7 @@ from napari_panoptic.viewer.widgets.object_table import (
     ObjectTable,
 )
 from tests.viewer.cases import all_found, four_fates
+from tests.viewer.finding import drawn_colours
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -181,6 +183,15 @@ def test_statuses_and_causes_are_explained(table):
     cause = table.model.index(0, NAMES.index("cause"))
     assert "no prediction matches" in status.data(Qt.ItemDataRole.ToolTipRole)
     assert cause.data(Qt.ItemDataRole.ToolTipRole) == "Nothing was predicted here."
+
+
+def test_a_selected_row_keeps_its_colour(table):
+    table.show()
+    index = table.model.index(0, NAMES.index("status"))
+    for row in (None, (Side.REFERENCE, 2)):
+        table.select(row)
+        assert table.view.selection().isSelected(index) == (row is not None)
+        assert styles.STATUS_COLOURS[Status.FN] in drawn_colours(table.view, index)
 
 
 def test_the_outcomes_that_are_listed_already_change_nothing(table):

@@ -176,8 +176,11 @@ class TestNavigator:
 
     def test_a_cohort_without_teams_says_where_they_go(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
-        navigator.show_cohort(replace(cohort, teams=(), predictions={}), {})
-        assert navigator.hint_text() == NO_TEAMS
+        places = ("Teams/TEAM.json",)
+        without = replace(cohort, teams=(), predictions={}, prediction_places=places)
+        navigator.show_cohort(without, {})
+        assert navigator.hint_text() == NO_TEAMS.format(expected=without.predictions_expected)
+        assert "such as Teams/TEAM.json, or a cohort.toml" in navigator.hint_text()
 
     def test_missing_predictions_are_marked(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
@@ -303,6 +306,25 @@ class TestNotes:
         of_a_team = Finding(FindingKind.UNKNOWN_CLASS, "2 of the class X", team="first")
         dialog.show_findings("P1_1", [of_a_team, Finding(FindingKind.VANISHED, "3 objects")])
         assert dialog.words() == [("unknown class", "first"), ("vanished", "annotation")]
+
+    def test_long_details_are_not_cut_off(self, qtbot):
+        dialog = make(qtbot, NotesDialog())
+        text = "1357 px claimed by more than one object; the last one has them. " * 4
+        findings = [Finding(FindingKind.OVERLAPPING, each) for each in ("short", text)]
+        dialog.show_findings("P1_1", findings)
+        dialog.show()
+        tree = dialog._list
+        heights = {}
+        for width in (760, 1200):
+            dialog.resize(width, 320)
+            qtbot.wait(50)
+            rects = [tree.visualItemRect(tree.topLevelItem(row)) for row in range(2)]
+            heights[width] = [rect.height() for rect in rects]
+            one_line = tree.fontMetrics().height()
+            needed = tree.fontMetrics().horizontalAdvance(text) / tree.columnWidth(3)
+            assert heights[width][0] < 2 * one_line
+            assert heights[width][1] >= needed * one_line
+        assert heights[1200][1] < heights[760][1]
 
     @pytest.mark.parametrize("kind", FindingKind)
     def test_there_are_words_for_every_kind(self, kind):

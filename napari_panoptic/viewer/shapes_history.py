@@ -1,0 +1,98 @@
+"""Steps of a shapes layer that can be undone: napari keeps them of labels only."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+from napari.layers import Shapes
+from numpy.typing import NDArray
+
+UNDO_KEY, REDO_KEY = "Control-Z", "Control-Shift-Z"
+"""As napari has them for labels."""
+MAX_STEPS = 100
+_ENDS_OF_STEPS = ("added", "changed", "removed")
+
+_Drawn = list[tuple[NDArray[Any], str]]
+
+
+class ShapesHistory:
+    """Undoes what was done to the shapes of a layer, step by step.
+
+    A step is what one hand movement made of all shapes: one drawn, moved,
+    reshaped or deleted.
+
+    Parameters
+    ----------
+    layer
+        The layer; as it is now is as far back as it goes.
+    """
+
+    def __init__(self, layer: Shapes) -> None:
+        self._layer = layer
+        self._now = self._drawn()
+        self._done: deque[_Drawn] = deque(maxlen=MAX_STEPS)
+        self._undone: deque[_Drawn] = deque(maxlen=MAX_STEPS)
+        self._is_stepping = False
+        layer.events.data.connect(self._on_data)
+        layer.bind_key(UNDO_KEY, lambda _layer: self.undo(), overwrite=True)
+        layer.bind_key(REDO_KEY, lambda _layer: self.redo(), overwrite=True)
+
+    def close(self) -> None:
+        """Let go of the layer."""
+        self._layer.events.data.disconnect(self._on_data)
+        for key in (UNDO_KEY, REDO_KEY):
+            self._layer.bind_key(key, None)
+
+    def undo(self) -> None:
+        """Take the last step back."""
+        self._step(self._done, self._undone)
+
+    def redo(self) -> None:
+        """Do what was undone last again."""
+        self._step(self._undone, self._done)
+
+    def _step(self, source: deque[_Drawn], target: deque[_Drawn]) -> None:
+        if self._is_in_hand():
+            return
+        self._note()  # of what nothing was told
+        if not source:
+            return
+        target.append(self._now)
+        self._now = source.pop()
+        self._is_stepping = True
+        try:
+            self._layer.selected_data = set()
+            self._layer.data = [(corners.copy(), kind) for corners, kind in self._now]
+        finally:
+            self._is_stepping = False
+
+    def _on_data(self, event: Any) -> None:
+        if not self._is_stepping and str(event.action) in _ENDS_OF_STEPS:
+            self._note()
+
+    def _note(self) -> None:
+        """Remember how the shapes were before, where they are others now."""
+        drawn = self._drawn()
+        if not _equal(drawn, self._now):
+            self._done.append(self._now)
+            self._undone.clear()
+            self._now = drawn
+
+    def _is_in_hand(self) -> bool:
+        """Tell whether a shape is just being drawn or moved."""
+        return any(getattr(self._layer, name, False) for name in ("_is_creating", "_is_moving"))
+
+    def _drawn(self) -> _Drawn:
+        layer = self._layer
+        return [
+            (np.array(at), str(kind)) for at, kind in zip(layer.data, layer.shape_type, strict=True)
+        ]
+
+
+def _equal(one: _Drawn, other: _Drawn) -> bool:
+    return len(one) == len(other) and all(
+        kind == other_kind and np.array_equal(corners, other_corners)
+        for (corners, kind), (other_corners, other_kind) in zip(one, other, strict=True)
+    )
