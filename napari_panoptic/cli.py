@@ -171,7 +171,8 @@ class _CommandParser(_Parser):
         known = self._option_string_actions
         if name.startswith("--"):
             return not any(option.startswith(name) for option in known)
-        return name[:2] not in known  # a value may follow its letter at once
+        # A value may follow its letter at once; not where a dash was forgotten.
+        return name[:2] not in known or f"-{name}" in known
 
 
 def _parser() -> _Parser:
@@ -303,7 +304,7 @@ def _add_view(parser: argparse.ArgumentParser) -> None:
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_cohort(parser)
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
+        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
     )
     _add_what(parser)
     _choice(parser, "--restoration", Restoration, "how objects of colour-coded masks are recovered")
@@ -553,6 +554,7 @@ def _add_dump(parser: argparse.ArgumentParser) -> None:
         "(default: the organs of the MoNuSAC 2020 test set)",
     )
     parser.add_argument(
+        "-o",
         "--output",
         type=Path,
         metavar="DIR",
@@ -588,7 +590,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
         help=f"one of {english_list(forms, limit=len(forms))}",
     )
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
+        "-o", "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
     )
     parser.add_argument(
         "--force", action="store_true", help="replace files of the same names in DIR"
@@ -657,7 +659,15 @@ def _restoration_from(options: argparse.Namespace) -> dict[str, Any]:
     """Give restoration and radius as far as they were given; a radius alone means to grow."""
     names = ("restoration", "radius")
     given = {n: value for n in names if (value := getattr(options, n)) is not None}
-    return {"restoration": Restoration.BORDER_DILATED} | given if "radius" in given else given
+    if "radius" not in given:
+        return given
+    grown = {"restoration": Restoration.BORDER_DILATED} | given
+    if grown["restoration"] != Restoration.BORDER_DILATED:
+        raise SettingsError(
+            f"--radius: objects are grown by --restoration {Restoration.BORDER_DILATED} alone; "
+            f"leave one of the two out"
+        )
+    return grown
 
 
 def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:

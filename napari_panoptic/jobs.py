@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from napari_panoptic import __version__
-from napari_panoptic.errors import PanopticError
+from napari_panoptic.errors import PanopticError, SettingsError, similar
 from napari_panoptic.experiment import Experiment
 from napari_panoptic.io.fingerprints import file_fingerprints, times_of_large
 from napari_panoptic.parts import DamagedPartError, PartStore, RegionResults
@@ -44,6 +44,9 @@ from napari_panoptic.whole_slides import SlideRun, evaluate_slide
 
 THREADS, PROCESSES, AUTO = "threads", "processes", "auto"
 """Ways to do several regions at a time on this machine; any other is a Dask scheduler's address."""
+_SCHEDULERS = (
+    f"{THREADS}, {PROCESSES}, or what 'dask scheduler' prints, such as tcp://10.0.0.5:8786"
+)
 
 _WORTH_PROCESSES_S = 10.0
 """So long must the rest of a run take before processes, slow to start, are worth it."""
@@ -129,7 +132,7 @@ def run_regions(
     ------
     PanopticError
         Where the store cannot be written, the scheduler does not answer, or
-        workers die again and again.
+        workers die again and again; a SettingsError for what is no address.
     """
     # Workers may have another current folder.
     kept = None if store is None else PartStore(store.absolute())
@@ -488,6 +491,7 @@ class _DaskPool:
     def __init__(self, address: str, jobs: int | None) -> None:
         self._address, self._jobs = address, jobs
         self._distributed = _distributed()
+        _check_address(address)
         self._speak_again = _silenced(["distributed.batched", "distributed.client"])
         try:
             self._client = self._distributed.Client(
@@ -619,6 +623,28 @@ def _silenced(names: Sequence[str]) -> Callable[[], None]:
 
     set_levels(dict.fromkeys(names, logging.CRITICAL))
     return lambda: set_levels(levels)
+
+
+def _check_address(address: str) -> None:
+    """Refuse what is no address, before a client waits for an answer from nowhere.
+
+    Raises
+    ------
+    SettingsError
+        For a word without a port, or with a way to connect that is not known.
+    """
+    from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.comm.registry import get_backend
+
+    try:
+        scheme, place = parse_address(address)
+        get_backend(scheme)
+        if scheme != "inproc":  # in this very process, without a port
+            parse_host_port(place)
+    except ValueError as error:
+        close = similar(address, [THREADS, PROCESSES])
+        hint = f"did you mean {' or '.join(close)}?" if close else f"expected {_SCHEDULERS}"
+        raise SettingsError(f"scheduler: '{address}' is no address ({error}); {hint}") from error
 
 
 def _distributed() -> Any:

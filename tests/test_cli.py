@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import pytest
 import tifffile
 from scipy.ndimage import gaussian_filter
 
-from napari_panoptic import __version__, cli
+from napari_panoptic import __version__, cli, jobs
 from napari_panoptic.cli import main
 from napari_panoptic.io.limits import VARIABLE
 from tests.paths import REPOSITORY
@@ -152,11 +153,16 @@ def test_no_distances_leaves_them_undefined_and_nothing_else(
 def test_the_same_files_again_and_with_any_number_of_jobs(
     run: Run, intact: Path, tmp_path: Path
 ) -> None:
-    for name, jobs in {"first": 1, "again": 1, "parallel": 4}.items():
-        assert run("evaluate", intact, "--output", tmp_path / name, "--jobs", jobs).code == 0
+    for name, number in {"first": 1, "again": 1, "parallel": 4}.items():
+        assert run("evaluate", intact, "--output", tmp_path / name, "--jobs", number).code == 0
     for path in (tmp_path / "first").iterdir():
         for other in ("again", "parallel"):
             assert (tmp_path / other / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_the_place_of_tables_has_a_short_name(run: Run, intact: Path, tmp_path: Path) -> None:
+    assert run("evaluate", intact, "-o", tmp_path / "tables").code == 0
+    assert (tmp_path / "tables" / "teams.csv").exists()
 
 
 def test_older_tables_are_replaced_whole(run: Run, intact: Path, tmp_path: Path) -> None:
@@ -243,6 +249,11 @@ def test_chosen_teams_only(run: Run, intact: Path, tmp_path: Path) -> None:
         (["--iou-threshold", "half"], "--iou-threshold"),
         (["--radius", "21"], "from -20 to 20"),
         (["--radius", "1.5"], "--radius"),
+        (["--restoration", "border-removed", "--radius", "2"], "leave one of the two out"),
+        (["--scheduler", "proceses"], "did you mean processes?"),
+        (["--scheduler", "nowhere"], "such as tcp://10.0.0.5:8786"),
+        (["--scheduler", "tcp://127.0.0.1:many"], "is no address"),
+        (["--scheduler", "http://127.0.0.1:8786"], "is no address"),
         (["--jobs", "0"], "must be at least 1, found 0"),
         (["--jobs", "many"], "must be a whole number, found 'many'"),
         (["--threshold", "0.5"], "--threshold"),
@@ -280,12 +291,16 @@ def test_wrong_options_of_a_report(
 
 
 def test_a_scheduler_that_does_not_answer_leaves_no_report(
-    run: Run, intact: Path, tmp_path: Path
+    run: Run, intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "report.html"
-    outcome = run("report", intact, "-o", output, "--scheduler", "nowhere")
+    monkeypatch.setattr(jobs, "_CONNECT_S", 0.2)
+    with socket.socket() as taken:  # nobody listens there
+        taken.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        outcome = run("report", intact, "-o", output, "--scheduler", address)
     assert outcome.code == 1
-    assert "no Dask scheduler answers at 'nowhere'" in outcome.err
+    assert f"no Dask scheduler answers at '{address}'" in outcome.err
     assert not output.exists()
 
 
@@ -424,7 +439,7 @@ OPTIONS = {
         "--held-up-to"
     ),
     "report": (
-        "COHORT --teams --protocol --correct --source --metadata --jobs --scheduler --resume "
+        "COHORT --output --teams --protocol --correct --source --metadata --jobs --scheduler --resume "
         "--held-up-to --date"
     ),
     "view": "COHORT --region --screenshot",
@@ -438,7 +453,7 @@ def test_help_explains_every_option(run: Run, command: str) -> None:
     outcome = run(command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
     for option in OPTIONS[command].split():
-        line = rf"^  {option}( [A-Z{{][^ ]*|, --no-[a-z]+)?(  +|\n {{20,}})[a-z]"
+        line = rf"^  (-o [^ ]+, )?{option}( [A-Z{{][^ ]*|, --no-[a-z]+)?(  +|\n {{20,}})[a-z]"
         assert re.search(line, outcome.out, re.MULTILINE), f"{option} is not explained"
 
 

@@ -23,7 +23,7 @@ import pytest
 
 from napari_panoptic import jobs, parts
 from napari_panoptic.cli import main
-from napari_panoptic.errors import FindingKind, PanopticError
+from napari_panoptic.errors import FindingKind, PanopticError, SettingsError
 from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.experiment import (
     Condition,
@@ -822,11 +822,17 @@ def test_an_address_that_does_not_answer(
     intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setattr(jobs, "_CONNECT_S", 1.0)
-    for address in ("tcp://127.0.0.1:1", "nonsense://x", "localhost:port", "nowhere"):
-        arguments = ["evaluate", str(intact), "--output", str(tmp_path / "out")]
-        assert main([*arguments, "--scheduler", address]) == 1
-        assert f"no Dask scheduler answers at '{address}'" in capsys.readouterr().err
-        assert not (tmp_path / "out").exists()
+    address = "tcp://127.0.0.1:1"
+    arguments = ["evaluate", str(intact), "--output", str(tmp_path / "out")]
+    assert main([*arguments, "--scheduler", address]) == 1
+    assert f"no Dask scheduler answers at '{address}'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("address", ["nonsense://x", "localhost:port", "nowhere", "tcp://"])
+def test_what_is_no_address_is_not_waited_for(cohort: Cohort, address: str) -> None:
+    with pytest.raises(SettingsError, match=f"'{address}' is no address"):
+        list(run_regions(cohort, SMALL_WORK, scheduler=address))
 
 
 def test_distributed_is_asked_for_where_it_is_not_installed(
