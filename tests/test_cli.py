@@ -439,8 +439,8 @@ OPTIONS = {
         "--held-up-to"
     ),
     "report": (
-        "COHORT --output --teams --protocol --correct --source --metadata --jobs --scheduler --resume "
-        "--held-up-to --date"
+        "COHORT --output --teams --protocol --correct --source --metadata --jobs --scheduler "
+        "--resume --held-up-to --date"
     ),
     "view": "COHORT --region --screenshot",
     "sample": "FOLDER",
