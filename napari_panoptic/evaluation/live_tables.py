@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_panoptic.evaluation.overlap import SideTable
 
 # With more rows that are other than at the start, they become a start of their own.
-_FEW_ROWS = 1000
+_FEW_ROWS = 200
 
 
 class LaterTable(SideTable):
