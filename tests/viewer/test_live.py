@@ -141,6 +141,16 @@ def check_layer(desk, side, labels, outcomes):
         np.testing.assert_allclose(layer.get_color(values.value(id_)), table[status], atol=1e-6)
 
 
+def save_with_area(part, path, wait_until):
+    """Save the annotation with an ambiguous area in its upper left corner; gives that area."""
+    saved = part.edits.objects_to_save(Side.REFERENCE)
+    area = np.zeros(saved.labels.shape, bool)
+    area[:20, :20] = True
+    part.save_to(path, replace(saved, ambiguous=area))
+    wait_until(lambda: not part.is_busy)
+    return area
+
+
 def drag(canvas, places, *, button=LEFT):
     QTest.mousePress(canvas, button, pos=places[0])
     for place in places[1:]:
@@ -928,12 +938,8 @@ class TestAround:
     ):
         part, told = part_of(desk), []
         monkeypatch.setattr(edits_panel, "show_info", told.append)
-        saved = part.edits.objects_to_save(Side.REFERENCE)
-        area = np.zeros(saved.labels.shape, bool)
-        area[:20, :20] = True
         path = tmp_path / "mine.tif"
-        part.save_to(path, replace(saved, ambiguous=area))
-        wait_until(lambda: not part.is_busy)
+        save_with_area(part, path, wait_until)
         before = desk.session.snapshot.ambiguous
         part.edits.activate(Side.PREDICTION)
         part.open_from(path)
@@ -946,12 +952,8 @@ class TestAround:
         self, desk, follows, tmp_path, wait_until
     ):
         part = part_of(desk)
-        saved = part.edits.objects_to_save(Side.REFERENCE)
-        area = np.zeros(saved.labels.shape, bool)
-        area[:20, :20] = True
         path = tmp_path / "mine.tif"
-        part.save_to(path, replace(saved, ambiguous=area))
-        wait_until(lambda: not part.is_busy)
+        area = save_with_area(part, path, wait_until)
         part.shapes.set_on(True)
         side = part.widget.side
         side.setCurrentIndex(side.findData(Side.REFERENCE))
