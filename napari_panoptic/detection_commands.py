@@ -86,7 +86,7 @@ def _evaluated(
     if evaluation.is_empty:
         why = "no frame has both a readable annotation and a readable prediction"
         if not teams:
-            why = "it has no predictions; put a folder per team where the cohort.toml says"
+            why = f"it has no predictions; {cohort.predictions_expected}"
         raise PanopticError(f"nothing could be evaluated: {why}", path=cohort.root)
     return evaluation
 

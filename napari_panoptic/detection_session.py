@@ -379,7 +379,8 @@ class DetectionSession:
             return f"{self.unjudged[name]}."
         lacks_reference = shown.reference is None
         if team is None and not lacks_reference:
-            return "This cohort has no predictions: add a team's files, and open it again."
+            expected = self.cohort.predictions_expected
+            return f"This cohort has no predictions: {expected}. Put them there and open it again."
         concerned = None if lacks_reference else team
         for finding in self.findings:
             if finding.kind is FindingKind.UNREADABLE and finding.team == concerned:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding
-from napari_panoptic.regions import FoundByName, Team
+from napari_panoptic.regions import FoundByName, Team, expected_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +124,9 @@ class DetectionCohort(FoundByName[Frame]):
         The frames whose atypia is scored; empty where none is.
     findings
         What was missing, extra or odd in the folder.
+    prediction_places
+        Where detections are looked for in a folder of this layout, for people:
+        ``Teams/TEAM/REGION.csv``.
     """
 
     name: str
@@ -133,8 +136,14 @@ class DetectionCohort(FoundByName[Frame]):
     predictions: Mapping[tuple[str, str], Path]
     atypia: tuple[ScoredFrame, ...] = ()
     findings: tuple[Finding, ...] = ()
+    prediction_places: tuple[str, ...] = ()
 
     region_word = "frame"
+
+    @property
+    def predictions_expected(self) -> str:
+        """Say to people who have no predictions where they are expected."""
+        return expected_at(self.prediction_places)
 
     @property
     def all_regions(self) -> tuple[Frame, ...]:

@@ -297,12 +297,12 @@ class Cohort(FoundByName[Region]):
     @property
     def annotation_expected(self) -> str:
         """Say to people who have no annotation where it is expected."""
-        return _expected(self.annotation_places)
+        return expected_at(self.annotation_places)
 
     @property
     def predictions_expected(self) -> str:
         """Say to people who have no predictions where they are expected."""
-        return _expected(self.prediction_places)
+        return expected_at(self.prediction_places)
 
     @property
     def competing_teams(self) -> tuple[Team, ...]:
@@ -310,7 +310,8 @@ class Cohort(FoundByName[Region]):
         return tuple(team for team in self.teams if not team.is_annotation)
 
 
-def _expected(places: Sequence[str]) -> str:
+def expected_at(places: Sequence[str]) -> str:
+    """Say to people where files are expected that are not there."""
     description = "a cohort.toml that says where they are"
     if not places:
         return f"expected is {description}"

@@ -13,6 +13,7 @@ import pytest
 
 from napari_panoptic.cli import main
 from napari_panoptic.detected import evaluate_detections, load_frame
+from napari_panoptic.detection_session import DetectionSession
 from napari_panoptic.errors import FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.bootstrap import resampled_means
 from napari_panoptic.evaluation.detections import DetectionSettings
@@ -240,3 +241,16 @@ def test_names_that_act_on_a_terminal_are_printed_as_text(small, tmp_path, capsy
     assert "\x1b" not in told
     assert told.count(r"t\x1b[2J") == 2
     assert r"o\x1b[2J" in told
+
+
+def test_without_predictions_it_is_said_where_they_are_expected(detection_sample, tmp_path, capsys):
+    folder = tmp_path / "bare"
+    shutil.copytree(detection_sample, folder, ignore=shutil.ignore_patterns("teams"))
+    assert main(["evaluate", str(folder), "--output", str(tmp_path / "out")]) == 1
+    expected = "expected are files such as teams/TEAM/mitosis/REGION.csv, or a cohort.toml"
+    assert expected in capsys.readouterr().err
+    session = DetectionSession(open_detection_cohort(folder))
+    frame = session.cohort.frames[0]
+    session.add_frame(load_frame(session.cohort, frame))
+    session.show(frame.name)
+    assert expected in session.why_nothing_is_judged()

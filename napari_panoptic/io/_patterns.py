@@ -75,6 +75,11 @@ class Pattern:
     text: str
     known: ClassVar[tuple[str, ...]] = FIELDS
 
+    @property
+    def in_words(self) -> str:
+        """The path for people: ``Teams/TEAM/REGION_mask.png``."""
+        return re.sub(r"\{(\w+)\}", lambda field: field[1].upper(), self.text)
+
     def __post_init__(self) -> None:
         """Check that the pattern can be used."""
         if not self.text or self.text.startswith(("/", "\\")) or ":" in self.text:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -500,9 +499,8 @@ class _Discovery:
 
 
 def _places_of(masks: MaskPatterns) -> tuple[str, ...]:
-    """Give one place for each form, in words: ``Teams/TEAM/REGION.geojson``."""
-    firsts = [patterns[0].text for patterns in masks.forms.values() if patterns]
-    return tuple(re.sub(r"\{(\w+)\}", lambda field: field[1].upper(), text) for text in firsts)
+    """Give one place for each form, in words."""
+    return tuple(patterns[0].in_words for patterns in masks.forms.values() if patterns)
 
 
 def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]:

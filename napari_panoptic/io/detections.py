@@ -288,6 +288,7 @@ class _Discovery:
                 *self._spare_of_teams(teams, used),
                 *self._strangers(used | {p for shelf in teams.values() for p in shelf.spare}),
             ),
+            prediction_places=tuple(pattern.in_words for pattern in layout.predictions),
         )
 
     def _shelf(self, patterns: Patterns) -> _Shelf:
