@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import napari
 import numpy as np
@@ -23,6 +24,7 @@ from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets import detection_desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_in
 from napari_panoptic.viewer.widgets.detection_desk import detection_desk_in
+from napari_panoptic.viewer.widgets.detection_panels import PointTable
 from tests.small_cohort import write_cohort
 from tests.viewer.finding import click, on_canvas
 
@@ -642,3 +644,13 @@ def test_another_kind_of_cohort_closes_this_desk_and_back(
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert detection_desk_in(viewer) is None
     assert "n" not in {str(key).lower() for key in viewer.keymap}
+
+
+def test_why_nothing_is_judged_has_the_room_of_the_table(desk):
+    panel = PointTable()
+    panel.show_session(
+        SimpleNamespace(judged=None, why_nothing_is_judged=lambda: "There is no team.")
+    )
+    assert panel.table.isHidden()
+    panel.show_session(desk.session)
+    assert not panel.table.isHidden()

@@ -314,6 +314,7 @@ class PointTable(QWidget):
         self._note = PlainLabel()
         self._note.setWordWrap(True)
         self._note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._note.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
@@ -328,6 +329,7 @@ class PointTable(QWidget):
         why = "" if session is None else session.why_nothing_is_judged()
         self._note.setText(why)
         self._note.setVisible(bool(why))
+        self.table.setVisible(not why)  # empty then, and the text needs the room
         if judged is None:
             self._n_reference, self._failures = 0, []
             self.table.show_rows(())
