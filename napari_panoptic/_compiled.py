@@ -257,9 +257,8 @@ class _Helper:
     def stay_off_this_processor(self) -> None:
         """Let the system run this thread on any processor but the one of who calls.
 
-        Linux on a virtual machine takes a processor that sleeps for one that the host has
-        taken away, and wakes the thread where it is called from: both would share one
-        processor while the other has nothing to do.
+        Linux on a virtual machine was seen to wake the thread where it is called from, again
+        and again: both shared one processor while the other had nothing to do.
         """
         if _current_processor is None or self._thread.native_id is None:
             return
