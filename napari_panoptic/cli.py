@@ -61,6 +61,7 @@ from napari_panoptic.io.metadata import (
     metadata_beside,
     read_metadata,
 )
+from napari_panoptic.io.pair import pair_cohort
 from napari_panoptic.io.samples import SAMPLES, write_sample
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
@@ -252,11 +253,12 @@ def _parser() -> _Parser:
     return parser
 
 
-def _add_cohort(parser: argparse.ArgumentParser) -> None:
+def _add_cohort(parser: argparse.ArgumentParser, *, or_pair: bool = False) -> None:
     parser.add_argument(
         "cohort",
         type=Path,
         metavar="COHORT",
+        nargs="?" if or_pair else None,
         help="a folder in the layout of MoNuSAC 2020, PanNuke, CoNIC, COCO panoptic, QUBIQ or "
         "MITOS-ATYPIA-14, or with a cohort.toml",
     )
@@ -274,6 +276,76 @@ def _add_cohort(parser: argparse.ArgumentParser) -> None:
         f"to more than there is memory for (default: {VARIABLE} of the environment, else "
         f"{DEFAULT_PX})",
     )
+    if or_pair:
+        _add_pair(parser)
+
+
+def _add_pair(parser: argparse.ArgumentParser) -> None:
+    """Add the files of one image, which may be given in place of a cohort."""
+    group = parser.add_argument_group(
+        "two files in place of a COHORT",
+        "Compare predictions with an annotation of one image. Any readable format will do; teams "
+        "are named after their files.",
+    )
+    group.add_argument("--reference", type=Path, metavar="FILE", help="the annotation")
+    group.add_argument(
+        "--prediction",
+        type=Path,
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="the predictions, one file per team; may be repeated",
+    )
+    group.add_argument(
+        "--image",
+        type=Path,
+        metavar="FILE",
+        help="the image; outlines need it, unless a label image tells the size",
+    )
+    group.add_argument(
+        "--classes",
+        metavar="A,B|TABLE",
+        help="names of the classes, separated by commas, or a CSV or JSON table of id and class "
+        "for label images without one beside them (default: the classes that the files state, if "
+        "all of them do; else one class)",
+    )
+
+
+def _cohort_from(options: argparse.Namespace) -> Cohort:
+    """Open the cohort of nuclei that was named, or make one of the files that were given."""
+    if options.reference is None:
+        return open_cohort(options.cohort, allow_outside=options.allow_outside)
+    classes = options.classes
+    is_table = classes is not None and Path(classes).is_file()
+    return pair_cohort(
+        options.reference,
+        options.prediction,
+        image=options.image,
+        classes=None if classes is None or is_table else words(classes),
+        class_table=Path(classes) if is_table else None,
+    )
+
+
+def _check_input(options: argparse.Namespace) -> None:
+    """Check that either a cohort or the files of a pair were given.
+
+    Raises
+    ------
+    SettingsError
+        For neither, both, or half a pair.
+    """
+    of_pair = {name: getattr(options, name) for name in ("reference", "prediction", "image")}
+    of_pair["classes"] = options.classes
+    given = [f"--{name}" for name, value in of_pair.items() if value is not None]
+    if options.cohort is not None and given:
+        raise SettingsError(
+            f"give a COHORT or {english_list(given)}, not both; found COHORT '{options.cohort}'"
+        )
+    if options.cohort is None and not given:
+        raise SettingsError("give a COHORT, or --reference FILE and --prediction FILE")
+    if options.cohort is None and (options.reference is None or options.prediction is None):
+        missing = "--prediction" if options.prediction is None else "--reference"
+        raise SettingsError(f"{missing} FILE is missing beside {english_list(given)}")
 
 
 def _add_screenshot(parser: argparse.ArgumentParser) -> None:
@@ -295,14 +367,14 @@ def _png(text: str) -> Path:
 
 
 def _add_view(parser: argparse.ArgumentParser) -> None:
-    _add_cohort(parser)
+    _add_cohort(parser, or_pair=True)
     parser.add_argument("--region", metavar="NAME", help="the region to open (default: the first)")
     _add_screenshot(parser)
     parser.set_defaults(run=_view)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    _add_cohort(parser)
+    _add_cohort(parser, or_pair=True)
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
     )
@@ -439,7 +511,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
-    _add_cohort(parser)
+    _add_cohort(parser, or_pair=True)
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE.html", help="the file to write"
     )
@@ -474,7 +546,7 @@ def _report_nuclei(options: argparse.Namespace) -> int:
     if options.overlaps is not None:
         settings = settings.replaced(overlaps=options.overlaps)
     check_report(options.output)
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    cohort = _cohort_from(options)
     names = tuple(_team_names(cohort, options.teams))
     if options.metadata is not None:
         metadata: Metadata | None = read_metadata(options.metadata, cohort.patients)
@@ -708,7 +780,7 @@ def _source_from(
 
 def _evaluate_nuclei(options: argparse.Namespace) -> int:
     settings = settings_from(options)
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    cohort = _cohort_from(options)
     names = _team_names(cohort, options.teams)
     source = _source_from(options, cohort, names)
     with (
@@ -885,8 +957,9 @@ def _score_text(score: float) -> str:
 
 
 def _view(options: argparse.Namespace) -> int:
+    _check_input(options)
     return _open_window(
-        options.cohort,
+        options.cohort if options.reference is None else _cohort_from(options),
         region=options.region,
         screenshot=options.screenshot,
         allow_outside=options.allow_outside,
@@ -908,7 +981,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _open_window(
-    cohort: Path,
+    cohort: Path | Cohort,
     *,
     region: str | None = None,
     screenshot: Path | None,
@@ -956,7 +1029,10 @@ def _command(options: argparse.Namespace, commands: Mapping[Task, Command]) -> i
     SettingsError
         For a command or an option that does not suit it.
     """
-    task = task_of(options.cohort)
+    if hasattr(options, "reference"):
+        _check_input(options)
+    is_pair = getattr(options, "reference", None) is not None
+    task = Task.NUCLEI if is_pair else task_of(options.cohort)
     if task not in commands:
         raise SettingsError(f"there is no '{options.command}' for {task}", path=options.cohort)
     for name, tasks in _ONLY_FOR.items():

@@ -87,6 +87,9 @@ class ClassScheme:
     aliases
         Other spellings found in files, mapped to the names above. Spelling is
         compared without regard to case.
+    default
+        The class of objects whose class has another name; None where such
+        objects are left out.
     """
 
     names: tuple[str, ...]
@@ -95,6 +98,7 @@ class ClassScheme:
     border: tuple[Rgb, ...] = ((139, 69, 19),)
     background: tuple[Rgb, ...] = ((0, 0, 0),)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    default: str | None = None
 
     def __post_init__(self) -> None:
         """Check that the scheme can be used."""
@@ -110,12 +114,22 @@ class ClassScheme:
             raise CohortError(f"aliases point to classes that do not exist: {unknown}")
 
     def canonical(self, name: str) -> str | None:
-        """Give the scheme's spelling of a class name, or None for an unknown class."""
+        """Return the scheme's spelling of a class name; `default` for an unknown class."""
         wanted = name.strip().casefold()
         known = [*self.names, *([self.ambiguous] if self.ambiguous else [])]
         table = {alias.casefold(): target for alias, target in self.aliases.items()}
         table |= {canonical.casefold(): canonical for canonical in known}
-        return table.get(wanted)
+        return table.get(wanted, self.default)
+
+    def first_known(self, names: Sequence[str]) -> str | None:
+        """Return the scheme's spelling of the first name that it knows, or None.
+
+        Parameters
+        ----------
+        names
+            What one class may be called, the preferred name first.
+        """
+        return next((known for name in names if (known := self.canonical(name))), None)
 
 
 MONUSAC_CLASSES = ClassScheme(

@@ -199,12 +199,11 @@ def _kept(polygons: Polygons, keep: NDArray[np.bool_]) -> Polygons:
 
 
 def class_number(names: Sequence[str], scheme: ClassScheme) -> int:
-    """Give the class index of the first known name, `UNKNOWN` where none is known."""
-    for name in names:
-        known = scheme.canonical(name)
-        if known is not None:
-            return AMBIGUOUS if known == scheme.ambiguous else scheme.names.index(known) + 1
-    return UNKNOWN
+    """Return the class index of the first known name, or `UNKNOWN`."""
+    known = scheme.first_known(names)
+    if known is None:
+        return UNKNOWN
+    return AMBIGUOUS if known == scheme.ambiguous else scheme.names.index(known) + 1
 
 
 def ids_array(ids: array[int]) -> NDArray[np.int64]:

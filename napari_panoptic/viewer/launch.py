@@ -17,7 +17,7 @@ from qtpy.QtWidgets import QApplication
 from napari_panoptic.console import checked_name
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.read_ahead import ReadAhead, Wanted
-from napari_panoptic.regions import Cohort
+from napari_panoptic.regions import Cohort, Task
 from napari_panoptic.session import Session
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 from napari_panoptic.viewer.preferences import PLUGIN
@@ -37,7 +37,7 @@ REPAINT_S = 0.5
 
 
 def run_view(
-    cohort_path: Path,
+    cohort: Path | Cohort,
     *,
     region: str | None = None,
     screenshot: Path | None = None,
@@ -47,8 +47,8 @@ def run_view(
 
     Parameters
     ----------
-    cohort_path
-        The cohort's folder.
+    cohort
+        The cohort's folder, or a cohort of nuclei.
     region
         The region to start with; the first where None.
     screenshot
@@ -69,7 +69,11 @@ def run_view(
     PanopticError
         For a folder that is no cohort, or a picture that cannot be taken.
     """
-    opened = read_folder(cohort_path, allow_outside=allow_outside)
+    opened = (
+        Opened(Task.NUCLEI, cohort)
+        if isinstance(cohort, Cohort)
+        else read_folder(cohort, allow_outside=allow_outside)
+    )
     if region is not None:
         checked_name("--region", region, lambda name: str(opened.cohort.region(name).name))
     ahead = None

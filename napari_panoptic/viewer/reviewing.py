@@ -35,6 +35,8 @@ def usual_place(root: Path) -> Path:
     of the user's own before, there.
     """
     beside = root / REVIEW_FILE
+    if root.is_file():  # two files instead of a folder
+        beside = root.with_name(f"{root.stem}.{REVIEW_FILE}")
     own = suggested_path(beside)
     if own is not None and not may_be_there(beside) and may_be_there(own):
         return own

@@ -1,0 +1,287 @@
+"""An annotation and predictions of one image are compared as files, without a cohort folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import tifffile
+from numpy.typing import NDArray
+
+from napari_panoptic import evaluate_pair
+from napari_panoptic.cli import main
+from napari_panoptic.conversion import Conversion, convert, form_to_write
+from napari_panoptic.evaluation.settings import EvaluationSettings
+from napari_panoptic.io.cohort import open_cohort
+from tests.small_cohort import ANNOTATIONS, REGIONS, mask_path, write_cohort
+
+Run = Callable[..., tuple[int, str]]
+SHAPE = (40, 60)
+EMPTY = {"cause": "", "partner_class": ""}
+NUMBERED = ("--classes", "Epithelial,Lymphocyte,Neutrophil,Macrophage")
+"""HoVer-Net's classes are numbers: only the user can tell which is which."""
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the program; return its exit status and what it printed on stderr."""
+
+    def call(*arguments: object) -> tuple[int, str]:
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        error = capsys.readouterr().err
+        assert "Traceback" not in error
+        return code, error
+
+    return call
+
+
+@pytest.fixture
+def truth() -> NDArray[np.uint16]:
+    labels = np.zeros(SHAPE, np.uint16)
+    labels[2:12, 2:12] = 1
+    labels[2:12, 20:30] = 2
+    labels[20:35, 5:25] = 7
+    return labels
+
+
+@pytest.fixture
+def guess(truth: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    labels = np.roll(np.where(truth == 7, 0, truth).astype(np.uint16), 1, axis=1)
+    labels[20:35, 40:50] = 9
+    return labels
+
+
+def objects(folder: Path) -> pd.DataFrame:
+    return pd.read_csv(folder / "objects.csv", keep_default_na=False, na_values=[""])
+
+
+def write(path: Path, labels: NDArray[np.uint16], form: str) -> Path:
+    path = path.with_name(path.name + form)
+    if form == ".npy":
+        np.save(path, labels)
+    else:
+        tifffile.imwrite(path, labels)
+    return path
+
+
+@pytest.mark.parametrize("form", [".tif", ".npy"])
+def test_two_label_images_give_the_figures_of_evaluate_pair(
+    tmp_path: Path, run: Run, truth: NDArray[np.uint16], guess: NDArray[np.uint16], form: str
+) -> None:
+    reference, prediction = (
+        write(tmp_path / "truth", truth, form),
+        write(tmp_path / "stardist", guess, form),
+    )
+    output = tmp_path / "out"
+    code, _ = run("evaluate", "--reference", reference, "--prediction", prediction, "-o", output)
+    assert code == 0
+    found = objects(output)
+    assert set(found["team"]) == {"stardist"}
+    assert set(found["region"]) == set(found["patient"]) == {"pair"}
+    expected = evaluate_pair(
+        truth,
+        guess,
+        reference_classes=dict.fromkeys((1, 2, 7), "Nucleus"),
+        prediction_classes=dict.fromkeys((1, 2, 9), "Nucleus"),
+    )
+    columns = list(expected.objects.columns)
+    pd.testing.assert_frame_equal(
+        found[columns].fillna(EMPTY).reset_index(drop=True),
+        expected.objects.fillna(EMPTY).reset_index(drop=True),
+        check_dtype=False,
+        check_exact=True,
+    )
+    assert found.loc[found["status"] == "FN", "id"].tolist() == [7]
+    assert found.loc[found["status"] == "FP", "id"].tolist() == [9]
+
+
+def test_several_predictions_are_teams_named_after_their_files(
+    tmp_path: Path, run: Run, truth: NDArray[np.uint16], guess: NDArray[np.uint16]
+) -> None:
+    reference = write(tmp_path / "truth", truth, ".tif")
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder / "mask", guess, ".tif")
+    one, other = tmp_path / "a" / "mask.tif", tmp_path / "b" / "mask.tif"
+    arguments = ("--reference", reference, "--prediction", one, "--prediction", other)
+    code, _ = run("evaluate", *arguments, "-o", tmp_path / "out")
+    assert code == 0
+    # The files have one name: their folders tell them apart.
+    assert set(objects(tmp_path / "out")["team"]) == {"a", "b"}
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_cohort(tmp_path_factory.mktemp("cohort"))
+
+
+@pytest.mark.parametrize(
+    ("form", "ending"),
+    [
+        ("labels", ".tif"),
+        ("geojson", ".geojson"),
+        ("hovernet", ".hovernet.json"),
+        ("annotation-store", ".db"),
+        ("imagej-roi", ".roi.zip"),
+        ("ome-zarr", ".ome.zarr"),
+    ],
+)
+def test_every_written_format_can_be_the_prediction(
+    tmp_path: Path, run: Run, cohort: Path, form: str, ending: str
+) -> None:
+    """Outlines and label images are recognised; objects are those of the cohort's own run."""
+    opened = open_cohort(cohort)
+    region = opened.regions[0]
+    work = Conversion(opened, "alpha", form_to_write(form), EvaluationSettings(), None, False)
+    convert(work, tmp_path / "converted")
+    prediction = next((tmp_path / "converted").rglob(f"{region.name}{ending}"))
+    folder = cohort / ANNOTATIONS / region.patient
+    code, error = run(
+        *("evaluate", "--reference", folder / f"{region.name}.xml", "--prediction", prediction),
+        *("--image", folder / f"{region.name}.svs", "-o", tmp_path / "out"),
+        *(NUMBERED if form == "hovernet" else ()),
+    )
+    assert code == 0, error
+    assert main(["evaluate", str(cohort), "--teams", "alpha", "-o", str(tmp_path / "whole")]) == 0
+    whole = objects(tmp_path / "whole").query(f"region == '{region.name}'")
+    found = objects(tmp_path / "out")
+    same = ["side", "class", "status", "cause", "iou", "area_px"]
+    order = ["side", "area_px", "centroid_y_px", "centroid_x_px"]
+    pd.testing.assert_frame_equal(
+        found.sort_values(order)[same].reset_index(drop=True),
+        whole.sort_values(order)[same].reset_index(drop=True),
+        check_exact=True,
+    )
+
+
+def test_a_colour_coded_mask_is_recognised_by_its_colours(
+    tmp_path: Path, run: Run, cohort: Path
+) -> None:
+    region = open_cohort(cohort).regions[0]
+    folder = cohort / ANNOTATIONS / region.patient
+    code, error = run(
+        *("evaluate", "--reference", folder / f"{region.name}.xml"),
+        *("--prediction", mask_path(cohort, "alpha", REGIONS[0])),
+        *("-o", tmp_path / "out"),
+    )
+    assert code == 0, error
+    assert "Epithelial" in set(objects(tmp_path / "out")["class"])
+
+
+def test_tables_of_classes_beside_both_images_are_used(
+    tmp_path: Path, run: Run, truth: NDArray[np.uint16], guess: NDArray[np.uint16]
+) -> None:
+    reference = write(tmp_path / "truth", truth, ".tif")
+    prediction = write(tmp_path / "guess", guess, ".tif")
+    reference.with_suffix(".csv").write_text("id,class\n1,Tumour\n2,Stroma\n7,Tumour\n")
+    prediction.with_suffix(".json").write_text(json.dumps({"1": "Tumour", "2": "Tumour", "9": "X"}))
+    arguments = ("evaluate", "--reference", reference, "--prediction", prediction)
+    assert run(*arguments, "-o", tmp_path / "out")[0] == 0
+    found = objects(tmp_path / "out").set_index(["side", "id"])
+    assert found.loc[("reference", 1), "status"] == "TP"
+    assert found.loc[("reference", 2), "status"] == "misclassified"
+    assert found.loc[("prediction", 9), "class"] == "X"
+
+
+def test_classes_of_one_file_alone_are_reported_and_not_used(
+    tmp_path: Path, run: Run, truth: NDArray[np.uint16], guess: NDArray[np.uint16]
+) -> None:
+    reference = write(tmp_path / "truth", truth, ".tif")
+    prediction = write(tmp_path / "guess", guess, ".tif")
+    reference.with_suffix(".csv").write_text("id,class\n1,Tumour\n2,Stroma\n7,Tumour\n")
+    arguments = ("evaluate", "--reference", reference, "--prediction", prediction)
+    code, error = run(*arguments, "-o", tmp_path / "out")
+    assert code == 0
+    assert "Tumour and Stroma" in error
+    assert set(objects(tmp_path / "out")["class"]) == {"Nucleus"}
+
+
+def test_a_table_given_on_the_command_line_serves_both_images(
+    tmp_path: Path, run: Run, truth: NDArray[np.uint16], guess: NDArray[np.uint16]
+) -> None:
+    reference = write(tmp_path / "truth", truth, ".tif")
+    prediction = write(tmp_path / "guess", guess, ".tif")
+    table = tmp_path / "classes.csv"
+    table.write_text("id,class\n1,A\n2,B\n7,A\n9,B\n")
+    arguments = ("evaluate", "--reference", reference, "--prediction", prediction)
+    assert run(*arguments, "--classes", table, "-o", tmp_path / "out")[0] == 0
+    assert set(objects(tmp_path / "out")["class"]) == {"A", "B"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "give a COHORT, or --reference FILE and --prediction FILE"),
+        (("--reference", "a.tif"), "--prediction FILE is missing"),
+        (("--prediction", "a.tif"), "--reference FILE is missing"),
+        (("folder", "--reference", "a.tif"), "not both"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "report", "view"])
+def test_half_a_pair_is_refused(
+    run: Run, tmp_path: Path, command: str, arguments: tuple[str, ...], says: str
+) -> None:
+    output = () if command == "view" else ("-o", tmp_path / "out.html")
+    code, error = run(command, *arguments, *output)
+    assert code == 2
+    assert says in error
+
+
+def test_files_that_cannot_be_compared_are_named(
+    tmp_path: Path, run: Run, truth: NDArray[np.uint16]
+) -> None:
+    reference = write(tmp_path / "truth", truth, ".tif")
+    photo = tmp_path / "photo.tif"
+    tifffile.imwrite(
+        photo,
+        np.random.default_rng(0).integers(0, 255, (*SHAPE, 3), np.uint8),
+        photometric="rgb",
+    )
+    text = tmp_path / "notes.txt"
+    text.write_text("hello")
+    for prediction, says in (
+        (tmp_path / "absent.tif", "there is no such file"),
+        (photo, "found an RGB picture"),
+        (text, "found a file with the ending '.txt'"),
+        (reference, None),
+    ):
+        code, error = run(
+            *("evaluate", "--reference", reference, "--prediction", prediction),
+            *("-o", tmp_path / "out"),
+        )
+        if says is None:
+            assert code == 0
+        else:
+            assert code == 1
+            assert says in error
+            assert str(prediction) in error
+
+
+def test_outlines_alone_ask_for_the_image(tmp_path: Path, run: Run, cohort: Path) -> None:
+    region = open_cohort(cohort).regions[0]
+    annotation = cohort / ANNOTATIONS / region.patient / f"{region.name}.xml"
+    copy = tmp_path / "copy.xml"
+    copy.write_bytes(annotation.read_bytes())
+    code, error = run(
+        "evaluate", "--reference", annotation, "--prediction", copy, "-o", tmp_path / "out"
+    )
+    assert code == 1
+    assert "--image" in error
+
+
+def test_a_report_of_two_files(
+    tmp_path: Path, run: Run, truth: NDArray[np.uint16], guess: NDArray[np.uint16]
+) -> None:
+    reference = write(tmp_path / "truth", truth, ".tif")
+    prediction = write(tmp_path / "guess", guess, ".tif")
+    report = tmp_path / "report.html"
+    code, error = run("report", "--reference", reference, "--prediction", prediction, "-o", report)
+    assert code == 0, error
+    assert "guess" in report.read_text(encoding="utf-8")
