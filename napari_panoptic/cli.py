@@ -1,4 +1,4 @@
-"""The command ``napari-panoptic``: view, evaluate, report, dump, convert, sample, demo."""
+"""The command ``napari-panoptic``: view, evaluate, report, dump, convert, init, sample, demo."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -29,6 +30,7 @@ from napari_panoptic.console import (
 )
 from napari_panoptic.conversion import Conversion, convert, form_to_write
 from napari_panoptic.errors import (
+    CohortError,
     PanopticError,
     SettingsError,
     english_list,
@@ -50,8 +52,10 @@ from napari_panoptic.evaluation.settings import (
 )
 from napari_panoptic.evaluation.statistics import MissingRule
 from napari_panoptic.experiment import Condition, Experiment
+from napari_panoptic.io._layout import DESCRIPTION
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.io.folder_scan import scan_folder, write_description
 from napari_panoptic.io.forms import known_forms
 from napari_panoptic.io.limits import DEFAULT_PX, VARIABLE, largest_px
 from napari_panoptic.io.locking import held_alone
@@ -230,6 +234,20 @@ def _parser() -> _Parser:
             "0 done, 1 nothing was written, 2 wrong arguments.",
         )
     )
+    init = commands.add_parser(
+        "init",
+        help="describe a folder of your own in a cohort.toml",
+        description="Scan a folder for images, annotations and predictions, report what is "
+        "recognised, and write a commented cohort.toml into it. Exit status: 0 written, or not "
+        "needed; 1 something was not found, and nothing was written; 2 wrong arguments.",
+    )
+    init.add_argument("folder", type=Path, metavar="FOLDER", help="the folder to scan")
+    init.add_argument(
+        "--reference",
+        metavar="FOLDER",
+        help="the folder in it with the annotation (default: recognised by its name)",
+    )
+    init.set_defaults(run=_init)
     sample = commands.add_parser("sample", help="write the built-in sample cohort into a folder")
     sample.add_argument("folder", type=Path, metavar="FOLDER", help="made where it is not there")
     sample.add_argument(
@@ -964,6 +982,32 @@ def _view(options: argparse.Namespace) -> int:
         screenshot=options.screenshot,
         allow_outside=options.allow_outside,
     )
+
+
+def _init(options: argparse.Namespace) -> int:
+    if not (options.folder / DESCRIPTION).exists():
+        with suppress(CohortError):
+            cohort = open_cohort(options.folder)
+            print(
+                f"{visible(str(options.folder))} needs no {DESCRIPTION}: it is a known layout with "
+                f"{_number(len(cohort.regions), 'region')} and {_number(len(cohort.teams), 'team')}"
+            )
+            return 0
+    scan = scan_folder(options.folder, reference=options.reference)
+    for line in scan.summary:
+        print(visible(line))
+    path = write_description(scan)
+    cohort = open_cohort(options.folder)
+    print(
+        visible(
+            f"{path} written: {_number(len(cohort.regions), 'region')}, "
+            f"{_number(len(cohort.patients), 'patient')}, "
+            f"{_number(len(cohort.competing_teams), 'team')}"
+        )
+    )
+    report_findings(cohort.findings, None)
+    print(visible(f"look at it with: napari-panoptic view {options.folder}"))
+    return 0
 
 
 def _sample(options: argparse.Namespace) -> int:

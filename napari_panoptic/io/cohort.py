@@ -217,9 +217,11 @@ class _Discovery:
         regions = self._regions(images, references)
         if not regions:
             raise CohortError(self._nothing_found(), path=self._listing.root)
-        teams_forms = self._collect(layout.predictions)
+        # A pattern of teams may fit the folders of images and annotations, too.
+        taken = frozenset(self._used)
+        teams_forms = self._collect(layout.predictions, taken)
         predictions = self._predictions(teams_forms, regions)
-        self._findings.extend(self._idle_teams(teams_forms))
+        self._findings.extend(self._idle_teams(teams_forms, taken))
         copies = self._predictions(self._collect(layout.annotation), regions)
         annotation = {(ANNOTATION_TEAM, region): forms for (_, region), forms in copies.items()}
         everything = [region for region, _ in regions]
@@ -275,8 +277,10 @@ class _Discovery:
                         self._used.update(place.paths)
         return shelf
 
-    def _collect(self, masks: MaskPatterns) -> dict[Source, _Form]:
-        forms = {source: self._collect_form(source, p) for source, p in masks.forms.items()}
+    def _collect(
+        self, masks: MaskPatterns, taken: frozenset[Path] = frozenset()
+    ) -> dict[Source, _Form]:
+        forms = {source: self._collect_form(source, p, taken) for source, p in masks.forms.items()}
         for pattern in masks.sidecars:
             for match in self._marked(pattern.files(self._listing)):
                 shelf = forms.get(Source.LABELS, _Form()).filled[self._team(match)]
@@ -337,10 +341,10 @@ class _Discovery:
                 Finding(FindingKind.UNREADABLE, error.message, path=error.path, team=team)
             )
 
-    def _collect_form(self, source: Source, patterns: Patterns) -> _Form:
+    def _collect_form(self, source: Source, patterns: Patterns, taken: frozenset[Path]) -> _Form:
         form, items = _Form(), known_forms()[source].items
         unknown: dict[tuple[str, str], list[Path]] = defaultdict(list)
-        known: set[Path] = set()
+        known: set[Path] = set(taken)
         for pattern in patterns:
             begun: set[tuple[int, str]] = set()
             for match in self._marked(pattern.files(self._listing), known):
@@ -459,8 +463,13 @@ class _Discovery:
                         count=len(names),
                     )
 
-    def _idle_teams(self, forms: Mapping[Source, _Form]) -> Iterator[Finding]:
-        """Report folders of teams in which nothing is a prediction."""
+    def _idle_teams(
+        self, forms: Mapping[Source, _Form], taken: frozenset[Path]
+    ) -> Iterator[Finding]:
+        """Report folders of teams in which nothing is a prediction.
+
+        Folders with ``taken`` files, those of images and annotations, are no teams.
+        """
         teams = {team for form in forms.values() for team in form.filled}
         folders = {
             pattern.folder_of("team")
@@ -470,7 +479,8 @@ class _Discovery:
         reported: set[str] = set()
         for folder in sorted((f for f in folders if f), key=lambda f: f.text):
             for match in folder.folders(self._listing):
-                if self._team(match) not in teams | reported:
+                is_taken = any(match.path in path.parents for path in taken)
+                if self._team(match) not in teams | reported and not is_taken:
                     reported.add(self._team(match))
                     message = (
                         f"the team folder '{match.path.name}' holds no prediction for any region; "

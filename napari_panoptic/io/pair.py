@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -98,11 +99,10 @@ def format_of(path: Path) -> Source:
 def _picture_format(path: Path) -> Source:
     """Tell a colour-coded mask from a label image, by its colours."""
     what = "a label image or a colour-coded mask"
-    shape = pixel_shape(path, what)
-    if len(shape) != 3 or shape[2] not in (3, 4):
-        return Source.LABELS
-    pixels = read_pixels(path, what, colour=True)
-    if pixels.dtype != np.uint8:
+    if path.suffix.casefold() in (".tif", ".tiff") and len(pixel_shape(path, what)) == 2:
+        return Source.LABELS  # a slide's may be too large to decode
+    pixels = read_pixels(path, what, colour=False)
+    if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or pixels.dtype != np.uint8:
         return Source.LABELS
     known = (*MONUSAC_CLASSES.colours, *MONUSAC_CLASSES.border, *MONUSAC_CLASSES.background)
     found = np.unique(pixels[..., :3].reshape(-1, 3), axis=0)
@@ -196,7 +196,7 @@ class _Side:
         if source == Source.LABELS:
             beside = tuple(sidecars_beside(path))
             tables = beside[:1] or (() if class_table is None else (class_table,))
-        return cls(path, source, tables, _stated_classes(path, source, tables))
+        return cls(path, source, tables, stated_classes(path, source, tables))
 
     def files(self, scheme: ClassScheme) -> MaskFiles:
         """Return the files of this side, as readers take them."""
@@ -221,8 +221,25 @@ class _RecordingScheme(ClassScheme):
         return self.ambiguous if is_ambiguous else self.names[0]
 
 
-def _stated_classes(path: Path, source: Source, tables: tuple[Path, ...]) -> tuple[str, ...]:
-    """List the classes that a file states, in its order; empty unless every object has one."""
+def stated_classes(
+    path: Path, source: Source, tables: tuple[Path, ...] | None = None
+) -> tuple[str, ...]:
+    """List the classes that a file states, in its order; empty unless every object has one.
+
+    Parameters
+    ----------
+    path, source
+        The file and its format.
+    tables
+        Tables of classes of a label image; those beside it where None.
+
+    Raises
+    ------
+    UnreadableFileError
+        For a file or table that cannot be read.
+    """
+    if tables is None:
+        tables = tuple(sidecars_beside(path)) if source == Source.LABELS else ()
     if source == Source.COLOUR_CODED:
         return MONUSAC_CLASSES.names
     if source == Source.LABELS:
@@ -250,9 +267,9 @@ def _scheme(
 ) -> tuple[ClassScheme, list[Finding]]:
     """Decide on the classes; see `pair_cohort`."""
     if classes:
-        return _scheme_of(list(classes)), []
+        return scheme_of(list(classes)), []
     if all(side.classes for side in sides):
-        return _scheme_of([name for side in sides for name in side.classes]), []
+        return scheme_of([name for side in sides for name in side.classes]), []
     findings = [
         Finding(
             FindingKind.FALLBACK,
@@ -267,12 +284,16 @@ def _scheme(
     return ClassScheme((ONLY_CLASS,), _COLOURS[:1], default=ONLY_CLASS), findings
 
 
-def _scheme_of(names: list[str]) -> ClassScheme:
-    unique = list({name.casefold(): name for name in reversed(names)}.values())[::-1]
+def scheme_of(names: Sequence[str]) -> ClassScheme:
+    """Make a scheme of class names, of which some may differ in case only."""
+    spellings: dict[str, str] = {}
+    for name in names:
+        spellings.setdefault(name.casefold(), name)
+    unique = tuple(spellings.values())
     if {name.casefold() for name in unique} <= {n.casefold() for n in MONUSAC_CLASSES.names}:
         return MONUSAC_CLASSES
     colours = tuple(_COLOURS[n % len(_COLOURS)] for n in range(len(unique)))
-    return ClassScheme(tuple(unique), colours)
+    return ClassScheme(unique, colours)
 
 
 def _team_names(paths: Sequence[Path]) -> list[str]:
@@ -286,10 +307,23 @@ def _team_names(paths: Sequence[Path]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def _stem(path: Path) -> str:
+def split_name(path: Path) -> tuple[str, str]:
+    """Split a file's name into stem and ending, as ``("a", ".ome.zarr")``."""
     name = path.name
-    known = [*_ENDINGS, *(e for s in READERS if (form := form_of(s)) for e in form.endings)]
-    for ending in sorted({*known, *_PICTURES, ".json", ".mat"}, key=len, reverse=True):
-        if name.casefold().endswith(ending):
-            return _stem(Path(name[: -len(ending)])) if len(name) > len(ending) else name
-    return name
+    for ending in _all_endings():
+        if name.casefold().endswith(ending) and len(name) > len(ending):
+            return name[: -len(ending)], name[-len(ending) :]
+    return path.stem, path.suffix
+
+
+@cache
+def _all_endings() -> tuple[str, ...]:
+    formats = [form_of(source) for source in READERS]
+    of_formats = (ending for form in formats if form for ending in form.endings)
+    known = {*_ENDINGS, *of_formats, *_PICTURES, ".json", ".mat"}
+    return tuple(sorted(known, key=len, reverse=True))
+
+
+def _stem(path: Path) -> str:
+    stem, ending = split_name(path)
+    return _stem(Path(stem)) if ending.casefold() in _all_endings() else stem

@@ -1,0 +1,153 @@
+"""``napari-panoptic init`` recognises folders, and says what it cannot find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from napari_panoptic.cli import main
+from napari_panoptic.io.cohort import open_cohort
+from tests.small_cohort import write_cohort
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the program; return its exit status and what it printed."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return call
+
+
+def picture(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.default_rng(0).integers(0, 255, (20, 30, 3), np.uint8)
+    Image.fromarray(pixels).save(path)
+
+
+def labels(path: Path, table: str | None = None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = np.zeros((20, 30), np.uint16)
+    image[2:9, 3:12] = 1
+    image[11:18, 15:28] = 2
+    if path.suffix == ".npy":
+        np.save(path, image)
+    elif path.suffix == ".png":
+        Image.fromarray(image).save(path)
+    else:
+        tifffile.imwrite(path, image)
+    if table is not None:
+        path.with_suffix(".csv").write_text(table)
+
+
+def test_images_annotation_and_models_in_folders_of_their_own(tmp_path: Path, run: Run) -> None:
+    for region in ("p1_a", "p1_b", "p2_a"):
+        picture(tmp_path / "images" / f"{region}.png")
+        labels(tmp_path / "ground_truth" / f"{region}.tif")
+        labels(tmp_path / "stardist" / f"{region}.tif")
+        labels(tmp_path / "cellpose" / f"{region}.tif")
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "3 images: images/{region}.png" in out
+    assert "3 regions, 2 patients, 2 teams" in out
+    cohort = open_cohort(tmp_path)
+    assert cohort.team_names == ("cellpose", "stardist")
+    assert not cohort.findings
+    assert all(region.image and region.reference for region in cohort.regions)
+    assert run("evaluate", tmp_path, "-o", tmp_path.parent / "out")[0] == 0
+
+
+def test_names_with_endings_of_their_own_and_one_model(tmp_path: Path, run: Run) -> None:
+    for region in ("a", "b"):
+        picture(tmp_path / "img" / f"{region}.jpg")
+        labels(tmp_path / "gt" / f"{region}_gt.png")
+        labels(tmp_path / "mymodel" / f"{region}_cp_masks.png")
+    code, _, err = run("init", tmp_path)
+    assert code == 0, err
+    cohort = open_cohort(tmp_path)
+    assert cohort.team_names == ("mymodel",)
+    assert [region.name for region in cohort.regions] == ["a", "b"]
+    assert len(cohort.predictions) == 2
+
+
+def test_patients_and_teams_in_nested_folders(tmp_path: Path, run: Run) -> None:
+    for patient in ("p1", "p2"):
+        for region in ("x", "y"):
+            name = f"{patient}_{region}"
+            picture(tmp_path / "images" / patient / f"{name}.png")
+            labels(tmp_path / "annotations" / patient / f"{name}.tif", "id,class\n1,A\n2,B\n")
+            for team in ("one", "two"):
+                file = tmp_path / "teams" / team / patient / f"{name}.tif"
+                labels(file, "id,class\n1,A\n2,A\n")
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    cohort = open_cohort(tmp_path)
+    assert cohort.patients == ("p1", "p2")
+    assert cohort.team_names == ("one", "two")
+    assert cohort.scheme.names == ("A", "B")
+    assert len(cohort.predictions) == 8
+    assert "of one and two" in out
+
+
+def test_the_description_is_commented_and_not_written_twice(tmp_path: Path, run: Run) -> None:
+    labels(tmp_path / "gt" / "a.tif")
+    labels(tmp_path / "model" / "a.tif")
+    assert run("init", tmp_path)[0] == 0
+    text = (tmp_path / "cohort.toml").read_text(encoding="utf-8")
+    assert text.startswith("#")
+    code, _, err = run("init", tmp_path)
+    assert code == 1
+    assert "already" in err
+    assert (tmp_path / "cohort.toml").read_text(encoding="utf-8") == text
+
+
+def test_what_cannot_be_found_is_said_and_nothing_written(tmp_path: Path, run: Run) -> None:
+    for folder in ("one", "two"):
+        labels(tmp_path / "unclear" / folder / "a.tif")
+    code, out, err = run("init", tmp_path / "unclear")
+    assert code == 1
+    assert "not clear which files are the annotation" in err
+    assert "--reference" in err
+    code, _, err = run("init", tmp_path / "unclear", "--reference", "two")
+    assert code == 0, err
+    assert open_cohort(tmp_path / "unclear").team_names == ("one",)
+
+    picture(tmp_path / "only" / "images" / "a.png")
+    code, out, err = run("init", tmp_path / "only")
+    assert code == 1
+    assert "1 image" in out
+    assert "no annotation and no prediction was found" in err
+    assert not (tmp_path / "only" / "cohort.toml").exists()
+
+    labels(tmp_path / "half" / "gt" / "a.tif")
+    code, _, err = run("init", tmp_path / "half")
+    assert code == 1
+    assert "no predictions were found" in err
+
+
+def test_a_known_layout_needs_no_description(tmp_path: Path, run: Run) -> None:
+    cohort = write_cohort(tmp_path / "monusac")
+    code, out, _ = run("init", cohort)
+    assert code == 0
+    assert "needs no cohort.toml" in out
+    assert not (cohort / "cohort.toml").exists()
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, run: Run) -> None:
+    code, _, err = run("init", tmp_path / "absent")
+    assert code == 1
+    assert "absent" in err
