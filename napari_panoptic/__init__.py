@@ -8,22 +8,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from napari_panoptic.evaluation.evaluate import Evaluation, evaluate_pair
+    from napari_panoptic.evaluation.evaluate import Evaluation
     from napari_panoptic.evaluation.settings import EvaluationSettings
+    from napari_panoptic.notebook import compare, evaluate_pair, open_cohort, view
 
-__all__ = ["Evaluation", "EvaluationSettings", "__version__", "evaluate_pair"]
+__all__ = [
+    "Evaluation",
+    "EvaluationSettings",
+    "__version__",
+    "compare",
+    "evaluate_pair",
+    "open_cohort",
+    "view",
+]
 
 __version__ = "0.1.0"
 
 _PLACES = {
     "Evaluation": "napari_panoptic.evaluation.evaluate",
     "EvaluationSettings": "napari_panoptic.evaluation.settings",
-    "evaluate_pair": "napari_panoptic.evaluation.evaluate",
+    **dict.fromkeys(
+        ("compare", "evaluate_pair", "open_cohort", "view"), "napari_panoptic.notebook"
+    ),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for; to read the version, nobody has to wait for the kernels."""
+    """Import a name when it is first used, so that importing the package is quick."""
     if name not in _PLACES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return getattr(import_module(_PLACES[name]), name)

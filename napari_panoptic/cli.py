@@ -1040,7 +1040,13 @@ def _open_window(
     gc.disable()  # each look goes through all that is imported: half a second in all
     try:
         # napari and Qt take seconds to import: only a window needs them.
-        from napari_panoptic.viewer.launch import run_view
+        try:
+            from napari_panoptic.viewer.launch import run_view
+        except ImportError as error:
+            raise PanopticError(
+                f"the window needs napari and Qt, which cannot be imported ({error}); install "
+                'them with: pip install "napari-panoptic[pyqt6]"'
+            ) from error
 
         return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
     finally:

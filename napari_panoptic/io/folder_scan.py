@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,39 +135,57 @@ class Scan:
         """
         if self.missing or self.reference is None:
             raise CohortError("; ".join(self.missing), path=self.root)
-        lines = [
-            "# Where the files of this cohort are; see docs/cohorts.md.",
-            f"name = {_quoted(self.root.resolve().name)}",
-            "",
-            "# The classes, in the order of all tables, with their colours.",
-            "[classes]",
-            *(
-                f"{_quoted(name)} = {list(colour)}"
-                for name, colour in zip(self.scheme.names, self.scheme.colours, strict=True)
-            ),
-            "",
-        ]
-        if self.scheme.ambiguous is not None:
-            lines += [
-                "# The class of areas that are excluded from scoring.",
-                "[ambiguous]",
-                f"name = {_quoted(self.scheme.ambiguous)}",
-                "",
-            ]
-        lines += [
-            "# {region}, {patient} and {team} stand for names, and must agree between the lines.",
-            "[files]",
-        ]
-        if self.images is not None:
-            lines.append(f"image = {_quoted(self.images.pattern)}")
-        lines.append(f"reference.{self.reference.kind} = {_quoted(self.reference.pattern)}")
-        by_kind: dict[str, list[str]] = defaultdict(list)
+        files: dict[str, list[str]] = {
+            "image": [] if self.images is None else [self.images.pattern],
+            f"reference.{self.reference.kind}": [self.reference.pattern],
+        }
         for group in self.predictions:
-            by_kind[group.kind].append(_quoted(group.pattern))
-        for kind, patterns in by_kind.items():
-            text = patterns[0] if len(patterns) == 1 else f"[{', '.join(patterns)}]"
-            lines.append(f"predictions.{kind} = {text}")
-        return "\n".join(lines) + "\n"
+            files.setdefault(f"predictions.{group.kind}", []).append(group.pattern)
+        return description_text(self.root.resolve().name, self.scheme, files)
+
+
+def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a ``cohort.toml``.
+
+    Parameters
+    ----------
+    name
+        What the cohort is called.
+    scheme
+        The classes.
+    files
+        Keys of ``[files]`` and the patterns of each; keys without a pattern are
+        left out.
+    """
+    lines = [
+        "# Where the files of this cohort are; see docs/cohorts.md.",
+        f"name = {_quoted(name)}",
+        "",
+        "# The classes, in the order of all tables, with their colours.",
+        "[classes]",
+        *(
+            f"{_quoted(each)} = {list(colour)}"
+            for each, colour in zip(scheme.names, scheme.colours, strict=True)
+        ),
+        "",
+    ]
+    if scheme.ambiguous is not None:
+        lines += [
+            "# The class of areas that are excluded from scoring.",
+            "[ambiguous]",
+            f"name = {_quoted(scheme.ambiguous)}",
+            "",
+        ]
+    lines += [
+        "# {region}, {patient} and {team} stand for names, and must agree between the lines.",
+        "[files]",
+    ]
+    for key, patterns in files.items():
+        quoted = [_quoted(pattern) for pattern in patterns]
+        if quoted:
+            text = quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"
+            lines.append(f"{key} = {text}")
+    return "\n".join(lines) + "\n"
 
 
 def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:

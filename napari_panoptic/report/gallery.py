@@ -203,7 +203,7 @@ def pictures(
                 crops = _source_of(cohort, region, reference, team, image, quick, source)
                 if crops is not None:
                     of_team = [failure for failure in own if failure.team == team]
-                    yield from _drawn(crops, of_team, reference.mpp)
+                    yield from pictures_of(crops, of_team, reference.mpp)
         finally:
             if image is not None:
                 image.close()
@@ -233,7 +233,16 @@ def _source_of(
     return CropSource(image, found.pair.reference, found.pair.prediction, found.outcomes)
 
 
-def _drawn(source: CropSource, failures: Sequence[Failure], mpp: float | None) -> Iterator[Picture]:
+def failures_in(objects: pd.DataFrame) -> list[Failure]:
+    """Return rows of an evaluation's objects as failures of no team and region."""
+    rows = objects.assign(patient="", region="").to_dict("records")
+    return [_failure("", row) for row in rows]
+
+
+def pictures_of(
+    source: CropSource, failures: Sequence[Failure], mpp: float | None
+) -> Iterator[Picture]:
+    """Draw failures of one region; those that are not among its objects are left out."""
     usual = source.usual_field_px()
     for failure in failures:
         side = source.outcomes.side(failure.side)

@@ -95,6 +95,26 @@ def run_view(
     return 0
 
 
+def show_folder(folder: Path, keep: object = None) -> napari.Viewer:
+    """Open a cohort folder in a new window, for notebooks and scripts.
+
+    Parameters
+    ----------
+    folder
+        The cohort's folder.
+    keep
+        Kept alive as long as the window, such as a temporary folder.
+    """
+    opened = read_folder(folder)
+    viewer = napari.Viewer(title=title_of(opened))
+    viewer.window.resize(*_window_size())
+    show_in(viewer, opened)
+    if keep is not None:
+        viewer.window._qt_window.destroyed.connect(lambda *_: keep)
+    napari.run()
+    return viewer
+
+
 def _being_read(cohort: Cohort, region: str | None) -> ReadAhead:
     """Begin to read the first region as the desk will ask for it."""
     session, ahead = Session(cohort), ReadAhead(cohort)

@@ -1,0 +1,507 @@
+"""The Python interface, without napari and Qt: arrays and cohorts in, tables and pictures out.
+
+Everything here is also a name of the package: ``import napari_panoptic as npan``.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from napari_panoptic.errors import LabelError, PanopticError
+from napari_panoptic.evaluation import evaluate as engine
+from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.evaluation.settings import DEFAULT_PROTOCOL, EvaluationSettings
+from napari_panoptic.regions import Cohort, Task
+
+ONLY_CLASS = "Nucleus"
+"""Class of every object where no classes are given."""
+WORST = 8
+"""Failures that a notebook shows by default."""
+_SHOWN = ("pq", "sq", "dq", "detection_f1", "detection_precision", "detection_recall", "mean_iou")
+_FAILED = ("FN", "FP", "misclassified")
+
+Classes = Mapping[int, str] | str | None
+
+
+@dataclass(frozen=True, eq=False)
+class PairResult(Evaluation):
+    """The evaluation of one prediction, which a notebook shows as metrics and worst failures.
+
+    Parameters
+    ----------
+    image
+        The image behind the objects, for pictures of them; or None.
+    """
+
+    image: Any = None
+
+    def worst(self, n: int = WORST) -> pd.DataFrame:
+        """Return the largest failures: rows of `objects` that are FN, FP or misclassified.
+
+        A misclassified pair is listed once, by its reference object.
+        """
+        table = self.objects
+        is_failure = table["status"].isin(_FAILED)
+        is_failure &= (table["status"] != "misclassified") | (table["side"] == "reference")
+        return table[is_failure].sort_values("area_px", ascending=False, kind="stable").head(n)
+
+    def _repr_html_(self) -> str:
+        return f"{_metrics_html({'': self})}{_pictures_html(self, self.worst())}"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Several predictions against one reference.
+
+    Parameters
+    ----------
+    results
+        Name of the prediction -> its evaluation.
+    """
+
+    results: Mapping[str, PairResult]
+
+    def __getitem__(self, team: str) -> PairResult:
+        """Return the evaluation of one prediction."""
+        return self.results[team]
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """One row per prediction, one column per metric; NaN where undefined."""
+        rows = {team: dict(result.metrics) for team, result in self.results.items()}
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("team")
+
+    @cached_property
+    def objects(self) -> pd.DataFrame:
+        """One row per object and prediction, as in ``objects.csv``."""
+        return _stacked({team: result.objects for team, result in self.results.items()})
+
+    @cached_property
+    def by_class(self) -> pd.DataFrame:
+        """One row per prediction and class."""
+        return _stacked({team: result.by_class for team, result in self.results.items()})
+
+    def _repr_html_(self) -> str:
+        return _metrics_html(self.results)
+
+
+@dataclass(frozen=True, eq=False)
+class CohortResult:
+    """The tables of an evaluated cohort.
+
+    Their columns are those of the CSV files of the same names, and come first.
+
+    Parameters
+    ----------
+    objects, regions, patients, patients_by_class, teams, confusion
+        See docs/figures.md.
+    findings
+        What was missing, unreadable or odd: kind, message, region, team.
+    """
+
+    objects: pd.DataFrame
+    regions: pd.DataFrame
+    patients: pd.DataFrame
+    patients_by_class: pd.DataFrame
+    teams: pd.DataFrame
+    confusion: pd.DataFrame
+    findings: pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        return str(self.teams.to_html(index=False, float_format="%.3f", border=0))
+
+
+class OpenedCohort:
+    """A cohort folder: its regions and teams, and their evaluation.
+
+    Parameters
+    ----------
+    cohort
+        What was found in the folder.
+    """
+
+    def __init__(self, cohort: Cohort) -> None:
+        self.cohort = cohort
+
+    def __repr__(self) -> str:
+        return (
+            f"<cohort {self.cohort.name}: {len(self.cohort.regions)} regions, "
+            f"{len(self.cohort.patients)} patients, teams {', '.join(self.teams) or 'none'}>"
+        )
+
+    @property
+    def teams(self) -> list[str]:
+        """Names of the teams."""
+        return [team.name for team in self.cohort.competing_teams]
+
+    @cached_property
+    def regions(self) -> pd.DataFrame:
+        """One row per region: region, patient, image (path or None), annotated, predictions."""
+        predicted = [region for _, region in self.cohort.predictions]
+        return pd.DataFrame(
+            {
+                "region": region.name,
+                "patient": region.patient,
+                "image": None if region.image is None else str(region.image),
+                "annotated": region.reference is not None,
+                "predictions": predicted.count(region.name),
+            }
+            for region in self.cohort.regions
+        )
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """What was missing, extra or odd in the folder."""
+        return _findings_table(self.cohort.findings)
+
+    def evaluate(
+        self,
+        team: str | Sequence[str] | None = None,
+        *,
+        settings: EvaluationSettings | None = None,
+        jobs: int | None = None,
+    ) -> CohortResult:
+        """Evaluate a team, several, or all of them, in threads.
+
+        Parameters
+        ----------
+        team
+            Name or names; all competing teams where None.
+        settings
+            How to evaluate; the defaults where None.
+        jobs
+            Regions at a time; one per processor where None.
+
+        Raises
+        ------
+        CohortError
+            For an unknown team.
+        PanopticError
+            Where nothing could be evaluated.
+        """
+        from napari_panoptic.experiment import Condition, Experiment
+        from napari_panoptic.jobs import run_regions
+        from napari_panoptic.pipeline import placed
+        from napari_panoptic.report import tables
+
+        wanted = [team] if isinstance(team, str) else self.teams if team is None else list(team)
+        names = tuple(self.cohort.checked_team(name) for name in wanted)
+        settings = settings or EvaluationSettings()
+        work = Experiment(names, (Condition(DEFAULT_PROTOCOL, settings),))
+        found = [r for (results,) in run_regions(self.cohort, work, jobs=jobs) for r in results]
+        evaluation = tables.CohortEvaluation(self.cohort, settings, DEFAULT_PROTOCOL, found)
+        if not evaluation.evaluated:
+            reasons = "; ".join(dict.fromkeys(f.message for f in evaluation.findings))
+            raise PanopticError(
+                f"nothing could be evaluated: {reasons or 'there are no regions'}",
+                path=self.cohort.root,
+            )
+        objects = [placed(r.objects, r) for r in evaluation.evaluated if r.objects is not None]
+        return CohortResult(
+            objects=pd.concat(objects, ignore_index=True),
+            regions=tables.regions_table(evaluation),
+            patients=tables.patients_table(evaluation),
+            patients_by_class=tables.patients_by_class_table(evaluation),
+            teams=tables.teams_table(evaluation),
+            confusion=tables.confusion_table(evaluation),
+            findings=_findings_table(evaluation.findings),
+        )
+
+
+def evaluate_pair(
+    reference: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    reference_classes: Classes = None,
+    prediction_classes: Classes = None,
+    ambiguous: ArrayLike | None = None,
+    settings: EvaluationSettings | None = None,
+    mpp: float | None = None,
+    class_names: Sequence[str] | None = None,
+    image: ArrayLike | None = None,
+) -> PairResult:
+    """Evaluate a predicted label image against a reference label image.
+
+    Parameters
+    ----------
+    reference, prediction
+        Integer arrays (y, x) of one shape: 0 for background, any positive id
+        per object, as `skimage.measure.label` returns them.
+    reference_classes, prediction_classes
+        Id -> class name, for at least every id in the array; or one name for
+        all. Where None, every object has the class `ONLY_CLASS`.
+    ambiguous
+        Boolean array (y, x), True where the annotation excludes the area.
+    settings
+        How to evaluate; the defaults where None.
+    mpp
+        Micrometres per pixel; without it distances are in px only.
+    class_names
+        The classes in the order of the confusion matrix. By default those of
+        the mappings.
+    image
+        Grey or RGB image (y, x[, channel]) for the pictures in a notebook.
+
+    Returns
+    -------
+    PairResult
+        With ``.objects``, ``.metrics``, ``.by_class`` and ``.confusion``.
+
+    Raises
+    ------
+    LabelError
+        For arrays that are no label images, do not fit together, or hold ids
+        without a class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reference = np.array([[1, 1, 0, 2]])
+    >>> prediction = np.array([[5, 5, 0, 0]])
+    >>> result = evaluate_pair(reference, prediction)
+    >>> result.objects["status"].tolist()
+    ['TP', 'FN', 'TP']
+    """
+    _check_image(image, reference)
+    found = engine.evaluate_pair(
+        reference,
+        prediction,
+        reference_classes=_named(reference, reference_classes),
+        prediction_classes=_named(prediction, prediction_classes),
+        ambiguous=ambiguous,
+        settings=settings,
+        mpp=mpp,
+        class_names=class_names,
+    )
+    parts = {field.name: getattr(found, field.name) for field in fields(Evaluation)}
+    return PairResult(**parts, image=image)
+
+
+def compare(
+    reference: ArrayLike,
+    predictions: Mapping[str, ArrayLike],
+    *,
+    reference_classes: Classes = None,
+    prediction_classes: Mapping[str, Classes] | None = None,
+    ambiguous: ArrayLike | None = None,
+    settings: EvaluationSettings | None = None,
+    mpp: float | None = None,
+    class_names: Sequence[str] | None = None,
+    image: ArrayLike | None = None,
+) -> Comparison:
+    """Evaluate several predictions against one reference.
+
+    Parameters
+    ----------
+    predictions
+        Name -> label image.
+    prediction_classes
+        Name of the prediction -> its classes.
+    reference, reference_classes, ambiguous, settings, mpp, class_names, image
+        As for :func:`evaluate_pair`.
+    """
+    if not predictions:
+        raise PanopticError("there is nothing to compare with: give at least one prediction")
+    known = prediction_classes or {}
+    return Comparison(
+        {
+            name: evaluate_pair(
+                reference,
+                labels,
+                reference_classes=reference_classes,
+                prediction_classes=known.get(name),
+                ambiguous=ambiguous,
+                settings=settings,
+                mpp=mpp,
+                class_names=class_names,
+                image=image,
+            )
+            for name, labels in predictions.items()
+        }
+    )
+
+
+def open_cohort(path: str | Path) -> OpenedCohort:
+    """Open a cohort folder; see docs/cohorts.md for what can be one.
+
+    Raises
+    ------
+    CohortError
+        For a folder that is no cohort.
+    PanopticError
+        For a cohort of detections or of several raters.
+    """
+    from napari_panoptic.io.cohort import open_cohort as find
+    from napari_panoptic.io.tasks import task_of
+
+    if (task := task_of(path)) is not Task.NUCLEI:
+        raise PanopticError(
+            f"this cohort is about {task}; use 'napari-panoptic evaluate' for it", path=Path(path)
+        )
+    return OpenedCohort(find(path))
+
+
+def view(
+    reference: ArrayLike | str | Path,
+    predictions: Mapping[str, ArrayLike] | None = None,
+    *,
+    image: ArrayLike | None = None,
+    reference_classes: Classes = None,
+    prediction_classes: Mapping[str, Classes] | None = None,
+    ambiguous: ArrayLike | None = None,
+    mpp: float | None = None,
+) -> Any:
+    """Open the window on arrays, or on a cohort folder.
+
+    In a script the call returns when the window is closed; in a notebook with
+    a Qt event loop (``%gui qt``) it returns at once.
+
+    Parameters
+    ----------
+    reference
+        The annotation as a label image, or the path of a cohort folder.
+    predictions
+        Name -> label image.
+    image, reference_classes, prediction_classes, ambiguous, mpp
+        As for :func:`compare`.
+
+    Returns
+    -------
+    napari.Viewer
+
+    Raises
+    ------
+    PanopticError
+        Where napari or Qt is not installed, or the arrays do not fit together.
+    """
+    from napari_panoptic.io.comparison import Comparison as Arrays
+    from napari_panoptic.io.comparison import Labels
+
+    show = _window()
+    if isinstance(reference, (str, Path)):
+        return show(Path(reference), None)
+    classes = prediction_classes or {}
+    arrays = Arrays(
+        Labels(np.asarray(reference), _or_only(reference_classes)),
+        {
+            name: Labels(np.asarray(labels), _or_only(classes.get(name)))
+            for name, labels in (predictions or {}).items()
+        },
+        image=None if image is None else np.asarray(image),
+        ambiguous=None if ambiguous is None else np.asarray(ambiguous, bool),
+        mpp=mpp,
+    )
+    folder = tempfile.TemporaryDirectory(prefix="napari-panoptic-", ignore_cleanup_errors=True)
+    return show(arrays.write(Path(folder.name)), folder)
+
+
+def _window() -> Any:
+    """Import what opens a window, or say what to install."""
+    try:
+        import qtpy.QtWidgets  # noqa: F401, TID251 - only to find out whether there is a Qt
+
+        from napari_panoptic.viewer.launch import show_folder
+    except Exception as error:
+        # qtpy has an error of its own for a missing binding.
+        raise PanopticError(
+            f"the window needs napari and Qt, which cannot be imported ({error}); install them "
+            'with: pip install "napari-panoptic[pyqt6]"'
+        ) from error
+    return show_folder
+
+
+def _or_only(classes: Classes) -> Mapping[int, str] | str:
+    return ONLY_CLASS if classes is None else classes
+
+
+def _named(labels: ArrayLike, classes: Classes) -> Mapping[int, str]:
+    """Return id -> class name for every id of an array."""
+    if classes is not None and not isinstance(classes, str):
+        return classes
+    ids = np.unique(np.asarray(labels)) if np.size(labels) else np.zeros(0, int)
+    return {int(id_): classes or ONLY_CLASS for id_ in ids.tolist() if id_ > 0}
+
+
+def _check_image(image: ArrayLike | None, reference: ArrayLike) -> None:
+    if image is None:
+        return
+    found, expected = np.shape(image), np.shape(reference)
+    if found[:2] != expected:
+        raise LabelError(
+            f"the image has the shape {found}, the reference {expected}: both must cover the same "
+            "pixels"
+        )
+
+
+def _stacked(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    tables = []
+    for team, frame in frames.items():
+        named = frame.copy()
+        named.insert(0, "team", team)
+        tables.append(named)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _findings_table(findings: Sequence[Any]) -> pd.DataFrame:
+    columns = ("kind", "message", "region", "team", "path")
+    rows = [
+        (str(f.kind), f.message, f.region, f.team, None if f.path is None else str(f.path))
+        for f in findings
+    ]
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def _metrics_html(results: Mapping[str, PairResult]) -> str:
+    rows = []
+    for team, result in results.items():
+        counts = result.objects["status"].where(result.objects["side"] == "reference")
+        predicted = result.objects["status"].where(result.objects["side"] == "prediction")
+        row = {"team": team} if team else {}
+        row |= {
+            "TP": int((counts == "TP").sum()),
+            "FN": int((counts == "FN").sum()),
+            "FP": int((predicted == "FP").sum()),
+            "misclassified": int((counts == "misclassified").sum()),
+        }
+        rows.append({**row, **{name: result.metrics[name] for name in _SHOWN}})
+    table = pd.DataFrame(rows)
+    return str(table.to_html(index=False, float_format="%.3f", border=0, na_rep="–"))
+
+
+def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
+    """Draw failures as small pictures with both outlines."""
+    from napari_panoptic.crops import CropSource
+    from napari_panoptic.io.comparison import rgb
+    from napari_panoptic.io.slides import SlideImage
+    from napari_panoptic.report.gallery import SIZE_PX, failures_in, pictures_of
+
+    if failures.empty:
+        return "<p>No failures.</p>"
+    pair, image = result.pair, None
+    if result.image is not None:
+        pixels = rgb(result.image)
+        image = SlideImage((pixels,), pair.mpp, (), pixels.shape[:2])
+    source = CropSource(image, pair.reference, pair.prediction, result.outcomes)
+    figures = []
+    for picture in pictures_of(source, failures_in(failures), pair.mpp):
+        failure = picture.failure
+        says = f"{failure.status} {failure.cause} {failure.class_name} {failure.id}"
+        data = base64.b64encode(picture.jpeg).decode("ascii")
+        figures.append(
+            '<figure style="display:inline-block;margin:4px;text-align:center">'
+            f'<img width="{SIZE_PX // 2}" alt="{html.escape(says)}" '
+            f'src="data:image/jpeg;base64,{data}"><figcaption>{html.escape(says)}</figcaption>'
+            "</figure>"
+        )
+    return f"<p>Largest failures</p>{''.join(figures)}"

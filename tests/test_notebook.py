@@ -1,0 +1,245 @@
+"""The Python interface: arrays and cohorts in, tables out, without napari and Qt."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import napari_panoptic as npan
+from napari_panoptic.cli import main
+from napari_panoptic.errors import CohortError, LabelError, PanopticError
+from napari_panoptic.evaluation.evaluate import evaluate_pair as engine
+from napari_panoptic.io.comparison import Comparison, Labels
+from tests.paths import REPOSITORY
+from tests.small_cohort import write_cohort
+
+NOTEBOOKS = sorted((REPOSITORY / "docs" / "notebooks").glob("*.ipynb"))
+BLOCKED = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"napari", "qtpy", "PyQt6", "PySide6", "magicgui", "superqt"}:
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def pair() -> tuple[np.ndarray, np.ndarray]:
+    truth = np.zeros((40, 60), int)
+    truth[2:12, 2:12] = 1
+    truth[2:12, 20:30] = 2
+    truth[20:35, 5:25] = 7
+    guess = np.roll(np.where(truth == 7, 0, truth), 1, axis=1)
+    guess[20:35, 40:50] = 9
+    return truth, guess
+
+
+def run_without_napari(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKED + code], capture_output=True, text=True, timeout=300
+    )
+
+
+def test_the_result_equals_that_of_the_engine() -> None:
+    truth, guess = pair()
+    result = npan.evaluate_pair(truth, guess)
+    expected = engine(
+        truth,
+        guess,
+        reference_classes=dict.fromkeys((1, 2, 7), "Nucleus"),
+        prediction_classes=dict.fromkeys((1, 2, 9), "Nucleus"),
+    )
+    pd.testing.assert_frame_equal(result.objects, expected.objects)
+    assert dict(result.metrics) == dict(expected.metrics)
+    pd.testing.assert_frame_equal(result.confusion, expected.confusion)
+
+
+def test_a_result_is_shown_with_metrics_and_the_worst_crops() -> None:
+    truth, guess = pair()
+    image = np.full((*truth.shape, 3), 200, np.uint8)
+    shown = npan.evaluate_pair(truth, guess, image=image)._repr_html_()
+    assert "<table" in shown
+    assert shown.count("<img") == 2  # one FN, one FP
+    assert "FN missed Nucleus 7" in shown
+    assert "FP spurious Nucleus 9" in shown
+    assert "<script" not in shown
+
+
+def test_names_of_classes_cannot_bring_markup_in() -> None:
+    truth, guess = pair()
+    shown = npan.evaluate_pair(
+        truth, guess, reference_classes="<b>x</b>", prediction_classes="<b>x</b>"
+    )._repr_html_()
+    assert "<b>x" not in shown
+
+
+def test_a_pair_without_failures_says_so() -> None:
+    truth, _ = pair()
+    result = npan.evaluate_pair(truth, truth)
+    assert result.worst().empty
+    assert "No failures" in result._repr_html_()
+
+
+def test_several_predictions_are_compared() -> None:
+    truth, guess = pair()
+    both = npan.compare(truth, {"v1": guess, "v2": truth})
+    assert both.metrics.loc["v2", "pq"] == 1
+    assert both.metrics.loc["v1", "pq"] == npan.evaluate_pair(truth, guess).metrics.pq
+    assert set(both.objects["team"]) == {"v1", "v2"}
+    assert both["v1"].worst()["id"].tolist() == [7, 9]
+    assert "v1" in both._repr_html_()
+
+
+def test_arrays_that_do_not_fit_are_named() -> None:
+    truth, guess = pair()
+    with pytest.raises(LabelError, match="60 x 39 px"):
+        npan.evaluate_pair(truth, guess[:-1])
+    with pytest.raises(LabelError, match="the image has the shape"):
+        npan.evaluate_pair(truth, guess, image=np.zeros((3, 3)))
+    with pytest.raises(PanopticError, match="at least one prediction"):
+        npan.compare(truth, {})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_cohort(tmp_path_factory.mktemp("cohort"))
+
+
+def test_a_cohort_has_the_tables_of_the_command(folder: Path, tmp_path: Path) -> None:
+    cohort = npan.open_cohort(folder)
+    assert cohort.teams == ["alpha", "beta"]
+    assert len(cohort.regions) == 5
+    assert cohort.regions["annotated"].all()
+    result = cohort.evaluate()
+    assert main(["evaluate", str(folder), "-o", str(tmp_path / "out")]) == 0
+    for name in ("objects", "regions", "patients", "patients_by_class", "teams", "confusion"):
+        text = io.StringIO((tmp_path / "out" / f"{name}.csv").read_text(encoding="utf-8"))
+        written = pd.read_csv(text)
+        table = getattr(result, name)
+        assert list(table.columns)[: len(written.columns)] == list(written.columns), name
+        table = table[list(written.columns)]
+        own = pd.read_csv(io.StringIO(table.to_csv(index=False)))
+        key = [c for c in ("team", "patient", "region", "side", "id") if c in written]
+        pd.testing.assert_frame_equal(
+            own.sort_values(key, ignore_index=True, kind="stable"),
+            written.sort_values(key, ignore_index=True, kind="stable"),
+        )
+
+
+def test_one_team_of_a_cohort(folder: Path) -> None:
+    result = npan.open_cohort(folder).evaluate("beta")
+    assert set(result.objects["team"]) == {"beta"}
+    with pytest.raises(CohortError, match="alfa"):
+        npan.open_cohort(folder).evaluate("alfa")
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebooks_of_the_documentation_run(notebook: Path) -> None:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    names: dict[str, object] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"], "notebooks are kept without outputs"
+            exec("".join(cell["source"]), names)  # noqa: S102 - our own documentation
+
+
+def test_there_are_three_notebooks() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["cohort", "sweep", "two-arrays"]
+
+
+def test_the_core_works_where_napari_and_qt_are_absent(tmp_path: Path, folder: Path) -> None:
+    done = run_without_napari(
+        "import numpy as np, napari_panoptic as npan\n"
+        "from napari_panoptic.cli import main\n"
+        "a = np.zeros((9, 9), int); a[2:5, 2:5] = 1\n"
+        "assert npan.evaluate_pair(a, a).metrics.pq == 1\n"
+        f"assert len(npan.open_cohort({str(folder)!r}).evaluate('beta').teams) == 1\n"
+        f"sys.exit(main(['evaluate', {str(folder)!r}, '-o', {str(tmp_path / 'out')!r}]))\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "teams.csv").is_file()
+
+
+def test_a_command_that_needs_the_window_says_what_to_install(folder: Path) -> None:
+    done = run_without_napari(
+        "import os; os.environ['DISPLAY'] = ':99'\n"
+        "from napari_panoptic.cli import main\n"
+        f"sys.exit(main(['view', {str(folder)!r}]))\n"
+    )
+    assert done.returncode == 1
+    assert 'pip install "napari-panoptic[pyqt6]"' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_importing_the_package_loads_neither_napari_nor_qt() -> None:
+    code = (
+        "import sys, napari_panoptic as npan\n"
+        "npan.evaluate_pair, npan.compare, npan.open_cohort, npan.view\n"
+        "bad = {'napari', 'qtpy', 'PyQt6', 'PySide6', 'magicgui', 'superqt', 'matplotlib'}\n"
+        "print(sorted(bad & {name.split('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_arrays_are_written_as_a_cohort_that_opens_again(tmp_path: Path) -> None:
+    truth, guess = pair()
+    ambiguous = np.zeros(truth.shape, bool)
+    ambiguous[18:, :30] = True
+    arrays = Comparison(
+        Labels(truth, {1: "A", 2: "B", 7: "A"}),
+        {"a/b: model": Labels(guess, {1: "A", 2: "A", 9: "B"})},
+        image=np.zeros((*truth.shape, 3), np.uint8),
+        ambiguous=ambiguous,
+        mpp=0.5,
+    )
+    cohort = npan.open_cohort(arrays.write(tmp_path / "saved"))
+    found = cohort.evaluate()
+    expected = engine(
+        truth,
+        guess,
+        reference_classes={1: "A", 2: "B", 7: "A"},
+        prediction_classes={1: "A", 2: "A", 9: "B"},
+        ambiguous=ambiguous,
+        mpp=0.5,
+    )
+    columns = list(expected.objects.columns)
+    pd.testing.assert_frame_equal(
+        found.objects[columns].reset_index(drop=True), expected.objects.reset_index(drop=True)
+    )
+    with pytest.raises(PanopticError, match="not empty"):
+        arrays.write(tmp_path / "saved")
+
+
+def test_lazy_arrays_are_written_block_by_block(tmp_path: Path) -> None:
+    import dask.array as da
+
+    truth, guess = pair()
+    lazy = Comparison(
+        Labels(da.from_array(truth, chunks=16)), {"model": Labels(da.from_array(guess, chunks=16))}
+    )
+    cohort = npan.open_cohort(lazy.write(tmp_path / "saved"))
+    assert cohort.evaluate().teams["pq_mean"].tolist() == [
+        npan.evaluate_pair(truth, guess).metrics.pq
+    ]
+
+
+def test_images_of_other_types_are_turned_into_rgb() -> None:
+    from napari_panoptic.io.comparison import rgb
+
+    assert rgb(np.array([[0.0, 1.0]])).tolist() == [[[0, 0, 0], [255, 255, 255]]]
+    assert rgb(np.array([[0, 4000]], np.uint16))[0, 1].tolist() == [255, 255, 255]
+    assert rgb(np.zeros((2, 2, 4), np.uint8)).shape == (2, 2, 3)
+    assert Image.fromarray(rgb(np.full((2, 2), 7, np.uint8))).getpixel((0, 0)) == (7, 7, 7)
