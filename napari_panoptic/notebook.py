@@ -119,7 +119,7 @@ class CohortResult:
     findings: pd.DataFrame
 
     def _repr_html_(self) -> str:
-        return str(self.teams.to_html(index=False, float_format="%.3f", border=0))
+        return str(self.teams.to_html(index=False, float_format="{:.3f}".format, border=0))
 
 
 class OpenedCohort:
@@ -467,7 +467,7 @@ def _metrics_html(results: Mapping[str, PairResult]) -> str:
     for team, result in results.items():
         counts = result.objects["status"].where(result.objects["side"] == "reference")
         predicted = result.objects["status"].where(result.objects["side"] == "prediction")
-        row = {"team": team} if team else {}
+        row: dict[str, Any] = {"team": team} if team else {}
         row |= {
             "TP": int((counts == "TP").sum()),
             "FN": int((counts == "FN").sum()),
@@ -476,7 +476,7 @@ def _metrics_html(results: Mapping[str, PairResult]) -> str:
         }
         rows.append({**row, **{name: result.metrics[name] for name in _SHOWN}})
     table = pd.DataFrame(rows)
-    return str(table.to_html(index=False, float_format="%.3f", border=0, na_rep="–"))
+    return str(table.to_html(index=False, float_format="{:.3f}".format, border=0, na_rep="–"))
 
 
 def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
