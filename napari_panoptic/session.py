@@ -118,6 +118,7 @@ class Session:
     team_changed = Signal(str)
     settings_changed = Signal(EvaluationSettings)
     selection_changed = Signal(object)  # Selection | None
+    selected_again = Signal(Selection)  # the user chose the object that is selected already
     summary_changed = Signal(RegionSummary)
     edited = Signal(EditedEvaluation)
     copies_changed = Signal()  # a working copy came to be or was discarded
@@ -284,6 +285,8 @@ class Session:
         if selection != self._state.selection:
             self._state.selection = selection
             self.selection_changed.emit(selection)
+        elif selection is not None:
+            self.selected_again.emit(selection)
 
     def select_row(self, side: Side, row: int) -> None:
         """Point at an object of the current team's evaluation by its row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from napari.components import ViewerModel
@@ -15,6 +16,10 @@ MARGIN = 0.02
 """Empty border around a region that fills the canvas, as a share of the canvas."""
 SMALL_SHARE, COMFORTABLE_SHARE = 0.05, 0.1
 """Centring zooms in on an object below the first share of the canvas, to the second."""
+SMALLEST_ON_SCREEN_PX, AIM_ON_SCREEN_PX = 64, 80
+"""An object to be judged is at least as large as the first; one that is not gets the second."""
+LARGEST_SHARE, LARGEST_FOLLOWED_SHARE = 0.9, 0.35
+"""The most of the canvas that such an object covers, and where an earlier one set the zoom."""
 RING_ON_SCREEN_PX = 3.5
 """Width of each ring around the selected object, on the screen."""
 MAX_RING_PX = 8
@@ -61,6 +66,48 @@ def centre(
     share = float((extent / canvas).max())
     if not only_if_hidden and share < SMALL_SHARE:
         camera.zoom = camera.zoom * COMFORTABLE_SHARE / share
+
+
+class Follow:
+    """Brings one object after another into view, large enough to judge.
+
+    The user's own zoom is kept where it suits the object. It comes back as soon as an object
+    needs no other one.
+    """
+
+    def __init__(self) -> None:
+        self._own_zoom = self._followed_zoom = 0.0
+
+    def bring(self, viewer: ViewerModel, box: Sequence[float], pixels: PixelSize) -> None:
+        """Centre a box (y0, x0, y1, x1 in px) and zoom where it is too small or too large."""
+        y0, x0, y1, x1 = (float(value) for value in box)
+        camera, canvas = viewer.scene.camera, canvas_size(viewer)
+        extent = np.array(pixels.to_world((y1 - y0, x1 - x0)))
+        larger, zoom = float(extent.max()), float(camera.zoom)
+        is_followed = bool(np.isclose(zoom, self._followed_zoom))
+        if not is_followed:
+            self._own_zoom = zoom
+        is_vast = is_followed and larger * zoom > LARGEST_FOLLOWED_SHARE * canvas.min()
+        if is_vast:
+            zoom = min(zoom, self._own_zoom)
+        if larger * zoom < SMALLEST_ON_SCREEN_PX:
+            zoom = AIM_ON_SCREEN_PX / larger
+        zoom = min(zoom, LARGEST_SHARE * float((canvas / extent).min()))
+        self._followed_zoom = zoom
+        with moved_once(viewer):
+            camera.center = (0.0, *pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
+            camera.zoom = zoom
+
+
+def focus_canvas(viewer: Any) -> None:
+    """Return the keyboard focus to the image, also from a floating panel."""
+    try:
+        canvas = viewer.window._qt_viewer.canvas.native
+    except AttributeError:
+        return
+    if not canvas.isActiveWindow():
+        canvas.activateWindow()
+    canvas.setFocus()
 
 
 def canvas_size(viewer: ViewerModel) -> NDArray[np.float64]:

@@ -158,6 +158,7 @@ class Link:
         self.scene.set_look(PREFERENCES.look)
         self.slides = SlideView(viewer, self.scene)
         panels.objects.put_worst_first(PREFERENCES.order)
+        panels.objects.follow.setChecked(PREFERENCES.follow)
         self.loader = RegionLoader(session, _window_watch(viewer), ahead)
         self.summary = SummaryWork(session)
         self._table = self._connections()
@@ -228,6 +229,12 @@ class Link:
         why_not = self._panels.objects.step_failure(step, current)
         if why_not:
             show_info(why_not)
+        self.follow_selected()
+
+    def follow_selected(self) -> None:
+        """Bring the selected object into view, unless the user turned this off."""
+        if PREFERENCES.follow and self._session.selection is not None:
+            self.scene.bring_into_view(self._session.selection)
 
     def _connections(self) -> list[tuple[SignalInstance, Callable[..., None]]]:
         """Give the one table of who listens to whom."""
@@ -238,6 +245,7 @@ class Link:
             (session.team_changed, self._show_team),
             (session.settings_changed, self._show_settings),
             (session.selection_changed, self._show_selection),
+            (session.selected_again, self._show_selection),
             (session.summary_changed, panels.navigator.show_summary),
             (session.edited, self._show_edit),
             (self.loader.busy_changed, self._show_busy),
@@ -258,6 +266,7 @@ class Link:
             (panels.objects.centre_wanted, self._on_centre_wanted),
             (panels.objects.listed_changed, self._show_listed),
             (panels.objects.others_chosen, self._on_others_chosen),
+            (panels.objects.follow_chosen, self._on_follow_chosen),
             (panels.objects.worst.chosen, self._on_order_chosen),
             (panels.metrics.behind_wanted, self._on_behind_wanted),
             (panels.legend.chip_clicked, self._on_chip),
@@ -647,6 +656,9 @@ class Link:
 
     def _on_order_chosen(self, order: WorstFirst) -> None:
         PREFERENCES.order = order
+
+    def _on_follow_chosen(self, wanted: bool) -> None:
+        PREFERENCES.follow = wanted
 
     def _on_others_chosen(self, _others: Others) -> None:
         self._show_listed()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ class Preferences:
 
     @property
     def reviewer(self) -> str:
-        """Who reviews; empty where nobody has said so yet."""
+        """The reviewer of an earlier start, offered at the next one; empty where there is none."""
         return str(self._get("review", "reviewer", ""))
 
     @reviewer.setter
@@ -113,22 +113,44 @@ class Preferences:
     def goes_on(self, wanted: bool) -> None:
         self._set("review", "goes_on", wanted)
 
+    @property
+    def follow(self) -> bool:
+        """Whether N brings a failure into view, large enough to judge."""
+        return bool(self._get("desk", "follow", True))
+
+    @follow.setter
+    def follow(self, wanted: bool) -> None:
+        self._set("desk", "follow", wanted)
+
+    def drafts(self, cohort: Path) -> list[Any]:
+        """Return the tags and notes of a cohort that were typed without a verdict."""
+        found = self._json("drafts").get(str(cohort.absolute()))
+        return found if isinstance(found, list) else []
+
+    def keep_drafts(self, cohort: Path, drafts: Sequence[Any]) -> None:
+        """Remember the tags and notes of a cohort that were typed without a verdict."""
+        kept = self._json("drafts")
+        kept.pop(str(cohort.absolute()), None)
+        if drafts:
+            kept[str(cohort.absolute())] = list(drafts)
+        self._set("review", "drafts", json.dumps(kept, ensure_ascii=False))
+
     def review_file(self, cohort: Path) -> Path | None:
         """Give the review file that somebody chose for a cohort, or None."""
-        chosen = self._review_files().get(str(cohort.absolute()))
+        chosen = self._json("files").get(str(cohort.absolute()))
         return Path(chosen) if isinstance(chosen, str) else None
 
     def choose_review_file(self, cohort: Path, file: Path) -> None:
         """Remember which review file somebody chose for a cohort."""
-        chosen = self._review_files() | {str(cohort.absolute()): str(file.absolute())}
+        chosen = self._json("files") | {str(cohort.absolute()): str(file.absolute())}
         self._set("review", "files", json.dumps(chosen, ensure_ascii=False))
 
-    def _review_files(self) -> dict[str, Any]:
+    def _json(self, name: str) -> dict[str, Any]:
         try:
-            chosen = json.loads(str(self._get("review", "files", "")) or "{}")
+            found = json.loads(str(self._get("review", name, "")) or "{}")
         except (ValueError, RecursionError):
             return {}
-        return chosen if isinstance(chosen, dict) else {}
+        return found if isinstance(found, dict) else {}
 
     def _get(self, group: str, name: str, without: Any) -> Any:
         settings = self._settings()

@@ -79,6 +79,7 @@ class Scene:
         self._team: str | None = None
         self._emphasised: Selection | None = None
         self._look = Look()
+        self._follow = camera.Follow()
         self._listed: Listed | None = None
         self._stand_in: StandIn | None = None
         self._always: StandIn | None = None
@@ -389,6 +390,12 @@ class Scene:
         box = self._box(selection)
         if box is not None:
             self.centre_box(box.tolist(), only_if_hidden=only_if_hidden)
+
+    def bring_into_view(self, selection: Selection) -> None:
+        """Centre an object, large enough on the screen to judge it."""
+        box = self._box(selection)
+        if box is not None:
+            self._follow.bring(self._viewer, box.tolist(), self._pixels)
 
     def centre_box(self, box: Sequence[float], *, only_if_hidden: bool = False) -> None:
         """Bring a box (y0, x0, y1, x1 in px) to the middle of the canvas, as `centre` does."""

@@ -20,6 +20,7 @@ from napari_panoptic.viewer import cohort_work
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.preferences import PREFERENCES, Preferences
 from napari_panoptic.viewer.widgets.desk import desk_of
+from tests.viewer.review_window import ReviewWindow
 
 PATIENCE_S = 240.0
 """Longer than a window waits for kernels that are compiled anew on a busy machine."""
@@ -144,3 +145,34 @@ def open_desk(qapp, shown_cohort, shown_parts, wait_until, napari_application): 
     with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
         viewer.close()
     qapp.processEvents()
+
+
+@pytest.fixture(scope="module")
+def review_viewer(qapp, tmp_path_factory, wait_until, napari_application):  # noqa: ARG001
+    """Open a window for reviews of a cohort of its own: two regions, one team, two panels."""
+    folder = write_sample_cohort(tmp_path_factory.mktemp("review") / "cohort")
+    for place in [*folder.glob("*/careful")]:
+        place.rename(place.with_name("R&D's"))
+    cohort = open_cohort(folder)
+    teams = tuple(team for team in cohort.teams if team.name == "R&D's")
+    cohort = replace(cohort, regions=cohort.regions[:2], teams=teams)
+    parts = tuple(part for part in PARTS if part.title == "Review")
+    with patch("napari_panoptic.viewer.widgets.desk.PARTS", parts):
+        viewer = napari.Viewer()
+        viewer.window.resize(1280, 800)
+        window = ReviewWindow(viewer, cohort, wait_until)
+        yield window
+        window.close()
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    qapp.processEvents()
+
+
+@pytest.fixture
+def review(review_viewer):
+    """Give that window with the cohort just opened, no verdict yet, and Ada as reviewer."""
+    review_viewer.forget_reviews()
+    review_viewer.open()
+    review_viewer.enter_name("Ada")
+    review_viewer.list_all()
+    return review_viewer

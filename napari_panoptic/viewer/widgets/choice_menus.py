@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from psygnal import Signal
+from qtpy.QtGui import QAction  # type: ignore[attr-defined]
 from qtpy.QtWidgets import QMenu, QToolButton
 
 from napari_panoptic.evaluation.vocabulary import Cause, Status
@@ -122,6 +123,15 @@ class ChoiceMenu(QToolButton):
     def choose(self, choice: WorstFirst | Others) -> None:
         """Choose an entry, as a click in the menu does."""
         self._actions[choice].trigger()
+
+    def add_switch(self, text: str, meaning: str) -> QAction:
+        """Add an entry below the choices that is switched on and off."""
+        self._menu.addSeparator()
+        action = QAction(text, self._menu)
+        action.setCheckable(True)
+        action.setToolTip(meaning)
+        self._menu.addAction(action)
+        return action
 
     def show_choice(self, choice: WorstFirst | Others) -> None:
         """Show what is chosen, and tell nobody."""

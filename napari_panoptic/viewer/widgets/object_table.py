@@ -97,6 +97,7 @@ class ObjectTable(QWidget):
     centre_wanted = Signal(Side, int)
     listed_changed = Signal()  # other objects, or the same in another order
     others_chosen = Signal(Others)
+    follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
     columns_chosen = Signal(frozenset)  # the names of the columns that are hidden
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -107,6 +108,10 @@ class ObjectTable(QWidget):
             "first",
             "What the table, and N and Shift+N, take for the worst.",
             list(WorstFirst),
+        )
+        self.follow = self.worst.add_switch(
+            "N zooms to the object",
+            "Whether N and Shift+N centre the object and zoom until it is large enough to judge.",
         )
         self.others = ChoiceMenu(
             "image", "What the image shows beside the listed objects.", list(Others)
@@ -266,6 +271,8 @@ class ObjectTable(QWidget):
         for number, column in enumerate(COLUMNS):
             view.setColumnWidth(number, column.width)
         view.selection().currentRowChanged.connect(self._on_row)
+        # A click on the current row selects its object once more, which no row change tells.
+        view.clicked.connect(lambda index: self._on_row(index, index))
         view.doubleClicked.connect(lambda _index: self._on_centre())
         view.centre_pressed.connect(self._on_centre)
         view.copy_pressed.connect(self.copy)
@@ -327,6 +334,7 @@ class ObjectTable(QWidget):
             columns,
         )
         self.worst.chosen.connect(self.put_worst_first)
+        self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
         self.others.chosen.connect(self.others_chosen.emit)
         self._behind.clicked.connect(lambda _=False: self.set_filter(ObjectFilter()))
         self._behind.hide()

@@ -1,0 +1,170 @@
+"""A window in which somebody reviews, used as a reviewer uses it: by keys, mouse and sight."""
+
+from qtpy.QtCore import QCoreApplication, QEvent, Qt
+from qtpy.QtGui import QTextDocument
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QAbstractButton, QLabel, QLineEdit, QProgressBar
+
+from napari_panoptic.io.review_file import REVIEW_FILE
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.viewer.object_rows import ObjectFilter
+from napari_panoptic.viewer.widgets.desk import desk_of
+from tests.viewer.finding import click, on_canvas
+
+ALT, PLAIN = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier
+VERDICT_KEYS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
+
+
+class ReviewWindow:
+    """A viewer with a cohort on its desk and the panel of the review in front.
+
+    Parameters
+    ----------
+    viewer
+        A viewer with a window.
+    cohort
+        What is reviewed.
+    wait_until
+        Lets the window live until something is so.
+    """
+
+    def __init__(self, viewer, cohort, wait_until):
+        self.viewer, self.cohort, self._wait_until = viewer, cohort, wait_until
+        self.desk = desk_of(viewer)
+
+    def open(self):
+        """Show the cohort."""
+        self.desk.show_cohort(self.cohort)
+        self._wait_until(lambda: self.desk.is_settled)
+        self.bring_to_front()
+
+    def start_again(self):
+        """Close the desk and open it once more, as on the next day."""
+        self.close()
+        self.desk = desk_of(self.viewer)
+        self.open()
+
+    def close(self):
+        self.desk.close()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+    def forget_reviews(self):
+        for path in self.cohort.root.glob("panoptic-review*"):
+            path.unlink()
+
+    def bring_to_front(self):
+        part = next(part for part in self.desk.parts if part.title == "Review")
+        self.desk.raise_part(part)
+        self._wait_until(self.panel.isVisible)
+        QCoreApplication.processEvents()
+
+    # What the reviewer sees.
+
+    @property
+    def panel(self):
+        return self.viewer.window.dock_widgets["Review"]
+
+    @property
+    def canvas(self):
+        return self.viewer.window._qt_viewer.canvas.native
+
+    @property
+    def session(self):
+        return self.desk.session
+
+    def texts(self):
+        """Return the texts of all labels that are shown in the panel, as they are read."""
+        labels = [label for label in self.panel.findChildren(QLabel) if not label.isHidden()]
+        return [_as_read(label) for label in labels]
+
+    def state(self):
+        """Return what the panel says about the last verdict."""
+        return next((text for text in self.texts() if text[:1] in "✓✗" and text), "")
+
+    def left_to_judge(self):
+        """Return how many failures of the region have no verdict, as the panel says."""
+        bars = self.panel.findChildren(QProgressBar)
+        (bar,) = (bar for bar in bars if bar.format().startswith("region"))
+        return bar.maximum() - bar.value()
+
+    def field(self, placeholder):
+        fields = self.panel.findChildren(QLineEdit)
+        return next(field for field in fields if field.placeholderText() == placeholder)
+
+    @property
+    def note(self):
+        return self.field("note")
+
+    @property
+    def name(self):
+        return self.field("your name")
+
+    def button(self, start):
+        """Return the button whose text starts so; None where none is shown."""
+        buttons = self.panel.findChildren(QAbstractButton)
+        found = (b for b in buttons if b.text().startswith(start) and not b.isHidden())
+        return next(found, None)
+
+    def stored(self, reviewer="Ada"):
+        """Return the verdicts of a reviewer that are on disk."""
+        if not (self.cohort.root / REVIEW_FILE).exists():
+            return []
+        with ReviewStore(self.cohort.root / REVIEW_FILE, reviewer=reviewer) as store:
+            return store.verdicts()
+
+    def size_on_screen(self):
+        """Return height and width of the selected object on the screen, and its distance in px.
+
+        The distance is that of its middle from the middle of the canvas.
+        """
+        chosen = self.session.selection
+        outcomes = self.session.evaluation.outcomes.side(chosen.side)
+        y0, x0, y1, x1 = outcomes.bbox[chosen.row].tolist()
+        scale, camera = self.viewer.layers["reference"].scale, self.viewer.scene.camera
+        size = tuple(camera.zoom * scale * (y1 - y0, x1 - x0))
+        middle = scale * ((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)
+        return size, float(abs((middle - camera.center[-2:]) * camera.zoom).max())
+
+    # What the reviewer does.
+
+    def press(self, key, modifier=PLAIN, widget=None):
+        QTest.keyClick(widget or self.canvas, key, modifier)
+
+    def press_where_the_focus_is(self, key, modifier=PLAIN):
+        window = self.panel.window()
+        self.press(key, modifier, window.focusWidget() or window)
+
+    def give(self, number, widget=None):
+        """Press the key of a verdict, 1 to 4."""
+        self.press(VERDICT_KEYS[number - 1], ALT, widget)
+
+    def undo(self):
+        self.press(Qt.Key.Key_5, ALT)
+
+    def enter_name(self, name):
+        self.name.setFocus()
+        self.name.clear()
+        QTest.keyClicks(self.name, name)
+        self.press(Qt.Key.Key_Return, widget=self.name)
+
+    def list_all(self):
+        self.desk.panels.objects.set_filter(ObjectFilter())
+
+    def click_object(self, side, row):
+        """Click an object on the image, in its middle."""
+        labels = self.session.edited_labels(side)
+        ys, xs = (labels.index == row + 1).nonzero()
+        middle = len(ys) // 2
+        click(self.canvas, on_canvas(self.viewer, int(ys[middle]), int(xs[middle])))
+
+    def failures(self):
+        """Count the failures of the region."""
+        return len(self.desk.panels.objects.model.failures())
+
+
+def _as_read(label):
+    if label.textFormat() is not Qt.TextFormat.RichText:
+        return label.text()
+    document = QTextDocument()
+    document.setHtml(label.text())
+    return document.toPlainText()
