@@ -44,6 +44,7 @@ from napari_panoptic.viewer.widgets.rated_panels import (
     RatersPanel,
     SlicesPanel,
 )
+from napari_panoptic.viewer.widgets.window_before import WindowBefore
 
 CASES_DOCK = "Cases"
 LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK = "Levels", "Slices", "Raters"
@@ -91,6 +92,7 @@ class RatedDesk:
         self.cohort = cohort
         self.scene = RatedScene(viewer, cohort.settings)
         self._docks: dict[str, QDockWidget] = {}
+        self._before = WindowBefore(viewer)
         self._is_closed = self._has_begun_scores = False
         self._sizes: KeptSizes | None = None
         self._results: dict[tuple[str, str], RatedResult] = {}
@@ -158,6 +160,7 @@ class RatedDesk:
         hide_layers(self._viewer)
         remove_docks(self._viewer, self._docks.values())
         self._docks = {}
+        self._before.restore()
 
     # --- connections -----------------------------------------------------------------------------
 
