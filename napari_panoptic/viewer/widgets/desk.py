@@ -13,6 +13,7 @@ from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
 from napari_panoptic.viewer.desk_part import DeskPart
 from napari_panoptic.viewer.desk_parts import PARTS
+from napari_panoptic.viewer.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.opening import ask_for_folder
@@ -131,6 +132,7 @@ class Desk:
         # not Qt's is left to be undone. A method, not a lambda: Qt's bindings
         # hold methods weakly, but call lambdas that were collected already.
         inspector.destroyed.connect(self._let_go)
+        free_textures_in_own_context(viewer)
         warm_up()
 
     @property

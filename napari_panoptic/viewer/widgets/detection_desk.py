@@ -19,6 +19,7 @@ from napari_panoptic.io.point_files import write_points
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.points import DetectionCohort, Points
 from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame, StandingsFinder
+from napari_panoptic.viewer.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
@@ -109,6 +110,7 @@ class DetectionDesk:
         self._viewer = viewer
         self._inspector = inspector
         self._docks: dict[str, QDockWidget] = {}
+        free_textures_in_own_context(viewer)
         self._before = WindowBefore(viewer)
         self._guard: CloseGuard | None = None
         self._sizes: KeptSizes | None = None

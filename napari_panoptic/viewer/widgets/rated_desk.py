@@ -14,6 +14,7 @@ from napari_panoptic.errors import Finding, english_list
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
+from napari_panoptic.viewer.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.keys import KEY_LIST, Shortcut
 from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.rated_outlines import Shown
@@ -92,6 +93,7 @@ class RatedDesk:
         self.cohort = cohort
         self.scene = RatedScene(viewer, cohort.settings)
         self._docks: dict[str, QDockWidget] = {}
+        free_textures_in_own_context(viewer)
         self._before = WindowBefore(viewer)
         self._is_closed = self._has_begun_scores = False
         self._sizes: KeptSizes | None = None
