@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import napari
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QVBoxLayout, QWidget
@@ -15,6 +13,7 @@ from napari_panoptic.regions import Cohort
 from napari_panoptic.session import Session
 from napari_panoptic.viewer.desk_part import DeskPart
 from napari_panoptic.viewer.desk_parts import PARTS
+from napari_panoptic.viewer.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.opening import ask_for_folder
@@ -41,6 +40,7 @@ from napari_panoptic.viewer.widgets.navigator import Navigator
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
+from napari_panoptic.viewer.widgets.window_before import WindowBefore
 from napari_panoptic.viewer.work import warm_up
 
 INSPECTOR = "Panoptic Inspector (Panoptic)"
@@ -105,8 +105,7 @@ class Desk:
     def __init__(self, viewer: napari.Viewer, inspector: Inspector) -> None:
         self._viewer = viewer
         self._inspector = inspector
-        self._state_before: Any | None = None
-        self._tabs_before = QTabWidget.TabPosition.South
+        self._before = WindowBefore(viewer)
         self._docks: dict[str, QDockWidget] = {}
         self._is_closed = False
         self._sizes: KeptSizes | None = None
@@ -133,6 +132,7 @@ class Desk:
         # not Qt's is left to be undone. A method, not a lambda: Qt's bindings
         # hold methods weakly, but call lambdas that were collected already.
         inspector.destroyed.connect(self._let_go)
+        free_textures_in_own_context(viewer)
         warm_up()
 
     @property
@@ -156,8 +156,6 @@ class Desk:
         window = self._inspector.window()
         if not isinstance(window, QMainWindow):
             return
-        self._state_before = window.saveState()
-        self._tabs_before = window.tabPosition(Qt.DockWidgetArea.RightDockWidgetArea)
         # Beside each other the titles of so many panels would be cut off, and in a tall window,
         # where the panels below the metrics have less height, above each other.
         at_the_side = window.height() < TALL_WINDOW
@@ -228,14 +226,11 @@ class Desk:
         if self._is_closed:
             return
         self._let_go()
-        window = self._docks[COHORT_DOCK].window() if self._docks else None
         own = dock_of(self._inspector)
         remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
         self._docks = {}
         self._inspector.deleteLater()
-        if isinstance(window, QMainWindow) and self._state_before is not None:
-            window.restoreState(self._state_before)  # napari's own docks go back
-            window.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, self._tabs_before)
+        self._before.restore()
 
     def _close_if_wanted(self) -> None:
         """Close the desk as its cross asks, unless something would be lost that is to stay."""

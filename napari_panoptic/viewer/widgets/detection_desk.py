@@ -19,6 +19,7 @@ from napari_panoptic.io.point_files import write_points
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.points import DetectionCohort, Points
 from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame, StandingsFinder
+from napari_panoptic.viewer.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
@@ -58,6 +59,7 @@ from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
 from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 from napari_panoptic.viewer.widgets.parts import show_in_front
+from napari_panoptic.viewer.widgets.window_before import WindowBefore
 
 INSPECTOR = "Detections (Panoptic)"
 FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK, ATYPIA_DOCK = "Frames", "Figures", "Points", "Atypia"
@@ -108,7 +110,8 @@ class DetectionDesk:
         self._viewer = viewer
         self._inspector = inspector
         self._docks: dict[str, QDockWidget] = {}
-        self._state_before: Any | None = None
+        free_textures_in_own_context(viewer)
+        self._before = WindowBefore(viewer)
         self._guard: CloseGuard | None = None
         self._sizes: KeptSizes | None = None
         self._bound_keys: dict[str, Any] = {}
@@ -172,12 +175,10 @@ class DetectionDesk:
             return
         self._let_go()
         own = dock_of(self._inspector)
-        window = self._docks[FRAMES_DOCK].window() if self._docks else None
         remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
         self._docks = {}
         self._inspector.deleteLater()
-        if isinstance(window, QMainWindow) and self._state_before is not None:
-            window.restoreState(self._state_before)  # napari's own docks go back
+        self._before.restore()
 
     def _let_go(self) -> None:
         self._is_closed = True
@@ -196,7 +197,6 @@ class DetectionDesk:
         window = self._inspector.window()
         if self._docks or self._is_closed or not isinstance(window, QMainWindow):
             return
-        self._state_before = window.saveState()
         self._guard = CloseGuard(window, self.may_leave)
         give_corners_to_sides(window)
         around = (

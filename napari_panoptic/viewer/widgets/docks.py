@@ -120,8 +120,8 @@ def put_napari_below(window: QMainWindow, dock: QDockWidget, *, controls_first: 
     controls_first
         Whether the controls are in front, or the list.
     """
-    layer_list, controls = _napari_docks(window)
-    if layer_list is not None and controls is not None:
+    layer_list, controls = napari_docks(window)
+    if layer_list is not None and controls is not None and _are_in_left_column(window):
         window.splitDockWidget(dock, layer_list, Qt.Orientation.Vertical)
         window.tabifyDockWidget(layer_list, controls)
         (controls if controls_first else layer_list).raise_()
@@ -129,14 +129,14 @@ def put_napari_below(window: QMainWindow, dock: QDockWidget, *, controls_first: 
 
 def share_left_column(window: QMainWindow, dock: QDockWidget) -> None:
     """Give a dock most of the left column, and napari's own docks the rest."""
-    layer_list, _ = _napari_docks(window)
+    layer_list, _ = napari_docks(window)
     if layer_list is not None:
         share_height(window, {dock: LIST_SHARE, layer_list: 1 - LIST_SHARE})
 
 
 def left_stack(window: QMainWindow, dock: QDockWidget) -> list[tuple[QDockWidget, QDockWidget]]:
     """Give a dock and napari's own below it, where these are there."""
-    layer_list, _ = _napari_docks(window)
+    layer_list, _ = napari_docks(window)
     return [] if layer_list is None else [(dock, layer_list)]
 
 
@@ -160,7 +160,15 @@ def unwrapped(viewer: Any) -> Any:
     return getattr(viewer, "__wrapped__", viewer)
 
 
-def _napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget | None]:
+def _are_in_left_column(window: QMainWindow) -> bool:
+    """Return whether napari's own docks are where napari puts them; elsewhere they are left."""
+    return all(
+        dock is not None and not dock.isFloating() and window.dockWidgetArea(dock) == _LEFT
+        for dock in napari_docks(window)
+    )
+
+
+def napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget | None]:
     """Find napari's own layer list and layer controls."""
     found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
     return found.get(_NAPARI_LAYER_LIST), found.get(_NAPARI_LAYER_CONTROLS)

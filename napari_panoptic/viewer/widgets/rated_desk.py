@@ -14,6 +14,7 @@ from napari_panoptic.errors import Finding, english_list
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
+from napari_panoptic.viewer.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.keys import KEY_LIST, Shortcut
 from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.rated_outlines import Shown
@@ -44,6 +45,7 @@ from napari_panoptic.viewer.widgets.rated_panels import (
     RatersPanel,
     SlicesPanel,
 )
+from napari_panoptic.viewer.widgets.window_before import WindowBefore
 
 CASES_DOCK = "Cases"
 LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK = "Levels", "Slices", "Raters"
@@ -91,6 +93,8 @@ class RatedDesk:
         self.cohort = cohort
         self.scene = RatedScene(viewer, cohort.settings)
         self._docks: dict[str, QDockWidget] = {}
+        free_textures_in_own_context(viewer)
+        self._before = WindowBefore(viewer)
         self._is_closed = self._has_begun_scores = False
         self._sizes: KeptSizes | None = None
         self._results: dict[tuple[str, str], RatedResult] = {}
@@ -158,6 +162,7 @@ class RatedDesk:
         hide_layers(self._viewer)
         remove_docks(self._viewer, self._docks.values())
         self._docks = {}
+        self._before.restore()
 
     # --- connections -----------------------------------------------------------------------------
 
