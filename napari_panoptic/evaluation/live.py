@@ -116,6 +116,7 @@ class _LiveSide:
         objects[:, [VOID_SUM_Y, VOID_SUM_X]] = table.void_sum_yx
         objects[:, [Y0, X0, Y1, X1]] = table.bbox
         objects[:, FIRST] = table.first_pixel
+        objects[: len(table)][table.area == 0] = blank_rows(1)  # erased in an earlier copy
         self._table = LaterTable(table, len(table))
         self._stale: list[NDArray[np.int64]] = []
         self.slot_of = {int(id_): slot for slot, id_ in enumerate(self.ids)}
