@@ -442,19 +442,37 @@ class LiveEdits:
         session, labels = self._around.session, self._labels(side)
         if labels is None:
             return
-        new = ids[(ids != 0) & ~np.isin(ids, labels.ids)]
-        name = self.new_class() if len(new) else ""
+        classes = self._classes_of_drawn(side, ids)
         copied = self._copied(side)
-        highest = int(new.max(initial=0))
+        highest = max(classes, default=0)
         self._highest_ids[copied] = max(self._highest_ids.get(copied, 0), highest)
         self._is_taking = True
         try:
-            session.edit_window(side, window, classes=dict.fromkeys(new.tolist(), name))
+            session.edit_window(side, window, classes=classes)
         except PanopticError as error:
             show_error(str(error))
             self._put_back(side)
         finally:
             self._is_taking = False
+
+    def _classes_of_drawn(self, side: Side, ids: NDArray[np.int64]) -> dict[int, str]:
+        """Return the classes of drawn objects that had no pixel before.
+
+        Objects of the files keep their class, and undo and redo bring back that of
+        the time.
+        """
+        session = self._around.session
+        on_disk = None if session.loaded is None else self._labels_in(session.loaded, side)
+        if on_disk is None or session.evaluation is None:
+            return {}
+        absent = ids[(ids != 0) & ~np.isin(ids, session.evaluation.outcomes.side(side).ids)]
+        if not len(absent):
+            return {}
+        known = session.known_ids(side)
+        if not self._watches[side].is_replaying:
+            known = known[np.isin(known, on_disk.ids)]
+        new = absent[~np.isin(absent, known)]
+        return dict.fromkeys(new.tolist(), self.new_class() if len(new) else "")
 
     def _refuse(self, side: Side, reason: str) -> None:
         show_warning(reason)
@@ -478,13 +496,13 @@ class LiveEdits:
         return Copied(self._region, side, team)
 
     def _labels(self, side: Side) -> LabelImage | None:
-        session = self._around.session
-        snapshot = session.snapshot
-        if snapshot is None:
-            return None
+        snapshot = self._around.session.snapshot
+        return None if snapshot is None else self._labels_in(snapshot, side)
+
+    def _labels_in(self, snapshot: RegionSnapshot, side: Side) -> LabelImage | None:
         if side is Side.REFERENCE:
             return snapshot.reference
-        return snapshot.predictions.get(session.team or "")
+        return snapshot.predictions.get(self._around.session.team or "")
 
     def _drop_watches(self) -> None:
         for watch in self._watches.values():
