@@ -7,7 +7,7 @@ an answer to an outdated request is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -317,7 +317,7 @@ class Session:
         ids
             One id, or one per pixel; 0 erases.
         classes
-            Id -> class, for new ids.
+            Id -> class, for new ids and those without pixels.
 
         Raises
         ------
@@ -325,10 +325,10 @@ class Session:
             Where there is nothing to edit, or a new id has no class; nothing is
             changed then.
         """
-        originals, team = self._editable()
-        is_new = not self._copies.is_edited(originals.region, side, team)
-        edit = self._copies.edit(originals, team, side, y, x, ids, classes)
-        return self._after_edit(side, edit, is_new=is_new)
+        return self._edit(
+            side,
+            lambda originals, team: self._copies.edit(originals, team, side, y, x, ids, classes),
+        )
 
     def edit_window(
         self,
@@ -343,17 +343,24 @@ class Session:
         Objects that are there may get another class with it (`renamed`, id ->
         class); all is evaluated once.
         """
-        originals, team = self._editable()
-        is_new = not self._copies.is_edited(originals.region, side, team)
-        edit = self._copies.edit_window(originals, team, side, window, classes, renamed)
-        return self._after_edit(side, edit, is_new=is_new)
+        return self._edit(
+            side,
+            lambda originals, team: self._copies.edit_window(
+                originals, team, side, window, classes, renamed
+            ),
+        )
 
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
         """Give an object of a working copy another class."""
+        return self._edit(
+            side,
+            lambda originals, team: self._copies.set_class(originals, team, side, id_, class_name),
+        )
+
+    def known_ids(self, side: Side) -> NDArray[np.int64]:
+        """Return the ids that have a class, those of objects without pixels included."""
         originals, team = self._editable()
-        is_new = not self._copies.is_edited(originals.region, side, team)
-        self._copies.set_class(originals, team, side, id_, class_name)
-        return self._after_edit(side, None, is_new=is_new)
+        return self._copies.known_ids(originals, team, side)
 
     def set_ambiguous(self, ambiguous: NDArray[np.bool_] | None) -> EditedEvaluation:
         """Redraw the ambiguous area of the region, for all teams."""
@@ -439,11 +446,22 @@ class Session:
         )
         return originals, team
 
+    def _edit(self, side: Side, do: Callable[[Originals, str], Edit | None]) -> EditedEvaluation:
+        originals, team = self._editable()
+        is_new = not self._copies.is_edited(originals.region, side, team)
+        is_other = self._copies.is_restored_differently(originals, side, team)
+        edit = do(originals, team)
+        is_other = is_other and not self._copies.is_edited(originals.region, side, team)
+        return self._after_edit(side, edit, is_new=is_new, is_other_picture=is_other)
+
     @property
     def _settings_of_edits(self) -> EvaluationSettings:
         return _flattened(self.settings)
 
-    def _after_edit(self, side: Side, edit: Edit | None, *, is_new: bool) -> EditedEvaluation:
+    def _after_edit(
+        self, side: Side, edit: Edit | None, *, is_new: bool, is_other_picture: bool = False
+    ) -> EditedEvaluation:
+        """Show an edit; `is_other_picture` where more pixels changed than were edited."""
         originals, team = self._editable()
         evaluation = self._copies.evaluate(originals, team, self._settings_of_edits)
         if evaluation is None or self.snapshot is None:
@@ -455,7 +473,9 @@ class Session:
         predictions = self.snapshot.predictions
         if is_as_on_disk and loaded is not None:
             # Every edit was undone: workers may read what is shown again.
-            evaluation = known.get(team) or replace(evaluation, pair=originals.pair(team))
+            evaluation = known.get(team) or self._copies.original_evaluation(
+                originals, team, self._settings_of_edits
+            )
             predictions = loaded.predictions
         elif self.snapshot.keeps_overlaps:
             predictions = originals.predictions
@@ -473,6 +493,8 @@ class Session:
         result = EditedEvaluation(team, side, edit, evaluation)
         if is_new or is_as_on_disk:
             self.copies_changed.emit()
+        if is_other_picture:
+            self.region_changed.emit(self._state.snapshot)
         self.edited.emit(result)
         if selection is not None and self._state.selection is None:
             self.selection_changed.emit(None)

@@ -6,7 +6,7 @@ changes of region, team and settings, until it is discarded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -54,6 +54,10 @@ class Originals:
     mpp: float | None
     evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
 
+    def side(self, key: str | None) -> LabelImage:
+        """Return the objects of a team, or of the reference (None)."""
+        return self.reference if key is None else self.pair(key).prediction
+
     def pair(self, team: str) -> LabelPair:
         """Give a team's label pair."""
         if team not in self.predictions:
@@ -65,22 +69,35 @@ class Originals:
 
 @dataclass
 class _RegionCopies:
-    """The copies of one region: one live pair per team that was looked at since."""
+    """The copies of one region: one live pair per team that was looked at since.
+
+    Sides are keyed by the team of a prediction, None for the reference.
+    """
 
     originals: Originals
     live: dict[str, LiveEvaluation] = field(default_factory=dict)
-    edited_teams: set[str] = field(default_factory=set)
-    is_reference_edited: bool = False
-    reference_at_rest: LabelImage | None = None
+    bases: dict[str | None, LabelImage] = field(default_factory=dict)
+    """What each edited side was copied from; other sides are as on disk."""
+    at_rest: dict[str | None, LabelImage] = field(default_factory=dict)
+    """Edited sides whose live pair was dropped; a live pair supersedes them."""
     ambiguous: NDArray[np.bool_] | None = None
     is_ambiguous_edited: bool = False
     differs_at: dict[str | None, tuple[int, int]] = field(default_factory=dict)
-    """A pixel (y, x) of each team's copy, and of the reference's (None), that is not as on disk."""
+    """A pixel (y, x) of each edited side that differs from its base."""
 
     @property
     def is_any_edited(self) -> bool:
         """Whether anything is not as on disk."""
-        return bool(self.edited_teams) or self.is_reference_edited or self.is_ambiguous_edited
+        return bool(self.bases) or self.is_ambiguous_edited
+
+    def drop_live(self, teams: Iterable[str]) -> None:
+        """Drop live pairs; what was edited of them is kept."""
+        for team in teams:
+            pair = self.live.pop(team).pair()
+            if None in self.bases:
+                self.at_rest[None] = pair.reference
+            if team in self.bases:
+                self.at_rest[team] = pair.prediction
 
 
 class WorkingCopies:
@@ -97,9 +114,17 @@ class WorkingCopies:
         copies = self._regions.get(region)
         if copies is None:
             return False
-        if side is Side.REFERENCE:
-            return copies.is_reference_edited
-        return team in copies.edited_teams
+        return _key(side, team) in copies.bases
+
+    def is_restored_differently(
+        self, originals: Originals, side: Side, team: str | None = None
+    ) -> bool:
+        """Return whether a copy was made from other objects than the present originals."""
+        copies = self._regions.get(originals.region)
+        key = _key(side, team)
+        if copies is None or key not in copies.bases:
+            return False
+        return copies.bases[key] is not originals.side(key)
 
     def is_ambiguous_edited(self, region: str) -> bool:
         """Tell whether the ambiguous area of a region was redrawn."""
@@ -191,19 +216,17 @@ class WorkingCopies:
         known = originals.region in self._regions
         copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
         try:
+            self._refresh(copies, originals)
             edit = do(self._live(copies, team))
         except PanopticError:
             if not known:
                 del self._regions[originals.region]
             raise
-        is_edited = _is_edited(copies, team, side, area)
-        if side is Side.PREDICTION:
-            (copies.edited_teams.add if is_edited else copies.edited_teams.discard)(team)
-            return edit
-        copies.is_reference_edited = is_edited
-        for name, live in copies.live.items():
-            if name != team:
-                do(live)
+        if side is Side.REFERENCE:
+            for name, live in copies.live.items():
+                if name != team:
+                    do(live)
+        _note_edited(copies, team, side, area)
         return edit
 
     def set_class(
@@ -215,6 +238,7 @@ class WorkingCopies:
     def set_ambiguous(self, originals: Originals, ambiguous: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area of a region, for all teams."""
         copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
+        self._refresh(copies, originals)
         # One copy for all, which stays as it is whatever the caller does with theirs.
         copies.ambiguous = None if ambiguous is None else ambiguous.copy()
         copies.is_ambiguous_edited = not _is_same_area(copies.ambiguous, originals.ambiguous)
@@ -242,8 +266,7 @@ class WorkingCopies:
         copies = self._regions.get(region)
         if copies is None:
             return False
-        of_all = copies.is_reference_edited or copies.is_ambiguous_edited
-        return of_all or team in copies.edited_teams
+        return copies.is_ambiguous_edited or not {None, team}.isdisjoint(copies.bases)
 
     def pair(self, originals: Originals, team: str) -> LabelPair:
         """Give a team's label pair as it is now: views that the next edit changes."""
@@ -253,17 +276,22 @@ class WorkingCopies:
         self._refresh(copies, originals)
         if team in copies.live:
             return copies.live[team].pair()
-        reference = self._seen_reference(copies)
-        return replace(
-            originals.pair(team), reference=reference, ambiguous=self.ambiguous(originals)
-        )
+        return _resting_pair(copies, team)
 
     def labels(self, originals: Originals, team: str, side: Side) -> LabelImage:
-        """Give a side as it is now, edited or not."""
+        """Return a side as it is now, edited or not."""
         copies = self._regions.get(originals.region)
         if copies is None or not self.is_edited(originals.region, side, team):
-            return originals.reference if side is Side.REFERENCE else originals.predictions[team]
+            return originals.side(_key(side, team))
+        self._refresh(copies, originals)
         return self._live(copies, team).labels(side)
+
+    def known_ids(self, originals: Originals, team: str, side: Side) -> NDArray[np.int64]:
+        """Return the ids of a side that have a class, those without pixels included."""
+        copies = self._regions.get(originals.region)
+        live = None if copies is None else copies.live.get(team)
+        pair = originals.pair(team) if live is None else live.pair()
+        return (pair.reference if side is Side.REFERENCE else pair.prediction).ids
 
     def ambiguous(self, originals: Originals) -> NDArray[np.bool_] | None:
         """Give the ambiguous area as it is now."""
@@ -278,83 +306,97 @@ class WorkingCopies:
 
     def _live(self, copies: _RegionCopies, team: str) -> LiveEvaluation:
         if team not in copies.live:
-            pair = copies.originals.pair(team)
-            known = copies.originals.evaluations.get(team)
-            if copies.is_reference_edited or copies.is_ambiguous_edited:
-                known = None
-            if copies.is_reference_edited:
-                pair = replace(pair, reference=self._reference(copies))
-            if copies.is_ambiguous_edited:
-                pair = replace(pair, ambiguous=copies.ambiguous)
-            copies.live[team] = LiveEvaluation(pair, known=known)
+            pair, known = copies.originals.pair(team), None
+            now = _resting_pair(copies, team)
+            is_as_on_disk = not copies.is_ambiguous_edited and not copies.bases.keys() & {
+                None,
+                team,
+            }
+            if is_as_on_disk and len(now.reference) == len(pair.reference):
+                now, known = pair, copies.originals.evaluations.get(team)
+            copies.live[team] = LiveEvaluation(now, known=known)
+            copies.at_rest.pop(team, None)
         return copies.live[team]
 
-    def _seen_reference(self, copies: _RegionCopies) -> LabelImage:
-        """Give the edited reference as a view, from any live pair."""
-        for live in copies.live.values():
-            return live.pair().reference
-        return copies.reference_at_rest or copies.originals.reference
-
-    def _reference(self, copies: _RegionCopies) -> LabelImage:
-        """Give the edited reference, from any live pair: all of them have the same."""
-        for live in copies.live.values():
-            return live.labels(Side.REFERENCE)
-        return copies.reference_at_rest or copies.originals.reference
-
     def _refresh(self, copies: _RegionCopies, originals: Originals) -> None:
-        """Take over what was restored in another way since; what was edited stays."""
+        """Take over originals that were restored differently since; edited sides stay."""
         before, copies.originals = copies.originals, originals
-        is_other_reference = (
-            not copies.is_reference_edited and before.reference is not originals.reference
+
+        is_other = None not in copies.bases and before.reference is not originals.reference
+        old, new = before.predictions, originals.predictions
+        copies.drop_live(
+            [
+                team
+                for team in copies.live
+                if is_other or (team not in copies.bases and old.get(team) is not new.get(team))
+            ]
         )
-        changed = [
-            team
-            for team in copies.live
-            if team not in copies.edited_teams
-            and (
-                is_other_reference
-                or before.predictions.get(team) is not originals.predictions.get(team)
-            )
-        ]
-        if changed and copies.is_reference_edited:
-            copies.reference_at_rest = self._reference(copies)
-        for team in changed:
-            del copies.live[team]
-        if is_other_reference:
-            ambiguous = self.ambiguous(originals)
-            for team, live in list(copies.live.items()):
-                prediction = live.labels(Side.PREDICTION)
-                pair = LabelPair(originals.reference, prediction, ambiguous, originals.mpp)
-                copies.live[team] = LiveEvaluation(pair)
 
 
-def _is_edited(copies: _RegionCopies, team: str, side: Side, area: Area) -> bool:
-    """Tell whether a side differs from the file after an edit of some of its pixels.
+def _key(side: Side, team: str | None) -> str | None:
+    """Return the key of a side in the copies of a region."""
+    return None if side is Side.REFERENCE else team
 
-    All pixels are looked at only where neither those just edited nor the one that was
+
+def _resting_pair(copies: _RegionCopies, team: str) -> LabelPair:
+    """Return the label pair of a team without a live pair: views that the next edit changes.
+
+    Its reference has the rows of other live pairs, so that edits of it apply to all of them.
+    """
+    pair = copies.originals.pair(team)
+    for live in copies.live.values():
+        reference = live.pair().reference
+        break
+    else:
+        reference = copies.at_rest.get(None, pair.reference)
+    return replace(
+        pair,
+        reference=reference,
+        prediction=copies.at_rest.get(team, pair.prediction),
+        ambiguous=copies.ambiguous if copies.is_ambiguous_edited else pair.ambiguous,
+    )
+
+
+def _note_edited(copies: _RegionCopies, team: str, side: Side, area: Area) -> None:
+    """Note whether a side differs from what it was copied from, after an edit of some pixels."""
+    key = _key(side, team)
+    original = copies.originals.side(key)
+    base = copies.bases.get(key, original)
+    pair = copies.live[team].pair()
+    now = pair.reference if side is Side.REFERENCE else pair.prediction
+    if _differs(now, base, copies.differs_at, key, area):
+        copies.bases[key] = base
+        return
+    copies.bases.pop(key, None)
+    copies.at_rest.pop(key, None)
+    if base is not original:  # restored differently since: the copy is not needed any more
+        copies.drop_live(list(copies.live) if key is None else [team])
+
+
+def _differs(
+    now: LabelImage,
+    base: LabelImage,
+    differs_at: dict[str | None, tuple[int, int]],
+    key: str | None,
+    area: Area,
+) -> bool:
+    """Return whether a copy differs from what it was made from, after an edit of some pixels.
+
+    All pixels are compared only where neither those just edited nor the one that was
     known to differ do: as a rule after the last stroke was undone.
     """
-    now, pair = copies.live[team].pair(), copies.originals.pair(team)
-    is_reference = side is Side.REFERENCE
-    own, original = (
-        (now.reference, pair.reference) if is_reference else (now.prediction, pair.prediction)
-    )
-    n = len(original)
+    n = len(base)
     # Objects keep their rows in a copy; new ones come after them.
-    if not (
-        np.array_equal(own.ids[:n], original.ids)
-        and np.array_equal(own.class_index[:n], original.class_index)
-    ):
+    if not np.array_equal(now.class_index[:n], base.class_index):
         return True
-    key = None if is_reference else team
-    known = copies.differs_at.get(key)
-    if known is not None and own.index[known] != original.index[known]:
+    known = differs_at.get(key)
+    if known is not None and now.index[known] != base.index[known]:
         return True
-    found = _first_difference(own.index, original.index, area)
+    found = _first_difference(now.index, base.index, area)
     if found is None:
-        copies.differs_at.pop(key, None)
+        differs_at.pop(key, None)
         return False
-    copies.differs_at[key] = found
+    differs_at[key] = found
     return True
 
 

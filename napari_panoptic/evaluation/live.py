@@ -116,6 +116,7 @@ class _LiveSide:
         objects[:, [VOID_SUM_Y, VOID_SUM_X]] = table.void_sum_yx
         objects[:, [Y0, X0, Y1, X1]] = table.bbox
         objects[:, FIRST] = table.first_pixel
+        objects[: len(table)][table.area == 0] = blank_rows(1)  # erased in an earlier copy
         self._table = LaterTable(table, len(table))
         self._stale: list[NDArray[np.int64]] = []
         self.slot_of = {int(id_): slot for slot, id_ in enumerate(self.ids)}
@@ -157,7 +158,10 @@ class _LiveSide:
         """Views of the counts, which the next edit changes; slots without pixels are odd."""
 
     def slots(self, ids: NDArray[np.int64], classes: Mapping[int, str]) -> NDArray[np.int32]:
-        """Give the 1-based slot of each id, 0 for background; new ids get a slot."""
+        """Return the 1-based slot of each id, 0 for background; new ids get a slot.
+
+        Ids without pixels get the class that is named for them, if any.
+        """
         if len(ids) == 1:
             return self.slots_of_few(ids, classes)
         if ids.size and (ids == ids[0]).all():  # as in an undone stroke
@@ -166,9 +170,19 @@ class _LiveSide:
         return self.slots_of_few(unique, classes)[inverse]
 
     def slots_of_few(self, ids: NDArray[np.int64], classes: Mapping[int, str]) -> NDArray[np.int32]:
-        """Do the same for ids of which each is there once."""
-        self._add([id_ for id_ in ids.tolist() if id_ and id_ not in self.slot_of], classes)
-        slots = [self.slot_of[id_] + 1 if id_ else 0 for id_ in ids.tolist()]
+        """Return the 1-based slot of each of some distinct ids, as :meth:`slots` does."""
+        listed = ids.tolist()
+        # Drawn again, an object without pixels is a new one.
+        again = {
+            self.slot_of[id_]: self._class_number(id_, classes[id_])
+            for id_ in (set(listed) & classes.keys() if classes else ())
+            if id_ in self.slot_of and not self.rows[self.slot_of[id_] + 1, AREA]
+        }
+        self._add([id_ for id_ in listed if id_ and id_ not in self.slot_of], classes)
+        for slot, number in again.items():
+            if self.class_index[slot] != number:
+                self.set_class(slot, number)
+        slots = [self.slot_of[id_] + 1 if id_ else 0 for id_ in listed]
         return np.array(slots, np.int32)
 
     def _add(self, ids: list[int], classes: Mapping[int, str]) -> None:
@@ -281,7 +295,8 @@ class LiveEvaluation:
         ids
             One id for all, or one per pixel (n,); 0 erases.
         classes
-            Id -> class name, for ids that are new.
+            Id -> class name, for ids that are new or have no pixel; a known id
+            without one keeps its class.
 
         Raises
         ------

@@ -153,6 +153,8 @@ class LayerWatch:
         self.layer = layer
         self.values = values
         self.is_thorough = True
+        self.is_replaying = False
+        """Whether pixels that differ come from an undo or a redo."""
         self._current = current
         self._changed = changed
         self._classed = classed
@@ -344,8 +346,12 @@ class LayerWatch:
             for y0, x0, y1, x1 in boxes:
                 accumulate((slice(y0, y1), slice(x0, x1)))
                 redraw()
-        for box in boxes:
-            self._compare(box)
+        self.is_replaying = True
+        try:
+            for box in boxes:
+                self._compare(box)
+        finally:
+            self.is_replaying = False
 
     def _inside(self, box: Box) -> Box:
         height, width = self.layer.data.shape[-2:]

@@ -18,8 +18,10 @@ from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.evaluation.settings import Overlaps
 from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.autosaves import EditedPart
 from napari_panoptic.io.registry import LoadedMasks, Objects
 from napari_panoptic.io.saving import without_erased
+from napari_panoptic.regions import MaskFiles
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer.desk_part import Surroundings
@@ -43,30 +45,36 @@ FLATTENED = (
 """Said once for each region with objects that keep shared pixels."""
 
 
-@dataclass(frozen=True)
-class Copied:
-    """Something of a region that was edited.
+Copied = EditedPart
+"""Something of a region that was edited."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """What a part of a region is at present: views that the next edit may change.
 
     Parameters
     ----------
-    region
-        The region's name.
-    side
-        Reference or prediction; None for the ambiguous area.
-    team
-        The team, for a prediction.
+    labels
+        The objects; for an ambiguous area, those of the annotation.
+    ambiguous
+        The ambiguous area of the region.
+    mpp
+        Micrometres per pixel, or None.
+    original
+        The files that an annotation was read from.
     """
 
-    region: str
-    side: Side | None
-    team: str | None = None
+    labels: LabelImage
+    ambiguous: NDArray[np.bool_] | None
+    mpp: float | None
+    original: MaskFiles | None
 
-    @property
-    def words(self) -> str:
-        """What it is, for people."""
-        if self.side is None:
-            return "ambiguous areas"
-        return "annotation" if self.side is Side.REFERENCE else str(self.team)
+    def content(self, copied: Copied) -> LabelImage | NDArray[np.bool_]:
+        """Return the objects, or the ambiguous area where that was edited."""
+        if copied.side is not None:
+            return self.labels
+        return np.zeros(self.labels.shape, bool) if self.ambiguous is None else self.ambiguous
 
 
 class LiveEdits:
@@ -90,6 +98,7 @@ class LiveEdits:
         self._chosen_class: str | None = None
         self._is_redrawing = False
         self._unsaved: dict[Copied, int] = {}
+        self._drawn: dict[Copied, Drawn] = {}
         self._revision = 0
         self._told_flattened: set[str] = set()
         # An object that was undone may be done again: its id is no other one's.
@@ -118,6 +127,10 @@ class LiveEdits:
     def last_change(self, copied: Copied) -> int:
         """Tell at which revision something was edited last; 0 where it is saved."""
         return self._unsaved.get(copied, 0)
+
+    def drawn(self, copied: Copied) -> Drawn | None:
+        """Return something unsaved as it is now, whatever region is shown."""
+        return self._drawn.get(copied) if copied in self._unsaved else None
 
     @property
     def is_busy(self) -> bool:
@@ -305,11 +318,33 @@ class LiveEdits:
     def objects_to_save(self, side: Side) -> Objects:
         """Give a side as it is now, in arrays that later edits do not change."""
         session = self._around.session
-        snapshot, labels = session.snapshot, self._labels(side)
-        if snapshot is None or labels is None:
+        drawn = self._drawn_now(side)
+        if session.snapshot is None or drawn is None:
             raise PanopticError("there is nothing to save: no region with objects is shown")
-        labels = labels.with_overlaps(Overlaps.FLATTEN)  # files have one object a pixel
-        is_reference = side is Side.REFERENCE
+        team = session.team if side is Side.PREDICTION else None
+        return self._objects(Copied(session.snapshot.region.name, side, team), drawn)
+
+    def unsaved_objects(self) -> list[Objects]:
+        """Return all that is not saved, of all regions; an ambiguous area with its annotation."""
+        found = {}
+        for copied in self._unsaved:
+            sided = replace(copied, side=copied.side or Side.REFERENCE)
+            known = [self._drawn.get(at) for at in (Copied(copied.region, None), sided)]
+            area, drawn = known[0], known[1] or known[0]
+            if drawn is not None and sided not in found:
+                newest = drawn if area is None else replace(drawn, ambiguous=area.ambiguous)
+                found[sided] = self._objects(sided, newest)
+        return list(found.values())
+
+    def _drawn_now(self, side: Side) -> Drawn | None:
+        snapshot, labels = self._around.session.snapshot, self._labels(side)
+        if snapshot is None or labels is None:
+            return None
+        return Drawn(labels, snapshot.ambiguous, snapshot.mpp, snapshot.region.reference)
+
+    def _objects(self, copied: Copied, drawn: Drawn) -> Objects:
+        labels = drawn.labels.with_overlaps(Overlaps.FLATTEN)  # files have one object a pixel
+        is_reference = copied.side is Side.REFERENCE
         return Objects(
             labels=replace(
                 labels,
@@ -317,13 +352,13 @@ class LiveEdits:
                 ids=labels.ids.copy(),
                 class_index=labels.class_index.copy(),
             ),
-            side=side,
-            region=snapshot.region.name,
-            team="" if is_reference else str(session.team),
-            ambiguous=_copied(snapshot) if is_reference else None,
-            scheme=session.cohort.scheme,
-            mpp=snapshot.mpp,
-            original=snapshot.region.reference if is_reference else None,
+            side=Side.REFERENCE if is_reference else Side.PREDICTION,
+            region=copied.region,
+            team=copied.team or "",
+            ambiguous=_copied(drawn.ambiguous) if is_reference else None,
+            scheme=self._around.session.cohort.scheme,
+            mpp=drawn.mpp,
+            original=drawn.original if is_reference else None,
         )
 
     def open_objects(self, side: Side, masks: LoadedMasks) -> None:
@@ -412,6 +447,11 @@ class LiveEdits:
             self._unsaved[copied] = self._revision
         else:
             self._unsaved.pop(copied, None)  # every edit was undone
+        for at in self._unsaved:
+            drawn = self._drawn_now(at.side or Side.REFERENCE)
+            is_shown = at.region == name and at.team in (None, self._around.session.team)
+            if is_shown and drawn is not None:
+                self._drawn[at] = drawn
         if self._around.session.is_flattened and name not in self._told_flattened:
             self._told_flattened.add(name)
             show_warning(FLATTENED)
@@ -442,19 +482,37 @@ class LiveEdits:
         session, labels = self._around.session, self._labels(side)
         if labels is None:
             return
-        new = ids[(ids != 0) & ~np.isin(ids, labels.ids)]
-        name = self.new_class() if len(new) else ""
+        classes = self._classes_of_drawn(side, ids)
         copied = self._copied(side)
-        highest = int(new.max(initial=0))
+        highest = max(classes, default=0)
         self._highest_ids[copied] = max(self._highest_ids.get(copied, 0), highest)
         self._is_taking = True
         try:
-            session.edit_window(side, window, classes=dict.fromkeys(new.tolist(), name))
+            session.edit_window(side, window, classes=classes)
         except PanopticError as error:
             show_error(str(error))
             self._put_back(side)
         finally:
             self._is_taking = False
+
+    def _classes_of_drawn(self, side: Side, ids: NDArray[np.int64]) -> dict[int, str]:
+        """Return the classes of drawn objects that had no pixel before.
+
+        Objects of the files keep their class, and undo and redo bring back that of
+        the time.
+        """
+        session = self._around.session
+        on_disk = None if session.loaded is None else self._labels_in(session.loaded, side)
+        if on_disk is None or session.evaluation is None:
+            return {}
+        absent = ids[(ids != 0) & ~np.isin(ids, session.evaluation.outcomes.side(side).ids)]
+        if not len(absent):
+            return {}
+        known = session.known_ids(side)
+        if not self._watches[side].is_replaying:
+            known = known[np.isin(known, on_disk.ids)]
+        new = absent[~np.isin(absent, known)]
+        return dict.fromkeys(new.tolist(), self.new_class() if len(new) else "")
 
     def _refuse(self, side: Side, reason: str) -> None:
         show_warning(reason)
@@ -478,13 +536,13 @@ class LiveEdits:
         return Copied(self._region, side, team)
 
     def _labels(self, side: Side) -> LabelImage | None:
-        session = self._around.session
-        snapshot = session.snapshot
-        if snapshot is None:
-            return None
+        snapshot = self._around.session.snapshot
+        return None if snapshot is None else self._labels_in(snapshot, side)
+
+    def _labels_in(self, snapshot: RegionSnapshot, side: Side) -> LabelImage | None:
         if side is Side.REFERENCE:
             return snapshot.reference
-        return snapshot.predictions.get(session.team or "")
+        return snapshot.predictions.get(self._around.session.team or "")
 
     def _drop_watches(self) -> None:
         for watch in self._watches.values():
@@ -553,6 +611,5 @@ class LiveEdits:
         )
 
 
-def _copied(snapshot: RegionSnapshot) -> NDArray[np.bool_] | None:
-    mask = snapshot.ambiguous
+def _copied(mask: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
     return None if mask is None or not mask.any() else mask.copy()

@@ -16,7 +16,7 @@ from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohort import open_cohort
 from napari_panoptic.io.sample import write_sample_cohort
-from napari_panoptic.viewer import cohort_work
+from napari_panoptic.viewer import autosaving, cohort_work
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.preferences import PREFERENCES, Preferences
 from napari_panoptic.viewer.widgets.desk import desk_of
@@ -50,6 +50,17 @@ def cache(monkeypatch, tmp_path):
     folder = tmp_path / "cache"
     monkeypatch.setattr(cohort_work, "user_cache_path", lambda _name: folder)
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def autosaves(tmp_path_factory):
+    """Keep autosaves apart from the cache of whoever runs the tests, and from other desks."""
+
+    def own_folder(_name):
+        return tmp_path_factory.mktemp("autosaves")
+
+    with patch.object(autosaving, "user_cache_path", own_folder):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -274,7 +274,7 @@ def test_loading_again_reads_only_what_changed(cohort, desk):
 @pytest.fixture
 def question(monkeypatch):
     """Answer the question about unsaved edits; gives the answer and how often it was asked."""
-    state = {"answer": "Stay", "asked": 0}
+    state = {"answer": "Cancel", "asked": 0}
 
     def answer(box):
         state["asked"] += 1
@@ -298,12 +298,12 @@ class TestCrosses:
         wait_until(lambda: part.edits.unsaved and desk.is_settled)
         return part
 
-    @pytest.mark.parametrize("answer", ["Stay", "Leave without saving"])
+    @pytest.mark.parametrize("answer", ["Cancel", "Discard"])
     def test_the_desk_asks_before_edits_are_lost(self, desk, viewer, edits, question, answer):
         question["answer"] = answer
         click_cross(dock_around(desk._inspector))
         assert question["asked"] == 1
-        stays = answer == "Stay"
+        stays = answer == "Cancel"
         assert bool(viewer.window.dock_widgets) is stays
         assert bool(len(desk.session.region_changed)) is stays
         assert (desk.link is not None and bool(edits.edits.unsaved)) is stays
@@ -323,7 +323,7 @@ class TestCrosses:
         assert edits.edits.unsaved
         dock.show()
         dock.setFloating(False)
-        question["answer"] = "Leave without saving"
+        question["answer"] = "Discard"
         click_cross(dock)  # another title, the same cross
         assert question["asked"] == 1
         assert desk.link is None

@@ -1115,7 +1115,7 @@ class TestAround:
 
         def answer(box):
             texts = [button.text() for button in box.buttons()]
-            box.buttons()[texts.index("Leave without saving" if leaves else "Stay")].click()
+            box.buttons()[texts.index("Discard" if leaves else "Cancel")].click()
 
         with patch.object(QMessageBox, "exec", answer):
             assert part.may_leave() is leaves

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import Finding, PanopticError
+from napari_panoptic.errors import Finding, PanopticError, english_list
 from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.autosaves import Autosave
 from napari_panoptic.io.registry import LoadedMasks, Objects
 from napari_panoptic.io.saving import (
     files_of,
@@ -46,6 +49,7 @@ from napari_panoptic.regions import ClassScheme, Cohort
 from napari_panoptic.session import EditedEvaluation
 from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
+from napari_panoptic.viewer.autosaving import Autosaver
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
@@ -104,6 +108,8 @@ _FIGURES = (
 )
 _LENGTHS = ("mean_hausdorff_px",)
 _LAYER_CONTROLS = "layer controls"
+_Written = tuple[tuple[Path, ...], tuple[Finding, ...], str]
+"""Files, what they do not hold, and what went wrong."""
 
 
 class EditsPanel(QScrollArea):
@@ -120,6 +126,8 @@ class EditsPanel(QScrollArea):
     save_wanted = Signal()
     open_wanted = Signal()
     discard_wanted = Signal()
+    restore_wanted = Signal()
+    discard_left_wanted = Signal()
     shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -160,8 +168,22 @@ class EditsPanel(QScrollArea):
             "file, as if you had drawn them.",
         )
         self.discard = _button("Discard…", "Go back to what the files of this region say.")
+        self.left = QFrame()
+        self.left.setFrameShape(QFrame.Shape.StyledPanel)
+        self.left_state = PlainLabel()
+        self.left_state.setWordWrap(True)
+        self.restore = _button("Restore", "Continue with these edits, as if just drawn.")
+        self.discard_left = _button("Discard", "Delete these edits for good.")
         self._lay_out()
         self._connect()
+        self.show_left("", "")
+
+    def show_left(self, text: str, button: str, *, may_restore: bool = True) -> None:
+        """Offer edits of an earlier window; an empty text hides the offer."""
+        self.left.setVisible(bool(text))
+        self.left_state.setText(text)
+        self.restore.setText(shown(button))
+        self.restore.setEnabled(may_restore)
 
     def show_difference(self, before: Evaluation | None, now: Evaluation | None) -> None:
         """Show every figure of the files beside that of the working copy."""
@@ -231,6 +253,14 @@ class EditsPanel(QScrollArea):
         for button in (self.save, self.open, self.discard):
             buttons.addWidget(button)
         buttons.addStretch(1)
+        left, choices = QVBoxLayout(self.left), QHBoxLayout()
+        left.setContentsMargins(6, 4, 6, 4)
+        left.addWidget(self.left_state)
+        for button in (self.restore, self.discard_left):
+            choices.addWidget(button)
+        choices.addStretch(1)
+        left.addLayout(choices)
+        layout.addWidget(self.left)
         for part in (first, grid, second):
             layout.addLayout(part)
         layout.addWidget(separator())
@@ -261,6 +291,8 @@ class EditsPanel(QScrollArea):
             (self.save, self.save_wanted),
             (self.open, self.open_wanted),
             (self.discard, self.discard_wanted),
+            (self.restore, self.restore_wanted),
+            (self.discard_left, self.discard_left_wanted),
         ):
             button.clicked.connect(lambda _=False, s=signal: s.emit())
 
@@ -278,6 +310,9 @@ class EditsPart(DeskPart):
         self.shapes: AmbiguousShapes | None = None
         self._guard: CloseGuard | None = None
         self._workers: set[Any] = set()
+        self._autosaver: Autosaver | None = None
+        self._left: list[tuple[Autosave, bool]] = []
+        self._is_given_up = False
         self._later = QTimer()
         self._later.setSingleShot(True)
         self._later.setInterval(FOLLOW_MS)
@@ -294,6 +329,11 @@ class EditsPart(DeskPart):
         waits = self.edits is not None and self.edits.is_busy
         draws = self.shapes is not None and self.shapes.is_busy
         return waits or draws or self._later.isActive() or bool(self._workers)
+
+    @property
+    def is_autosaving(self) -> bool:
+        """Whether unsaved edits are still to be written for a restart."""
+        return self._autosaver is not None and self._autosaver.is_busy
 
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
         """Give the key that switches editing on and off."""
@@ -319,6 +359,8 @@ class EditsPart(DeskPart):
             (panel.save_wanted, self.save_as),
             (panel.open_wanted, self.open_file),
             (panel.discard_wanted, self.discard),
+            (panel.restore_wanted, self.restore_left),
+            (panel.discard_left_wanted, self.discard_left),
             (panel.shown, self.refresh),
         ]
 
@@ -326,7 +368,9 @@ class EditsPart(DeskPart):
         """Watch the layers of a cohort."""
         self.edits = LiveEdits(around)
         self.shapes = AmbiguousShapes(around, self.edits)
-        self.edits.changed.connect(self._refresh_later)
+        self._autosaver = Autosaver(around.session, self.edits)
+        self._is_given_up = False
+        self.edits.changed.connect(self._on_changed)
         self.shapes.changed.connect(self._refresh_later)
         around.viewer.layers.selection.events.active.connect(self._refresh_later)
         window = getattr(around.viewer.window, "_qt_window", None)
@@ -334,6 +378,7 @@ class EditsPart(DeskPart):
             self._guard = CloseGuard(window, self.may_leave)
         super().attach(around)
         self.edits.watch()
+        self._look_for_left(is_start=True)
 
     def detach(self) -> None:
         """Let go of the layers."""
@@ -345,6 +390,10 @@ class EditsPart(DeskPart):
             around.viewer.layers.selection.events.active.disconnect(self._refresh_later)
         if self.shapes is not None:
             self.shapes.close()
+        if self._autosaver is not None:
+            self._autosaver.close(discard=self._is_given_up)
+            self._autosaver = None
+        self._left = []
         if self.edits is not None:
             self.edits.close()
         self.edits = self.shapes = None
@@ -359,15 +408,150 @@ class EditsPart(DeskPart):
         more = f"\n… and {len(lines) - 8} more" if len(lines) > 8 else ""
         box = QMessageBox(self._panel.window())
         box.setIcon(QMessageBox.Icon.Warning)
-        box.setWindowTitle("Edits are not saved")
+        box.setWindowTitle("Unsaved edits")
         box.setTextFormat(Qt.TextFormat.PlainText)
-        head = "These edits are not saved and will be lost:\n"
-        box.setText(shown(head + "\n".join(lines[:8]) + more))
-        leave = box.addButton("Leave without saving", QMessageBox.ButtonRole.DestructiveRole)
-        stay = box.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
-        box.setDefaultButton(stay)
+        box.setText(shown("These edits are not saved:\n" + "\n".join(lines[:8]) + more))
+        save = box.addButton("Save…", QMessageBox.ButtonRole.AcceptRole)
+        discard = box.addButton("Discard", QMessageBox.ButtonRole.DestructiveRole)
+        cancel = box.addButton("Cancel", QMessageBox.ButtonRole.RejectRole)
+        box.setDefaultButton(save)
+        box.setEscapeButton(cancel)
         box.exec()
-        return box.clickedButton() is leave
+        if box.clickedButton() is save:
+            return self._save_all()
+        self._is_given_up = box.clickedButton() is discard
+        return self._is_given_up
+
+    def _save_all(self) -> bool:
+        """Ask where to save what is not saved, and write it; True where all of it is saved."""
+        if self.edits is None or self.around is None:
+            return True
+        unsaved = self.edits.unsaved_objects()
+        if len(unsaved) == 1:
+            path = self._ask_where(unsaved[0])
+            paths = [] if path is None else [path]
+        else:
+            paths = self._ask_folder(unsaved)
+        if not paths:
+            return False
+        for path, objects in zip(paths, unsaved, strict=True):
+            before = self.edits.revision
+            self._take_saved(
+                path, objects, before, _write(path, objects, self.around.session.cohort)
+            )
+        return not self.edits.unsaved
+
+    def _ask_folder(self, unsaved: list[Objects]) -> list[Path]:
+        """Ask for a folder for several label images; give no path where there is none."""
+        folder = QFileDialog.getExistingDirectory(self._panel, "Save label images in a folder")
+        if not folder:
+            return []
+        paths = [Path(folder) / f"{_suggested_name(objects)}.tif" for objects in unsaved]
+        files = [file for path in paths for file in replaced_by(path)]
+        return paths if may_replace(self._panel, files) else []
+
+    def _look_for_left(self, *, is_start: bool = False) -> None:
+        """Look in the background for edits that an earlier window left unsaved."""
+        autosaver = self._autosaver
+        if autosaver is None:
+            return
+        worker = create_worker(autosaver.left_behind, _start_thread=False)
+
+        def take(found: list[tuple[Autosave, bool]]) -> None:
+            if self._autosaver is autosaver and self.around is not None:
+                self._left = found
+                self.refresh()
+                if found and is_start:
+                    self.around.link.raise_part(self)
+
+        self._start(worker, take)
+
+    def _left_here(self) -> list[tuple[Autosave, bool]]:
+        """List the left edits of the region that is shown."""
+        snapshot = None if self.around is None else self.around.session.snapshot
+        name = None if snapshot is None else snapshot.region.name
+        return [(autosave, same) for autosave, same in self._left if autosave.part.region == name]
+
+    def _show_left(self) -> None:
+        """Offer what an earlier window left unsaved."""
+        here = self._left_here()
+        offered = here or self._left
+        if not offered or self.around is None:
+            self._panel.show_left("", "")
+            return
+        when = datetime.fromtimestamp(max(a.saved_at for a, _ in offered))
+        parts = ", ".join(autosave.part.words for autosave, _ in here)
+        elsewhere = list(dict.fromkeys(a.part.region for a, _ in self._left if (a, _) not in here))
+        text = f"Unsaved edits of an earlier session ({when:%d %B %Y, %H:%M}): {parts}."
+        if not here:
+            text = f"Unsaved edits of an earlier session in {english_list(elsewhere)}."
+        elif elsewhere:
+            text += f" More in {english_list(elsewhere)}."
+        if not all(is_same for _, is_same in here):
+            text += (
+                " ⚠ The files have changed since. Restoring shows the objects as they were drawn, "
+                "not what the files contain now."
+            )
+        snapshot = self.around.session.snapshot
+        may_restore = not here or (snapshot is not None and not snapshot.pending)
+        button = "Restore" if here else f"Go to {elsewhere[0]}"
+        self._panel.show_left(text, button, may_restore=may_restore)
+
+    def restore_left(self) -> None:
+        """Continue with what an earlier window left of this region, or go to its region."""
+        around, edits, autosaver = self.around, self.edits, self._autosaver
+        if around is None or edits is None or autosaver is None or not self._left:
+            return
+        here = [autosave for autosave, _ in self._left_here()]
+        if not here:
+            around.link.panels.navigator.region_chosen.emit(self._left[0][0].part.region)
+            return
+        if not all(self._may_replace(autosave.part) for autosave in here):
+            return
+        team = around.session.team
+        for autosave in here:
+            try:
+                self._restore(autosave, edits)
+            except PanopticError as error:
+                show_error(f"{autosave.part.words} cannot be restored: {error}")
+                continue
+            autosaver.adopt(autosave)
+            self._left = [at for at in self._left if at[0] != autosave]
+        if team is not None:
+            around.session.set_team(team)
+        if self.shapes is not None:
+            self.shapes.show_region()
+        self._look_for_left()
+
+    def _restore(self, autosave: Autosave, edits: LiveEdits) -> None:
+        """Let a side of the region that is shown, or its ambiguous area, be what was drawn."""
+        session, part, content = self.around.session, autosave.part, autosave.read()  # type: ignore[union-attr]
+        if session.snapshot is None or content.shape != session.snapshot.shape:
+            raise PanopticError("the image has another size now")
+        if part.team is not None:
+            session.set_team(part.team)
+        if isinstance(content, LabelImage):
+            edits.open_objects(Side(part.side or Side.REFERENCE), LoadedMasks(content, None))
+        else:
+            edits.set_ambiguous(content)
+
+    def discard_left(self) -> None:
+        """Ask, and delete the edits that are offered."""
+        offered = [autosave for autosave, _ in self._left_here() or self._left]
+        if self._autosaver is None or not offered:
+            return
+        words = ", ".join(f"{autosave.part.region}: {autosave.part.words}" for autosave in offered)
+        answer = QMessageBox.question(
+            self._panel,
+            "Discard edits",
+            shown(f"Delete the unsaved edits of an earlier session ({words})?"),
+        )
+        if answer == QMessageBox.StandardButton.Yes:
+            for autosave in offered:
+                self._autosaver.discard(autosave)
+            self._left = [at for at in self._left if at[0] not in offered]
+            self.refresh()
+            self._look_for_left()
 
     def refresh(self) -> None:
         """Show what is edited, and what it did."""
@@ -387,6 +571,7 @@ class EditsPart(DeskPart):
             button.setEnabled(edits.active_side is not None or self._draws_areas())
         panel.side.setEnabled(evaluation is not None)
         self._fill_menus()
+        self._show_left()
         if not panel.isVisible():
             return  # shown when the panel comes to the front
         copies = self._copies_here()
@@ -407,51 +592,71 @@ class EditsPart(DeskPart):
         if side is None or self.edits is None or self.around is None:
             return
         objects = self.edits.objects_to_save(side)
-        name = f"{objects.region}_{objects.team or 'annotation'}_edited"
+        path = self._ask_where(objects)
+        if path is not None:
+            self.save_to(path, objects)
+
+    def _ask_where(self, objects: Objects) -> Path | None:
+        """Ask for the file to save objects in; None where the user cancels."""
         endings = {f"{f.title} (*{f.endings[0]})": f.endings[0] for f in writable_forms()}
         path, chosen = QFileDialog.getSaveFileName(
-            self._panel, f"Save {objects.team or 'the annotation'} as", name, ";;".join(endings)
+            self._panel,
+            f"Save {objects.team or 'the annotation'} as",
+            _suggested_name(objects),
+            ";;".join(endings),
         )
-        if path:
-            target = Path(path)
-            if form_for(target) is None and chosen in endings:
-                target = target.with_name(target.name + endings[chosen])
-            # The dialog has asked about the name that was chosen, as it was written.
-            was_asked = target == Path(path) and target.exists()
-            if was_asked or may_replace(self._panel, replaced_by(target)):
-                self.save_to(target, objects)
+        if not path:
+            return None
+        target = Path(path)
+        if form_for(target) is None and chosen in endings:
+            target = target.with_name(target.name + endings[chosen])
+        # The dialog has asked about the name that was chosen, as it was written.
+        was_asked = target == Path(path) and target.exists()
+        return target if was_asked or may_replace(self._panel, replaced_by(target)) else None
 
     def save_to(self, path: Path, objects: Objects) -> None:
         """Write objects in the background, and say when they are saved."""
         around, edits = self.around, self.edits
         if around is None or edits is None:
             return
-        team = objects.team or None
-        saved = [Copied(objects.region, objects.side, team)]
-        if objects.side is Side.REFERENCE:
-            saved.append(Copied(objects.region, None))
         before = edits.revision
         worker = create_worker(_write, path, objects, around.session.cohort, _start_thread=False)
 
-        def take(answer: tuple[tuple[Path, ...], tuple[Finding, ...], str]) -> None:
-            written, losses, problem = answer
-            if problem:
-                show_error(problem)
-                return
-            if losses:
-                lost = ". ".join(finding.message for finding in losses)
-                show_warning(
-                    f"Saved, but {path.name} cannot hold all: {lost}. It is in {path.parent}. "
-                    f"{STILL_UNSAVED}"
-                )
-                return
-            show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
-            if self.edits is edits:
-                edits.note_saved(at for at in saved if edits.last_change(at) <= before)
+        def take(answer: _Written) -> None:
+            self._take_saved(path, objects, before, answer, edits)
 
         self._start(worker, take, f"Saving {path.name}…")
 
-    def _start(self, worker: Any, take: Callable[[Any], None], state: str) -> None:
+    def _take_saved(
+        self,
+        path: Path,
+        objects: Objects,
+        before: int,
+        answer: _Written,
+        edits: LiveEdits | None = None,
+    ) -> None:
+        """Report what was written; what was not edited since the revision `before` is saved."""
+        written, losses, problem = answer
+        if problem:
+            show_error(problem)
+            return
+        if losses:
+            lost = ". ".join(finding.message for finding in losses)
+            show_warning(
+                f"Saved, but {path.name} cannot hold all: {lost}. It is in {path.parent}. "
+                f"{STILL_UNSAVED}"
+            )
+            return
+        show_info("Saved " + ", ".join(at.name for at in written) + f" in {path.parent}")
+        edits = edits or self.edits
+        if edits is None or self.edits is not edits:
+            return
+        saved = [Copied(objects.region, objects.side, objects.team or None)]
+        if objects.side is Side.REFERENCE:
+            saved.append(Copied(objects.region, None))
+        edits.note_saved(at for at in saved if edits.last_change(at) <= before)
+
+    def _start(self, worker: Any, take: Callable[[Any], None], state: str = "") -> None:
         """Let a worker read or write, and the panel say so meanwhile."""
 
         def end(worker: Any) -> None:
@@ -462,7 +667,8 @@ class EditsPart(DeskPart):
         worker.returned.connect(take)
         connect_worker(worker, finished=end)
         self._workers.add(worker)
-        self._panel.state.setText(state)
+        if state:
+            self._panel.state.setText(state)
         worker.start()
 
     def open_file(self) -> None:
@@ -640,6 +846,10 @@ class EditsPart(DeskPart):
         if not self._later.isActive():
             self._later.start()
 
+    def _on_changed(self) -> None:
+        self._is_given_up = False
+        self._refresh_later()
+
     def _on_region(self, _snapshot: Any) -> None:
         if self.edits is not None and self.shapes is not None:
             self.edits.watch()
@@ -764,9 +974,11 @@ def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
     return rows
 
 
-def _write(
-    path: Path, objects: Objects, cohort: Cohort
-) -> tuple[tuple[Path, ...], tuple[Finding, ...], str]:
+def _suggested_name(objects: Objects) -> str:
+    return f"{objects.region}_{objects.team or 'annotation'}_edited"
+
+
+def _write(path: Path, objects: Objects, cohort: Cohort) -> _Written:
     """Write in a worker; give the files, what they do not hold, and what went wrong."""
     kept = files_of(cohort)  # thousands of looks, on a network perhaps
     for at in replaced_by(path):

@@ -1,0 +1,141 @@
+"""Unsaved edits are kept in the user's cache while they are drawn."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from platformdirs import user_cache_path
+from qtpy.QtCore import QTimer
+
+from napari_panoptic.io.autosaves import Autosave, AutosaveFolder
+from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.pipeline import choose_files
+from napari_panoptic.regions import MaskFiles
+from napari_panoptic.session import Session
+from napari_panoptic.viewer.live_edits import Copied, Drawn, LiveEdits
+from napari_panoptic.viewer.shown import show_warning
+from napari_panoptic.viewer.timers import stop_timers
+
+AUTOSAVE_MS = 2000
+"""How long after an edit it is written."""
+
+
+def autosave_folder(root: Path) -> Path:
+    """Return where the autosaves of a cohort lie."""
+    digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
+    return user_cache_path("napari-panoptic") / "edits" / digest
+
+
+class Autosaver:
+    """Writes what is drawn to files, in another thread, as long as it is not saved.
+
+    Parameters
+    ----------
+    session
+        The live state.
+    edits
+        What is drawn and not saved.
+    """
+
+    def __init__(self, session: Session, edits: LiveEdits) -> None:
+        self._session, self._edits = session, edits
+        self._files = AutosaveFolder(autosave_folder(session.cohort.root))
+        self._fingerprints: dict[Copied, dict[str, str]] = {}
+        self._written: dict[Copied, int] = {}
+        """Revision that each file holds, or will hold."""
+        self._pool = ThreadPoolExecutor(1, "autosave")  # one after the other
+        self._tasks: list[Future[None]] = []
+        self._has_warned = False
+        self._later = QTimer()
+        self._later.setSingleShot(True)
+        self._later.setInterval(AUTOSAVE_MS)
+        self._later.timeout.connect(self._write)
+        edits.changed.connect(self.follow)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is still to be written or removed."""
+        return self._later.isActive() or not all(task.done() for task in self._tasks)
+
+    def left_behind(self) -> list[tuple[Autosave, bool]]:
+        """List what earlier windows left, and whether the edited files are still the same.
+
+        Safe to call in another thread.
+        """
+        root = self._session.cohort.root
+        return [(found, found.is_of_these_files(root)) for found in self._files.left_behind()]
+
+    def adopt(self, autosave: Autosave) -> None:
+        """Take over an autosave of an earlier window whose edits were restored."""
+        self._written[autosave.part] = 0
+        self._do(lambda: self._files.adopt(autosave))
+        self.follow()
+
+    def discard(self, autosave: Autosave) -> None:
+        """Delete an autosave of an earlier window."""
+        self._do(lambda: autosave.path.unlink(missing_ok=True))
+
+    def follow(self) -> None:
+        """Write what was drawn since, a moment later; remove what is saved or discarded."""
+        if (problem := self._problem()) and not self._has_warned:
+            self._has_warned = True
+            show_warning(
+                f"Unsaved edits cannot be kept for a restart ({problem}). Save them, or free space."
+            )
+        unsaved = self._edits.unsaved
+        for copied in [at for at in self._written if at not in unsaved]:
+            del self._written[copied]
+            self._fingerprints.pop(copied, None)
+            self._do(lambda at=copied: self._files.remove(at))  # type: ignore[misc]
+        if self._due() and not self._later.isActive():
+            self._later.start()
+
+    def close(self, *, discard: bool) -> None:
+        """Write or discard what is left, and wait until that is done."""
+        stop_timers(self._later)
+        self._edits.changed.disconnect(self.follow)
+        if not discard:
+            self._write()
+        self._do(lambda: self._files.close(discard=discard))
+        self._pool.shutdown()
+
+    def _due(self) -> list[Copied]:
+        edits = self._edits
+        return [at for at in edits.unsaved if edits.last_change(at) > self._written.get(at, -1)]
+
+    def _write(self) -> None:
+        for copied in self._due():
+            drawn = self._edits.drawn(copied)
+            self._written[copied] = self._edits.last_change(copied)
+            if drawn is not None:
+                self._do(lambda at=copied, now=drawn: self._write_one(at, now))  # type: ignore[misc]
+
+    def _write_one(self, copied: Copied, drawn: Drawn) -> None:
+        if copied not in self._fingerprints:
+            cohort = self._session.cohort
+            files = self._files_of(copied)
+            paths = [] if files is None else files.all_paths
+            self._fingerprints[copied] = file_fingerprints(paths, cohort.root)
+        content = drawn.content(copied)
+        self._files.write(copied, content, self._fingerprints[copied])
+
+    def _files_of(self, copied: Copied) -> MaskFiles | None:
+        cohort = self._session.cohort
+        if copied.team is None:
+            return cohort.region(copied.region).reference
+        forms = cohort.predictions.get((copied.team, copied.region), {})
+        return choose_files(forms, self._session.source)
+
+    def _do(self, task: Callable[[], None]) -> None:
+        self._tasks.append(self._pool.submit(task))
+
+    def _problem(self) -> str:
+        """Return why a task failed, and forget the tasks that are done."""
+        done = [task for task in self._tasks if task.done()]
+        self._tasks = [task for task in self._tasks if not task.done()]
+        errors = [str(error) for task in done if (error := task.exception()) is not None]
+        return errors[0] if errors else ""

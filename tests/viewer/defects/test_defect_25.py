@@ -1,0 +1,68 @@
+"""A drawn object that was undone and drawn again kept its first class, in a real window."""
+
+import numpy as np
+import pytest
+
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+
+
+@pytest.fixture
+def painted(desk):
+    """Give the layer of the team's objects, ready to be painted on, and its panel."""
+    part = next(part for part in desk.parts if isinstance(part, EditsPart))
+    desk.raise_part(part)
+    part.edits.set_on(True)
+    part.edits.start_new_object()
+    return desk.link.scene.object_layer(Side.PREDICTION, desk.session.team)[0], part
+
+
+def class_at(desk, y, x):
+    labels = desk.session.edited_labels(Side.PREDICTION)
+    return labels.class_names_of_objects()[labels.index[y, x] - 1] if labels.index[y, x] else None
+
+
+def free_pixel(desk):
+    """Find a pixel far from all objects."""
+    index = desk.session.edited_labels(Side.PREDICTION).index
+    return next(
+        (int(y), int(x))
+        for y in range(10, 200)
+        for x in range(10, 200)
+        if not index[y - 6 : y + 6, x - 6 : x + 6].any()
+    )
+
+
+def test_defect_25_undo_and_redo_bring_back_the_class_of_the_time(desk, painted):
+    layer, part = painted
+    y, x = free_pixel(desk)
+    label = layer.selected_label
+    part.edits.chosen_class = "Epithelial"
+    layer.paint((y, x), label)
+    assert class_at(desk, y, x) == "Epithelial"
+    part.edits.undo()
+    assert class_at(desk, y, x) is None
+    part.edits.chosen_class = "Macrophage"
+    part.edits.undo(redo=True)
+    assert class_at(desk, y, x) == "Epithelial"
+    part.edits.undo()
+    layer.paint((y, x), label)  # the same label, drawn again
+    assert class_at(desk, y, x) == "Macrophage"
+    part.edits.undo()
+    assert not desk.session.is_edited(Side.PREDICTION)
+
+
+def test_defect_25_objects_of_the_files_keep_their_class(desk, painted):
+    layer, part = painted
+    labels = desk.session.edited_labels(Side.PREDICTION)
+    row = int(np.bincount(labels.index.ravel())[1:].argmax())
+    name = labels.class_names_of_objects()[row]
+    places = np.nonzero(labels.index == row + 1)
+    value = int(np.asarray(layer.data)[places][0])
+    y, x = int(places[0][0]), int(places[1][0])
+    part.edits.chosen_class = next(n for n in labels.class_names if n != name)
+    layer.data_setitem(places, 0)
+    assert class_at(desk, y, x) is None
+    layer.data_setitem(places, value)
+    assert class_at(desk, y, x) == name
+    assert not desk.session.is_edited(Side.PREDICTION)

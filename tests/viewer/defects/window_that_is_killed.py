@@ -1,0 +1,47 @@
+"""A window in a process of its own in which something is drawn and that never ends by itself."""
+
+import sys
+from pathlib import Path
+
+import napari
+import numpy as np
+from qtpy.QtCore import QTimer
+
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+
+
+def main() -> None:
+    viewer = napari.Viewer()
+    desk = desk_of(viewer)
+    desk.show_cohort(open_cohort(Path(sys.argv[1])))
+    part = next(part for part in desk.parts if isinstance(part, EditsPart))
+    steps = iter(draw_and_wait(desk, part))
+    timer = QTimer()
+    timer.timeout.connect(lambda: next(steps))
+    timer.start(20)
+    napari.run()
+
+
+def draw_and_wait(desk, part):
+    while not desk.is_settled:
+        yield
+    part.edits.set_on(True)
+    for side in Side:
+        layer, _ = desk.link.scene.object_layer(side, desk.session.team)
+        layer.data_setitem(np.nonzero(np.asarray(layer.data) == 1), 0)
+        layer.data_setitem((np.arange(5, 15), np.arange(5, 15)), layer.data.max() + 1)
+    area = np.zeros(desk.session.snapshot.shape, bool)
+    area[:20, :30] = True
+    part.edits.set_ambiguous(area)
+    while not desk.is_settled or part.is_autosaving:
+        yield
+    print("autosaved", flush=True)  # noqa: T201
+    while True:
+        yield
+
+
+if __name__ == "__main__":
+    main()
