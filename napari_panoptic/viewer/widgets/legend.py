@@ -96,7 +96,7 @@ def class_chips(labels: LabelImage | SideOutcomes | None, scheme: ClassScheme) -
             f"Nuclei of the class {name}.",
         )
         for number, (name, colour) in enumerate(
-            zip(scheme.names, scheme.colours, strict=True), start=1
+            zip(scheme.names, styles.class_colours(len(scheme.names)), strict=True), start=1
         )
     ]
 

@@ -17,7 +17,8 @@ from qtpy.QtWidgets import (
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.metrics import detection_counts
 from napari_panoptic.evaluation.tiled import TiledEvaluation
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.palette import class_colours
+from napari_panoptic.regions import ClassScheme, Rgb
 from napari_panoptic.viewer.behind import (
     behind_cell,
     behind_class,
@@ -211,10 +212,11 @@ class MetricsPanel(QScrollArea):
             Cell("HD px", MEANINGS["mean_hausdorff_px"]),
         ]
         rows = []
+        colours = _colours(scheme)
         figures = {name: column.tolist() for name, column in evaluation.class_figures.items()}
         for number, name in enumerate(evaluation.counts.class_names):
             record = {key: column[number] for key, column in figures.items()}
-            colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
+            colour = colours.get(name)
             behind = {
                 key: behind_class(key, name, scheme.names)
                 for key in ("class", "tp", "fp", "fn", "pq", "sq", "dq", "mean_hausdorff_px")
@@ -258,10 +260,11 @@ class MetricsPanel(QScrollArea):
             for name in shown
         ]
         rows = []
+        colours = _colours(scheme)
         for name in shown:
             values = [counts[names.index(name)][names.index(other)] for other in shown]
             total = max(sum(values), 1)
-            colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
+            colour = colours.get(name)
             cells = [
                 Cell(
                     "invented" if name == names[0] else name,
@@ -283,6 +286,10 @@ class MetricsPanel(QScrollArea):
                 )
             rows.append(cells)
         self._confusion.fill(header, rows)
+
+
+def _colours(scheme: ClassScheme) -> dict[str, Rgb]:
+    return dict(zip(scheme.names, class_colours(len(scheme.names)), strict=True))
 
 
 def _counts(evaluation: Shown) -> dict[str, int]:
