@@ -26,6 +26,7 @@ from napari_panoptic.session import EditedEvaluation, Selection, Session
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.clicks import is_plain_click
+from napari_panoptic.viewer.definitions import absent_text
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING, NO_IMAGE_MEANING
@@ -458,6 +459,7 @@ class Link:
         self._panels.title.show_title(
             self._title_parts(self._session.snapshot),
             None if evaluation is None else evaluation.metrics.pq,
+            "" if evaluation is None else absent_text(evaluation.counts),
         )
 
     def _show_listed(self) -> None:
