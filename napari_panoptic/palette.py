@@ -31,6 +31,20 @@ ALPHA: Mapping[Status, float] = {
 }
 """How opaque each status is drawn: what is in order steps back behind the failures."""
 
+CLASS_COLOURS: tuple[Rgb, ...] = (
+    (255, 75, 255),
+    (45, 15, 75),
+    (15, 105, 105),
+    (150, 150, 165),
+    (90, 0, 255),
+    (120, 15, 45),
+    (255, 180, 255),
+    (45, 30, 0),
+)
+"""Colours of classes, in their order. Each differs by a CIEDE2000 of at least 20 from FP, FN
+and misclassified under normal and three kinds of colour-deficient vision, and from TP and
+ignored under normal vision (the tests measure it)."""
+
 TEAM_COLOURS: tuple[Rgb, ...] = (
     (0, 68, 136),
     (238, 136, 17),
@@ -82,6 +96,15 @@ def team_styles(teams: Sequence[str]) -> dict[str, TeamStyle]:
         )
         for place, team in enumerate(teams)
     }
+
+
+def class_colours(count: int) -> tuple[Rgb, ...]:
+    """Return the colour in which each of so many classes is shown, in class order.
+
+    Not those of `ClassScheme`, in which colour-coded files are written: some of them look
+    like a status. From the ninth class on, colours repeat.
+    """
+    return tuple(CLASS_COLOURS[number % len(CLASS_COLOURS)] for number in range(count))
 
 
 def hex_colour(rgb: Rgb) -> str:

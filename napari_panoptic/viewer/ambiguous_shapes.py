@@ -22,6 +22,7 @@ from napari_panoptic.viewer.desk_part import Surroundings
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.live_edits import LiveEdits
+from napari_panoptic.viewer.owned import own, role_of
 from napari_panoptic.viewer.shapes_history import ShapesHistory
 from napari_panoptic.viewer.timers import stop_timers
 
@@ -63,7 +64,7 @@ class AmbiguousShapes:
         self._timer.setSingleShot(True)
         self._timer.setInterval(FOLLOW_MS)
         self._timer.timeout.connect(self.follow)
-        for left in [at for at in around.viewer.layers if at.metadata.get(ROLE) == SHAPES]:
+        for left in [at for at in around.viewer.layers if role_of(at, ROLE) == SHAPES]:
             around.viewer.layers.remove(left)  # of a cohort that was shown before
         around.viewer.layers.events.removed.connect(self._on_removed)
 
@@ -152,12 +153,12 @@ class AmbiguousShapes:
             edge_color=EDGE_COLOUR,
             face_color=FACE_COLOUR,
             edge_width=EDGE_PX,
-            metadata={ROLE: SHAPES},
             scale=pixels.scale,
             units=pixels.units,
         )
         layer.current_edge_color = EDGE_COLOUR
         layer.current_face_color = FACE_COLOUR
+        own(layer, ROLE, SHAPES)
         self._around.viewer.add_layer(layer)
         keep_in_place(layer)
         self._layer = layer

@@ -9,9 +9,10 @@ from napari.layers import Layer
 
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.viewer.layers import PixelSize
+from napari_panoptic.viewer.owned import role_of
 
 ROLE = "napari-panoptic role"
-"""Key in a layer's metadata that marks it as one of the desk's."""
+"""Owner of the layers of the desks of nuclei and of detections (see `owned`)."""
 IMAGE = "image"
 AMBIGUOUS = "ambiguous areas"
 REFERENCE = "reference"
@@ -30,7 +31,7 @@ def hide_layers(viewer: ViewerModel) -> None:
     To remove a layer takes napari longer, and between two drawings it can upset the display.
     """
     for layer in viewer.layers:
-        if ROLE in layer.metadata:
+        if role_of(layer, ROLE) is not None:
             set_unless_so(layer, "visible", False)
 
 
@@ -44,6 +45,5 @@ def image_layer_data(image: SlideImage) -> tuple[Any, dict[str, Any], str]:
         "multiscale": several,
         "scale": pixels.scale,
         "units": pixels.units,
-        "metadata": {ROLE: IMAGE},
     }
     return (list(image.levels) if several else image.levels[0]), options, "image"

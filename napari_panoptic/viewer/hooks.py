@@ -14,8 +14,9 @@ from napari_panoptic.io.samples import write_sample
 from napari_panoptic.io.slides import probe_image, read_image
 from napari_panoptic.points import Frame
 from napari_panoptic.regions import Region, Task
-from napari_panoptic.viewer.desk_layers import ROLE, image_layer_data
+from napari_panoptic.viewer.desk_layers import IMAGE, ROLE, image_layer_data
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
+from napari_panoptic.viewer.owned import find_own, own_when_added
 
 LayerData = tuple[Any, ...]
 SAMPLE_FOLDERS = {
@@ -52,7 +53,7 @@ def raters_sample_data() -> list[LayerData]:
     structure = cohort.structures[0]
     case = cohort.cases_with(structure)[0]
     picture = load_picture(cohort, case, structure)
-    return [_unless_there(picture_layer_data(picture), OWNER)]
+    return [_for_desk(picture_layer_data(picture), OWNER)]
 
 
 def _sample(task: Task) -> Any:
@@ -66,14 +67,15 @@ def _sample(task: Task) -> Any:
 def _first_image(region: Region | Frame) -> list[LayerData]:
     if region.image is None:
         raise PanopticError("the sample cohort has no image; delete its folder", region=region.name)
-    return [_unless_there(image_layer_data(read_image(region.image)), ROLE)]
+    return [_for_desk(image_layer_data(read_image(region.image)), ROLE)]
 
 
-def _unless_there(layer: LayerData, owner: str) -> LayerData:
-    """Hide a layer where a desk has left one like it, which it takes instead."""
+def _for_desk(layer: LayerData, owner: str) -> LayerData:
+    """Let the desk take an image over; hidden where a desk has left one, which it takes instead."""
     data, options, kind = layer
-    own = options["metadata"][owner]
-    is_there = any(each.metadata.get(owner) == own for each in _viewer().layers)
+    viewer = _viewer()
+    is_there = find_own(viewer, owner, IMAGE) is not None
+    options = own_when_added(viewer, options, owner, IMAGE)
     return data, {**options, "visible": not is_there}, kind
 
 

@@ -136,7 +136,7 @@ def object_lut(
         What became of them; None where they were not evaluated: coloured by
         status they are then all of one neutral colour.
     scheme
-        The classes and their colours.
+        The classes.
     colour_by
         What colours tell.
     value_of
@@ -149,7 +149,7 @@ def object_lut(
     """
     if colour_by is ColourBy.CLASS:
         values = None if value_of is None else value_of(labels.ids)
-        return styles.class_lut(labels.class_index, scheme.colours, values)
+        return styles.class_lut(labels.class_index, styles.class_colours(len(scheme.names)), values)
     if outcomes is None:
         return styles.neutral_lut(len(labels))
     values = None if value_of is None else value_of(outcomes.ids)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-OWNERS_PREFIX = "napari-panoptic"
-"""So begin the keys by which every desk knows its own layers in their metadata."""
+from napari_panoptic.viewer.owned import is_own
 
 
 def take_unit(viewer: Any, unit: str) -> None:
@@ -41,5 +40,4 @@ def remove_left_behind(viewer: Any) -> None:
 
 
 def _is_left_behind(layer: Any) -> bool:
-    is_ours = any(str(key).startswith(OWNERS_PREFIX) for key in layer.metadata)
-    return is_ours and not layer.visible
+    return is_own(layer) and not layer.visible

@@ -25,6 +25,8 @@ from napari_panoptic.regions import Source
 from napari_panoptic.session import EditedEvaluation, Selection, Session
 from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import slide_words
+from napari_panoptic.viewer.clicks import is_plain_click
+from napari_panoptic.viewer.definitions import absent_text
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING, NO_IMAGE_MEANING
@@ -76,8 +78,6 @@ FOLLOW_EDIT_MS = 33
 """How long after an edit lists follow it; colours and figures follow at once."""
 NEAR_A_SLIDE = "Zoom out to see where on the slide objects fail."
 """What is said above a slide on which single objects can be told apart."""
-CLICK_TOLERANCE_PX = 3
-"""A press that moves further than this is a drag, not a click."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,6 +468,7 @@ class Link:
         self._panels.title.show_title(
             self._title_parts(self._session.snapshot),
             None if evaluation is None else evaluation.metrics.pq,
+            "" if evaluation is None else absent_text(evaluation.counts),
         )
 
     def _show_listed(self) -> None:
@@ -712,14 +713,10 @@ class Link:
 
     def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
         """Select what is clicked; a drag moves the view as ever."""
-        start, position, viewbox = event.pos, tuple(event.position), event.viewbox
-        is_plain = event.button == 1 and not event.modifiers and self._is_panning()
-        furthest = 0.0
-        yield
-        while event.type == "mouse_move":
-            furthest = max(furthest, *(abs(a - b) for a, b in zip(event.pos, start, strict=True)))
-            yield
-        if is_plain and furthest <= CLICK_TOLERANCE_PX:
+        position, viewbox = tuple(event.position), event.viewbox
+        is_panning = self._is_panning()
+        is_click = yield from is_plain_click(event)
+        if is_click and is_panning:
             self._click_at(position, viewbox)
 
     def _click_at(self, position: Sequence[float], viewbox: tuple[int, int] | None) -> None:

@@ -22,6 +22,7 @@ from napari_panoptic.viewer.desk_layers import IMAGE, ROLE
 from napari_panoptic.viewer.in_one_go import drawn_once
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.left_behind import take_unit
+from napari_panoptic.viewer.owned import find_own, own, role_of
 from napari_panoptic.viewer.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 
 NAMES = {Side.REFERENCE: "annotated points", Side.PREDICTION: "detections"}
@@ -95,7 +96,7 @@ class PointScene:
     def show_frame(self, image: SlideImage | None, mpp_xy: tuple[float, float]) -> None:
         """Show another image, whole."""
         self._mpp_xy = mpp_xy
-        is_first = not any(ROLE in layer.metadata for layer in self._viewer.layers)
+        is_first = not any(role_of(layer, ROLE) for layer in self._viewer.layers)
         with self._filling():
             self._fill_image(image)
             take_unit(self._viewer, self._placed["units"][0])
@@ -142,9 +143,8 @@ class PointScene:
         with self._filling():
             layer = self._own(SELECTED)
             if layer is None:
-                layer = self._viewer.add_points(
-                    np.zeros((0, 2)), name=SELECTED, metadata={ROLE: SELECTED}, **self._placed
-                )
+                layer = self._viewer.add_points(np.zeros((0, 2)), name=SELECTED, **self._placed)
+                own(layer, ROLE, SELECTED)
                 keep_in_place(layer)
             points = self._known.get(side)
             if points is None or not 0 <= row < len(points):
@@ -396,7 +396,7 @@ class PointScene:
         return float(np.mean(self._mpp_xy))
 
     def _own(self, role: str) -> Any | None:
-        return next((at for at in self._viewer.layers if at.metadata.get(ROLE) == role), None)
+        return find_own(self._viewer, ROLE, role)
 
     def _layer(self, side: Side) -> Points:
         """Give the layer of a side, made where it is not there; one left behind is taken over.
@@ -409,11 +409,11 @@ class PointScene:
             layer = Points(
                 np.zeros((0, 2)),
                 name=NAMES[side],
-                metadata={ROLE: NAMES[side]},
                 features=pd.DataFrame({"id": np.zeros(0), "confidence": np.zeros(0)}),
                 symbol="disc" if side is Side.REFERENCE else "cross",
                 **self._placed,
             )
+            own(layer, ROLE, NAMES[side])
             self._viewer.add_layer(layer)
             keep_in_place(layer)
         if self._connected.get(side) is not layer:
@@ -510,9 +510,9 @@ class PointScene:
                 name=IMAGE,
                 rgb=True,
                 multiscale=several,
-                metadata={ROLE: IMAGE},
                 **self._placed,
             )
+            own(layer, ROLE, IMAGE)
             self._viewer.add_layer(layer)
             keep_in_place(layer)
             self._viewer.layers.move(self._viewer.layers.index(layer), 0)

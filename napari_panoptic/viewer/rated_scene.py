@@ -20,6 +20,7 @@ from napari_panoptic.rated import RatersSettings
 from napari_panoptic.viewer.in_one_go import moved_once
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.left_behind import take_unit
+from napari_panoptic.viewer.owned import own, role_of
 from napari_panoptic.viewer.rated_outlines import (
     AheadOfHand,
     CasePicture,
@@ -31,7 +32,7 @@ from napari_panoptic.viewer.rated_outlines import (
 from napari_panoptic.viewer.recolour import refresh_held
 
 OWNER = "napari-panoptic-rated"
-"""Key in the metadata of the layers that belong to this view."""
+"""Owner of the layers of this view (see `owned`)."""
 DISAGREEMENT = "disagreement of the raters"
 PROBABILITY = "predicted probability"
 
@@ -68,7 +69,6 @@ def picture_layer_data(picture: CasePicture) -> tuple[Any, dict[str, Any], str]:
         "rgb": values.ndim == 4,
         "scale": picture.spacing,
         "units": ("millimeter" if picture.is_mm else "pixel",) * 3,
-        "metadata": {OWNER: "image"},
     }
     return values, options, "image"
 
@@ -195,7 +195,7 @@ class RatedScene:
     def _fill_images(self, picture: CasePicture) -> None:
         wanted = _named_images(picture)
         for layer in self._own():
-            if layer.metadata[OWNER] == "image" and layer.name not in wanted:
+            if role_of(layer, OWNER) == "image" and layer.name not in wanted:
                 _put_away(layer)
         for number, (name, (modality, values)) in enumerate(wanted.items()):
             layer = self._image(name, values, (0.0, 1.0), role="image")
@@ -242,9 +242,9 @@ class RatedScene:
             contrast_limits=None if is_rgb else limits,
             scale=None if picture is None else picture.spacing,
             units=(self._unit,) * 3,
-            metadata={OWNER: role},
             visible=name != PROBABILITY,
         )
+        own(added, OWNER, role)
         keep_in_place(added)
         # Images lie below what is drawn over them.
         self._viewer.layers.insert(0 if role == "image" else len(self._viewer.layers), added)
@@ -266,7 +266,7 @@ class RatedScene:
     def _vectors(self, shown: Shown) -> Vectors | None:
         """Give the layer of outlines; None where somebody, or the closing window, removed it."""
         for layer in self._own():
-            if layer.metadata[OWNER] == str(shown) and isinstance(layer, Vectors):
+            if role_of(layer, OWNER) == str(shown) and isinstance(layer, Vectors):
                 return layer
         return None
 
@@ -277,13 +277,13 @@ class RatedScene:
             units=(self._unit,) * 2,
             name=_OUTLINES[shown],
             vector_style="line",
-            metadata={OWNER: str(shown)},
             visible=False,
         )
+        own(layer, OWNER, str(shown))
         keep_in_place(layer)
 
     def _own(self) -> list[Layer]:
-        return [layer for layer in self._viewer.layers if OWNER in layer.metadata]
+        return [layer for layer in self._viewer.layers if role_of(layer, OWNER)]
 
     # --- outlines --------------------------------------------------------------------------------
 
@@ -351,5 +351,5 @@ def _put_away(layer: Layer) -> None:
 def hide_layers(viewer: Any) -> None:
     """Hide what a desk has left behind; the next one fills it again."""
     for layer in viewer.layers:
-        if OWNER in layer.metadata:
+        if role_of(layer, OWNER):
             layer.visible = False

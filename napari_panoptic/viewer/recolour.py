@@ -47,6 +47,12 @@ def _exchange_on_card(layer: Labels, lut: NDArray[np.float32], viewer: Any) -> b
     colours = layer.colormap
     if not isinstance(colours, CyclicLabelColormap) or colours.colors.shape != lut.shape:
         return False
+    # A copy of the layer, made with "Duplicate layer", shares its colour map.
+    if any(
+        other is not layer and getattr(other, "colormap", None) is colours
+        for other in viewer.layers
+    ):
+        return False
     table = _table_on_card(layer, viewer)
     if table is None or layer.data.dtype != np.uint16:
         return False

@@ -40,6 +40,7 @@ from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.listed import Listed, Others
+from napari_panoptic.viewer.owned import find_own, own, role_of
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.stand_in import Pointed, StandIn
@@ -460,7 +461,7 @@ class Scene:
             self._forget(role)
             layer = None
         if layer is None:
-            layer = next((at for at in self._viewer.layers if at.metadata.get(ROLE) == role), None)
+            layer = find_own(self._viewer, ROLE, role)
             if layer is not None:
                 self._own(role, layer)
         return layer
@@ -479,7 +480,7 @@ class Scene:
         wanted = {role for role, _, _ in self._object_contents(snapshot)}
         wanted |= {_TEAM + name for name in snapshot.pending}
         for layer in list(self._viewer.layers):
-            role = str(layer.metadata.get(ROLE, ""))
+            role = role_of(layer, ROLE) or ""
             if role.startswith(_TEAM) and role not in wanted:
                 self._viewer.layers.remove(layer)
                 self._forget(role)
@@ -487,7 +488,7 @@ class Scene:
     def _take_unit(self) -> None:
         """Give all layers the region's unit before one is added: napari then draws at once."""
         for layer in self._viewer.layers:
-            is_mine = ROLE in layer.metadata  # or an earlier scene's: it is taken over
+            is_mine = role_of(layer, ROLE) is not None  # or an earlier scene's
             if is_mine and {str(own) for own in layer.units} != set(self._pixels.units):
                 layer.units = self._pixels.units
         take_unit(self._viewer, self._pixels.units[0])
@@ -574,15 +575,25 @@ class Scene:
         """Give a layer other objects."""
         self._values[role] = LayerValues(labels.ids)
         own = self._arrays.get(role)
-        is_same_size = own is not None and own is layer.data and own.shape == labels.shape
+        can_reuse = own is not None and own is layer.data and own.shape == labels.shape
         with drawn_once(layer):
-            if is_same_size and tuple(layer.scale) == self._pixels.scale:
+            if can_reuse and not self._has_copy(layer) and tuple(layer.scale) == self._pixels.scale:
                 contents.label_data(labels, out=own)  # sooner done than with other data
             else:
                 self._arrays[role] = contents.label_data(labels)
                 put_data(layer, self._arrays[role], self._pixels)
             self._outline(role, layer)
         self._note_content(role, labels)
+
+    def _has_copy(self, layer: Labels) -> bool:
+        """Return whether another layer shows the same array, as a copy by the user may."""
+        return any(
+            other is not layer
+            and isinstance(other, Labels)
+            and isinstance(other.data, np.ndarray)
+            and np.may_share_memory(other.data, layer.data)
+            for other in self._viewer.layers
+        )
 
     def _catch_up(self, role: str) -> None:
         """Fill a layer with what was left out while nobody could see it."""
@@ -610,7 +621,7 @@ class Scene:
 
     def _on_eye(self, event: Any) -> None:
         """Draw a team whose eye was opened by hand as the one that is looked at is drawn."""
-        role = str(event.source.metadata.get(ROLE, ""))
+        role = role_of(event.source, ROLE) or ""
         self._note_eye(role)
         if event.source.visible and role.startswith(_TEAM):
             self._catch_up(role)
@@ -633,7 +644,7 @@ class Scene:
         self, role: str, name: str, data: NDArray[Any], *, visible: bool = True
     ) -> Labels:
         shown_name = shown(name) + (EDITED if role in self._edited_roles else "")
-        layer = Labels(data, name=shown_name, metadata={ROLE: role}, visible=visible)
+        layer = Labels(data, name=shown_name, visible=visible)
         draw_outlines_fast(layer)
         self._size(layer)
         self._viewer.add_layer(layer)
@@ -643,6 +654,7 @@ class Scene:
 
     def _own(self, role: str, layer: Layer) -> None:
         self._layers[role] = layer
+        own(layer, ROLE, role)
         layer.events.visible.connect(self._on_eye)
         keep_in_place(layer)
 

@@ -24,7 +24,7 @@ from napari_panoptic.evaluation.outcomes import SideOutcomes
 from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels
 from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Status
 from napari_panoptic.io.slides import read_indexed
-from napari_panoptic.palette import rgba_table, status_colour_table
+from napari_panoptic.palette import class_colours, rgba_table, status_colour_table
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
@@ -455,7 +455,7 @@ def code_colours(scheme: ClassScheme) -> NDArray[np.float32]:
     """Give the colour of each code, float32 (256, 4) RGBA."""
     colours = np.zeros((256, 4), np.float32)
     statuses = status_colour_table()
-    classes = rgba_table(scheme.colours)[: MOST_CODES - CLASSES]
+    classes = rgba_table(class_colours(len(scheme.names)))[: MOST_CODES - CLASSES]
     colours[1 : 1 + len(statuses)] = statuses
     colours[CLASSES + 1 : CLASSES + 1 + len(classes)] = classes
     colours[FADED:] = colours[:FADED] * (1, 1, 1, DIMMED_ALPHA)

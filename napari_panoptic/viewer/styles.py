@@ -15,6 +15,7 @@ from napari_panoptic.evaluation.vocabulary import Side, Status
 # Defined there, and known here by the name that every panel uses.
 from napari_panoptic.palette import ALPHA as ALPHA
 from napari_panoptic.palette import STATUS_COLOURS as STATUS_COLOURS
+from napari_panoptic.palette import class_colours as class_colours
 from napari_panoptic.palette import hex_colour as hex_colour
 from napari_panoptic.palette import rgba_table
 from napari_panoptic.palette import status_colour_table as status_colour_table

@@ -40,6 +40,7 @@ from napari_panoptic.viewer.cell_pictures import CellPictures, grid_shape, team_
 from napari_panoptic.viewer.desk_layers import image_layer_data, set_unless_so
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
+from napari_panoptic.viewer.owned import disown, own, role_of
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.scene import Scene
 from napari_panoptic.viewer.shown import shown
@@ -59,7 +60,7 @@ PX_PER_LETTER_AND_POINT = 1.1
 """How wide a letter is, generously."""
 _NO_RING = np.zeros((4, 4), np.uint8)
 CELL = "napari-panoptic cell"
-"""Key in the metadata of a layer that names the team whose cell it is in."""
+"""Owner of the layers of cells (see `owned`); their role is the team of the cell."""
 RING_ON_SCREEN_PX = 3.0
 
 
@@ -351,13 +352,13 @@ class TeamGrid:
         layer: Layer
         if role == "image" and contents.snapshot.image is not None:
             data, options, _ = image_layer_data(contents.snapshot.image)
-            layer = Image(data, **{**options, "metadata": {}, "visible": False})
+            layer = Image(data, **{**options, "visible": False})
         elif role == "ring":
             layer = Labels(_NO_RING, visible=False)
             layer.colormap = label_colours(np.array(list(drawing.EMPHASIS_COLOURS.values())))
         else:
             layer = Labels(contents.pictures.objects[team], visible=False)
-        layer.metadata[CELL] = team
+        own(layer, CELL, team)
         layer.name = shown(f"{role} · {team}")
         keep_in_place(layer)
         _size(layer, contents.pixels)
@@ -393,7 +394,7 @@ class TeamGrid:
     def _discard(self, cells: _Cells) -> None:
         """Hide cells, and let them be removed bit by bit."""
         for layer in cells.all:
-            del layer.metadata[CELL]
+            disown(layer)
             set_unless_so(layer, "visible", False)
         self._leftovers.extend(cells.all)
         self._builder.start()
@@ -567,15 +568,15 @@ class TeamGrid:
             return None
         layers = self._viewer.layers
         for number in self._viewer.canvas.grid.contents_at(tuple(viewbox), layers):
-            team = layers[number].metadata.get(CELL)
+            team = role_of(layers[number], CELL)
             if team in self._cells:
-                return str(team)
+                return team
         return None
 
     def _on_inserted(self, event: Any) -> None:
         """Take in that something else was added: it is hidden, and the cells stay last."""
         layer = event.value
-        if self._is_changing or self._before is None or CELL in layer.metadata:
+        if self._is_changing or self._before is None or role_of(layer, CELL) is not None:
             return
         self._arranger.start()
 
@@ -583,7 +584,7 @@ class TeamGrid:
         """Go back to one team where somebody deleted a layer of a cell."""
         if self._is_changing or self._before is None:
             return
-        if CELL in event.value.metadata:
+        if role_of(event.value, CELL) is not None:
             self._arranger.start()
 
     def _arrange_again(self) -> None:

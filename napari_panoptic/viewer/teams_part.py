@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from napari_panoptic.evaluation.consensus import InventedPlace
 from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.palette import class_colours
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.comparison import Comparison, ViewMode, compared
 from napari_panoptic.viewer.consensus_view import (
@@ -160,7 +161,7 @@ class TeamsPart(SeenPart):
         snapshot = comparison.snapshot
         if self._mode is ViewMode.GRID and comparison.cells is not None:
             self._consensus.leave()
-            colours = around.session.cohort.scheme.colours
+            colours = class_colours(len(around.session.cohort.scheme.names))
             self._grid.show(snapshot, comparison.evaluations, comparison.cells, colours)
         elif self._mode is ViewMode.CONSENSUS and comparison.picture is not None:
             self._grid.leave()

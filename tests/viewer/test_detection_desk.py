@@ -18,8 +18,8 @@ from napari_panoptic.io.point_files import read_points
 from napari_panoptic.points import Points
 from napari_panoptic.scored import MISSING_ANSWER
 from napari_panoptic.viewer import kept_in_place
-from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.opening import TITLE_END, open_in
+from napari_panoptic.viewer.owned import is_own
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets import detection_desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_in
@@ -597,7 +597,7 @@ def test_layers_cannot_be_moved_without_their_points(desk, layers, viewer, monke
     told = []
     monkeypatch.setattr(kept_in_place, "show_info", told.append)
     desk.session.select((Side.REFERENCE, 0))
-    own = [layer for layer in viewer.layers if layer.visible and ROLE in layer.metadata]
+    own = [layer for layer in viewer.layers if layer.visible and is_own(layer)]
     assert len(own) == 4
     for layer in own:
         layer.mode = "transform"
@@ -636,7 +636,7 @@ def test_another_kind_of_cohort_closes_this_desk_and_back(
     back = open_in(viewer, detection_sample)
     wait_until(lambda: back.is_settled)
     assert desk_in(viewer) is None
-    shown = {layer.name for layer in viewer.layers if layer.visible and ROLE in layer.metadata}
+    shown = {layer.name for layer in viewer.layers if layer.visible and is_own(layer)}
     assert shown == {"image", "annotated points", "detections"}
     # Where they differ, napari knows none.
     assert {str(unit) for unit in viewer.layers.extent.units} == {"micrometer"}

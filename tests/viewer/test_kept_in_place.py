@@ -6,8 +6,8 @@ from napari.layers import Labels, Points
 from qtpy.QtWidgets import QAbstractButton
 
 from napari_panoptic.viewer import kept_in_place
-from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.kept_in_place import STAYS, keep_in_place
+from napari_panoptic.viewer.owned import is_own
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_every_layer_of_the_desk_stays_in_place(desk, told):
     viewer = desk._viewer
     edits = next(part for part in desk.link._parts if part.title == "Edits")
     edits.edits.set_on(True)
-    own = [layer for layer in viewer.layers if ROLE in layer.metadata]
+    own = [layer for layer in viewer.layers if is_own(layer)]
     assert len(own) >= 3
     for layer in own:
         layer.visible = True

@@ -49,7 +49,9 @@ def test_objects_are_coloured_by_status(evaluation):
 
 def test_objects_are_coloured_by_class_without_outcomes(evaluation):
     lut = layers.object_lut(evaluation.pair.prediction, None, SCHEME, ColourBy.CLASS)
-    assert lut[1:4, 0].tolist() == [1, 0, 0]
+    colours = styles.class_colours(len(SCHEME.names))
+    expected = [colours[number - 1] for number in evaluation.pair.prediction.class_index]
+    np.testing.assert_allclose(lut[1:4, :3] * 255, expected, atol=1e-3)
 
 
 def test_objects_without_outcomes_are_neutral(evaluation):

@@ -17,6 +17,7 @@ from napari_panoptic.viewer.audit_part import MARKS_LAYER, AuditPart
 from napari_panoptic.viewer.comparison import ViewMode
 from napari_panoptic.viewer.consensus_view import CONSENSUS_LAYER, INVENTED_LAYER, level_colours
 from napari_panoptic.viewer.groups_part import GROUP_LAYER, GroupsPart
+from napari_panoptic.viewer.owned import role_of
 from napari_panoptic.viewer.team_grid import CELL
 from napari_panoptic.viewer.teams_part import TeamsPart
 from napari_panoptic.viewer.widgets import audit_panel, groups_panel, teams_columns, teams_panel
@@ -227,7 +228,7 @@ class TestSideBySide:
         found = {}
         for place in np.ndindex(shape):
             layers = viewer.canvas.grid.contents_at(place, viewer.layers)
-            names = {viewer.layers[number].metadata.get(CELL) for number in layers}
+            names = {role_of(viewer.layers[number], CELL) for number in layers}
             if names:
                 found[place] = names
         return found
@@ -415,7 +416,7 @@ class TestSideBySide:
     ):
         viewer.layers.remove(grid.layer("merger", "objects"))
         wait_until(lambda: teams.mode is ViewMode.ONE and not teams.is_busy)
-        assert not any(CELL in layer.metadata for layer in viewer.layers)
+        assert not any(role_of(layer, CELL) for layer in viewer.layers)
         assert names_of_visible(viewer)[:2] == ["image", "reference"]
 
     def test_shift_u_goes_from_view_to_view(self, desk, canvas, teams, wait_until):

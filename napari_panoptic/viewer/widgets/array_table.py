@@ -39,6 +39,8 @@ class Column:
         In px.
     is_text
         Whether it is aligned left, as words are.
+    key
+        What the column is about, however its title is written; None for most.
     """
 
     title: str
@@ -49,6 +51,7 @@ class Column:
     colour: Callable[[int], Rgb | None] | None = None
     width: int = 60
     is_text: bool = False
+    key: str | None = None
 
 
 class ArrayModel(QAbstractTableModel):
@@ -176,6 +179,10 @@ class ArrayTable(SortableView):
     def titles(self) -> list[str]:
         """Give the headings."""
         return [column.title for column in self._model.columns]
+
+    def key(self, column: int) -> str | None:
+        """Return what a column is about."""
+        return self._model.columns[column].key
 
     def selected(self) -> int | None:
         """Give the selected row."""

@@ -18,6 +18,7 @@ from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.point_files import write_points
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.points import DetectionCohort, Points
+from napari_panoptic.viewer.clicks import is_plain_click
 from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.keys import (
@@ -67,7 +68,6 @@ TITLE_DOCK, LEGEND_DOCK = "Detections title", "Detections legend"
 LEFT_WIDTH, RIGHT_WIDTH = 270, 420
 FOLLOW_MS = 40
 """How long after a change lists and the curve follow; colours and the title follow at once."""
-CLICK_TOLERANCE_PX = 3
 NO_FAILURE = "No failure in this frame: nothing is missed (FN) or invented (FP)."
 ONLY_FAILURE = "No other failure in this frame."
 
@@ -588,13 +588,9 @@ class DetectionDesk:
 
     def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
         """Select what is clicked, unless one of napari's tools is in hand."""
-        start, position = event.pos, event.position
-        active = self._viewer.layers.selection.active
-        yield
-        while event.type == "mouse_move":
-            yield
-        moved = max(abs(a - b) for a, b in zip(start, event.pos, strict=True))
-        if self.session is None or moved > CLICK_TOLERANCE_PX:
+        position, active = event.position, self._viewer.layers.selection.active
+        is_click = yield from is_plain_click(event)
+        if self.session is None or not is_click:
             return
         mode = str(getattr(active, "mode", Tool.LOOK))
         found = self.scene.point_at(position)

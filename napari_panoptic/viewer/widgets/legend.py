@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -96,7 +97,7 @@ def class_chips(labels: LabelImage | SideOutcomes | None, scheme: ClassScheme) -
             f"Nuclei of the class {name}.",
         )
         for number, (name, colour) in enumerate(
-            zip(scheme.names, scheme.colours, strict=True), start=1
+            zip(scheme.names, styles.class_colours(len(scheme.names)), strict=True), start=1
         )
     ]
 
@@ -321,6 +322,10 @@ class TitleStrip(QWidget):
         """Give the title as it is shown."""
         return self._title.text()
 
+    def figure_text(self) -> str:
+        """Return the PQ as it is shown, with the note on it, as rich text."""
+        return self._figure.text()
+
     def selected_text(self) -> str:
         """Give what is said about the selected object."""
         return self._selected.text()
@@ -329,11 +334,12 @@ class TitleStrip(QWidget):
         """Give what the notes button says; empty where it is hidden."""
         return self._notes.said()
 
-    def show_title(self, parts: Sequence[str], pq: float | None) -> None:
-        """Show what is looked at, most important first, and its PQ."""
+    def show_title(self, parts: Sequence[str], pq: float | None, note: str = "") -> None:
+        """Show what is looked at, most important first, its PQ, and a note on that."""
         self._title.set_text(" · ".join(part for part in parts if part), tooltip=KEYS)
         figure = "" if pq is None else f"PQ {styles.ratio_text(pq)}"
-        self._figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
+        beside = f"<small>{html.escape(note)}</small>&nbsp; " if note else ""
+        self._figure.set_rich(f"{beside}<b style='font-size: large'>{figure}</b>")
 
     def show_selected(self, facts: ObjectFacts | None) -> None:
         """Show one object in a line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from psygnal import Signal
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -17,7 +18,8 @@ from qtpy.QtWidgets import (
 from napari_panoptic.evaluation.evaluate import Evaluation
 from napari_panoptic.evaluation.metrics import detection_counts
 from napari_panoptic.evaluation.tiled import TiledEvaluation
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.palette import class_colours
+from napari_panoptic.regions import ClassScheme, Rgb
 from napari_panoptic.viewer.behind import (
     behind_cell,
     behind_class,
@@ -25,6 +27,7 @@ from napari_panoptic.viewer.behind import (
     behind_figure,
     behind_row,
 )
+from napari_panoptic.viewer.definitions import absent_classes, by_class_sentence, mean_sentence
 from napari_panoptic.viewer.glossary import COUNT_MEANINGS, FIGURE_MEANINGS, UNDEFINED_BECAUSE
 from napari_panoptic.viewer.object_rows import ObjectFilter
 from napari_panoptic.viewer.shown import PlainLabel
@@ -59,6 +62,10 @@ EMPTY = (
 )
 
 
+_SCROLL_BAR_PX = 24
+"""Width of a scroll bar and the margins, generously."""
+ABSENT = "This class is not annotated here, so its predictions make it 0; the mean counts that."
+
 Shown = Evaluation | TiledEvaluation
 """What figures are shown of: a region in memory, or a slide that was gone over in windows."""
 
@@ -82,11 +89,18 @@ class MetricsPanel(QScrollArea):
         self._confusion = FigureTable()
         for table in (self._by_class, self._confusion):
             table.chosen.connect(self.behind_wanted.emit)
+        self._definitions = PlainLabel()
+        self._definitions.setWordWrap(True)
         self._message = PlainLabel(EMPTY)
         self._message.setWordWrap(True)
         self._content = QWidget()
         self._lay_out()
         self.show_evaluation(None)
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Wrap sentences at the width that is seen, also where tables are wider."""
+        super().resizeEvent(event)
+        self._definitions.setMaximumWidth(self.width() - _SCROLL_BAR_PX)
 
     def figure(self, name: str) -> str:
         """Give a figure as it is shown."""
@@ -95,6 +109,10 @@ class MetricsPanel(QScrollArea):
     def figure_tooltip(self, name: str) -> str:
         """Give what is said about a figure."""
         return self._figures[name].toolTip()
+
+    def definitions_text(self) -> str:
+        """Return what is said about figures that differ by definition."""
+        return self._definitions.text()
 
     def confusion_texts(self) -> list[list[str]]:
         """Give the cells of the confusion matrix as they are shown."""
@@ -148,6 +166,9 @@ class MetricsPanel(QScrollArea):
             reason = UNDEFINED_BECAUSE[name] if math.isnan(value) else ""
             figure.set_text(_figure_text(name, value, evaluation.pair.mpp), reason=reason)
         self._fill_by_class(evaluation, scheme)
+        said = [say(evaluation.counts) for say in (mean_sentence, by_class_sentence)]
+        self._definitions.setText("\n".join(filter(None, said)))
+        self._definitions.setVisible(any(said))
         self._fill_confusion(evaluation, scheme)
 
     def _lay_out(self) -> None:
@@ -162,6 +183,7 @@ class MetricsPanel(QScrollArea):
         layout.setSpacing(4)
         layout.addLayout(self._row(_HEADLINES, large=True))
         layout.addWidget(self._by_class)
+        layout.addWidget(self._definitions)
         grid = QGridLayout()
         grid.setHorizontalSpacing(3)
         grid.setVerticalSpacing(2)
@@ -203,18 +225,21 @@ class MetricsPanel(QScrollArea):
         header = [
             Cell("Class", "Class of the nuclei."),
             Cell("TP", "Found, with the right class."),
-            Cell("FP", "Predicted as this class without being such a nucleus."),
-            Cell("FN", "Nuclei of this class missed, or given another class."),
+            Cell("FP", "Predicted as this class: unmatched, or misclassified."),
+            Cell("FN", "Nuclei of this class: unmatched, or misclassified."),
             Cell("PQ", MEANINGS["pq"].split(",")[0] + "."),
             Cell("SQ", "Mean IoU of the TPs of this class."),
             Cell("DQ", "TP / (TP + FP/2 + FN/2) of this class."),
             Cell("HD px", MEANINGS["mean_hausdorff_px"]),
         ]
         rows = []
+        colours = _colours(scheme)
+        absent = absent_classes(evaluation.counts)
         figures = {name: column.tolist() for name, column in evaluation.class_figures.items()}
         for number, name in enumerate(evaluation.counts.class_names):
             record = {key: column[number] for key, column in figures.items()}
-            colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
+            is_absent = name in absent
+            colour = colours.get(name)
             behind = {
                 key: behind_class(key, name, scheme.names)
                 for key in ("class", "tp", "fp", "fn", "pq", "sq", "dq", "mean_hausdorff_px")
@@ -225,7 +250,7 @@ class MetricsPanel(QScrollArea):
             ratios = [
                 Cell(
                     ratio_text(record[key]),
-                    why if math.isnan(record[key]) else "",
+                    why if math.isnan(record[key]) else ABSENT if is_absent and key != "sq" else "",
                     bold=key == "pq",
                     target=behind[key],
                 )
@@ -258,10 +283,11 @@ class MetricsPanel(QScrollArea):
             for name in shown
         ]
         rows = []
+        colours = _colours(scheme)
         for name in shown:
             values = [counts[names.index(name)][names.index(other)] for other in shown]
             total = max(sum(values), 1)
-            colour = scheme.colours[scheme.names.index(name)] if name in scheme.names else None
+            colour = colours.get(name)
             cells = [
                 Cell(
                     "invented" if name == names[0] else name,
@@ -283,6 +309,10 @@ class MetricsPanel(QScrollArea):
                 )
             rows.append(cells)
         self._confusion.fill(header, rows)
+
+
+def _colours(scheme: ClassScheme) -> dict[str, Rgb]:
+    return dict(zip(scheme.names, class_colours(len(scheme.names)), strict=True))
 
 
 def _counts(evaluation: Shown) -> dict[str, int]:

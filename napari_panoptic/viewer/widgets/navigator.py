@@ -46,7 +46,7 @@ _FAILURE_MEANINGS = {
     "FP": STATUS_MEANINGS[Status.FP],
     "mis": STATUS_MEANINGS[Status.MISCLASSIFIED],
 }
-_PQ_MEANING = f"{FIGURE_MEANINGS['pq']} Of a team: the mean over patients."
+_PQ_MEANING = f"{FIGURE_MEANINGS['pq']} Of a patient: all regions together."
 _REGION_HEADER = {
     "Patient / region": "A region of a patient; click to show it.",
     "PQ": _PQ_MEANING,
@@ -54,7 +54,7 @@ _REGION_HEADER = {
 }
 _TEAM_HEADER = {
     "Team": "Whose predictions; click to show them.",
-    "PQ": _PQ_MEANING,
+    "mean PQ": f"{FIGURE_MEANINGS['pq']} Mean over the patients of the cohort.",
     "here": f"{FIGURE_MEANINGS['pq']} Of the region shown.",
     **_FAILURE_MEANINGS,
 }

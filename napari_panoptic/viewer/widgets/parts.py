@@ -78,10 +78,17 @@ def outline_icon(rgb: Rgb, width_px: float, *, size: int = 18) -> QIcon:
     return _untinted(pixmap)
 
 
+_RIM: Rgb = (150, 150, 150)
+"""Colour of the rim of swatches."""
+
+
 def swatch_icon(rgb: Rgb, *, size: int = 10) -> QIcon:
-    """Draw a filled square, the same in selected rows."""
+    """Draw a filled square, the same in selected rows; its rim shows dark colours on dark."""
     pixmap = QPixmap(size, size)
-    pixmap.fill(qcolor(rgb))
+    pixmap.fill(qcolor(_RIM))
+    painter = QPainter(pixmap)
+    painter.fillRect(1, 1, size - 2, size - 2, qcolor(rgb))
+    painter.end()
     return _untinted(pixmap)
 
 

@@ -258,7 +258,7 @@ class RankingPanel(QWidget):
         said = "Rank: 1 + the number of teams significantly better (Nemenyi, p < 0.05)."
         if left_out:
             said += f" {count_text(len(left_out))} patient(s) left out of the tests."
-        self._show_table(header, rows, said)
+        self._show_table(header, rows, f"Means over patients. {said}")
 
     def show_plot(self, plot: Plot, note: str = "") -> None:
         """Show a plot."""

@@ -88,6 +88,7 @@ def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -
         colour=lambda row: styles.STATUS_COLOURS[STATUSES[codes[row]]],
         width=_team_width(team),
         is_text=True,
+        key=team,
     )
 
 
@@ -115,6 +116,7 @@ def place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> li
             colour=_place_colour(numbers[:, k]),
             width=_team_width(team),
             is_text=True,
+            key=team,
         )
         for k, team in enumerate(teams)
     ]

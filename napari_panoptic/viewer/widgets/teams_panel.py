@@ -362,8 +362,7 @@ class TeamsPanel(QWidget):
         comparison = self._comparison
         if comparison is None:
             return
-        title = self.table.titles()[column].split("\n")[0]
-        team = title if title in comparison.consensus.teams else None
+        team = self.table.key(column)
         if self._listed is Listed.INVENTED:
             self.place_chosen.emit(self._places[row], team)
         else:
