@@ -7,7 +7,6 @@ import io
 import math
 import os
 import re
-import stat
 import struct
 import threading
 import tokenize
@@ -27,7 +26,7 @@ from PIL import Image
 
 from napari_panoptic.errors import UnreadableFileError
 from napari_panoptic.evaluation.labels import size_text
-from napari_panoptic.io.limits import check_pixels, check_segment
+from napari_panoptic.io.limits import check_pixels, check_segment, is_endless
 
 DECODING_ERRORS: tuple[type[Exception], ...] = (
     OSError,
@@ -102,7 +101,7 @@ def check_file(path: Path, what: str) -> None:
     try:
         mode = path.stat().st_mode
         # Whoever reads a pipe waits for a writer, perhaps for ever; a device has no end.
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        if is_endless(mode):
             raise UnreadableFileError(
                 f"expected {what}, found a pipe, a socket or a device", path=path
             )
