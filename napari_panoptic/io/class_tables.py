@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.io._files import check_file
-from napari_panoptic.io.label_images import object_id, read_sidecar
+from napari_panoptic.io.label_images import WHAT_TABLE, object_id, read_sidecar
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.regions import ClassScheme
 
 
@@ -79,7 +80,8 @@ def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
     UnreadableFileError
         Where it is none.
     """
-    check_file(path, "a table of classes (id,class)")
+    check_file(path, WHAT_TABLE)
+    check_length(path, WHAT_TABLE)
     try:
         table = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
     except (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):

@@ -38,6 +38,7 @@ from napari_panoptic.io._files import (
 )
 from napari_panoptic.io._kernels import components
 from napari_panoptic.io.label_images import labels_with_classes
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.regions import ClassScheme, MaskFiles, Rgb
 
@@ -198,6 +199,7 @@ def _vanished(
 
 def _read(path: Path) -> _Set:
     check_file(path, WHAT)
+    check_length(path, WHAT)
     status = path.stat()
     return _parsed(path, status.st_mtime_ns, status.st_size)
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io._files import check_file, replaced_when_complete
 from napari_panoptic.io._scanners import UNUSUAL, split_vertices
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.polygons import (
     LARGEST_COORDINATE,
     ODD_SHAPES,
@@ -254,6 +255,7 @@ def _content(watch: _Watch, dtype: _Dtype) -> tuple[_Content, list[Finding]]:
     except (LookupError, ValueError) as error:
         first = error
     # The bytes are not in the encoding that the file claims; try what such files are in.
+    check_length(path, f"{WHAT} in the encoding that it claims, or a file")
     text, encoding = _decoded(path.read_bytes())
     try:
         content = _parsed([re.sub(r"^\s*<\?xml[^>]*\?>", "", text)], path, dtype)
@@ -268,6 +270,7 @@ def _parsed(blocks: Iterable[bytes | str], path: Path, dtype: _Dtype) -> _Conten
     parser = defusedxml.ElementTree.XMLParser(target=content)
     try:
         for block in blocks:
+            content.note_bytes(len(block), path)
             parser.feed(block)
             content.store()
         parser.close()
@@ -320,6 +323,7 @@ def _scanned(watch: _Watch, dtype: _Dtype) -> _Content:
                 block = block[len(declaration) :]
                 parser.feed(declaration)
                 is_first = False
+            content.note_bytes(len(block), watch.path)
             rest = _feed(parser, content, rest + block, is_last=False)
     _feed(parser, content, rest, is_last=True)
     # The parser may keep an end for later, and the regions in it.
@@ -388,6 +392,10 @@ _DEEPEST = 100
 """Elements within each other; ImageScope writes six."""
 
 
+_LONGEST_TEXT = 2**24
+"""Bytes between two elements, or in one of them."""
+
+
 class _TooDeepError(ValueError):
     """There are more elements within each other than any annotation has."""
 
@@ -410,6 +418,7 @@ class _Content:
         # How many vertices the runs have that were taken out and not met yet.
         self.runs: deque[int] = deque()
         self._is_scanned = is_scanned
+        self._since_element = 0
         self._store = PolygonStore(dtype)
         self._kinds: list[int] = []
         self._open_layers: list[int] = []
@@ -427,6 +436,7 @@ class _Content:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Take note of an element that begins."""
         kinds = self._kinds
+        self._since_element = 0
         if len(kinds) > _DEEPEST:
             raise _TooDeepError
         if not kinds:
@@ -449,6 +459,19 @@ class _Content:
             self._layer_names.append(attributes.get("Name", ""))
             self._attribute_names.append([])
         kinds.append(kind)
+
+    def note_bytes(self, count: int, path: Path) -> None:
+        """Refuse a file with nothing but text for longer than any annotation has.
+
+        The parser holds what it reads of an element until that is complete.
+        """
+        if self._since_element > _LONGEST_TEXT:
+            raise UnreadableFileError(
+                f"expected {WHAT}, found more than {_LONGEST_TEXT >> 20} MiB without an element; "
+                f"it is damaged, or made to exhaust the memory. Export it again",
+                path=path,
+            )
+        self._since_element += count
 
     def end(self, tag: str) -> None:  # noqa: ARG002 - what the parser calls
         """Take note of an element that ends."""

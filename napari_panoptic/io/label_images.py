@@ -23,12 +23,14 @@ from napari_panoptic.io._files import (
     replaced_when_complete,
 )
 from napari_panoptic.io._masks import object_mask, vanished_findings, whole_numbers
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.ome_zarr import AMBIGUOUS_LABEL, label_classes
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.tiled_pixels import TiledPixels, is_zarr, open_pixels, zarr_areas
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
 WHAT = "a label image (one positive number per object)"
+WHAT_TABLE = "a table of classes (id,class)"
 SIDECAR_SUFFIXES = (".csv", ".json")
 """Files that give the class of each id, beside a label image of the same stem."""
 
@@ -576,15 +578,15 @@ def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
     UnreadableFileError
         Where it is none, or cannot be read.
     """
-    what = "a table of classes (id,class)"
-    check_file(path, what)
+    check_file(path, WHAT_TABLE)
+    check_length(path, WHAT_TABLE)
     try:
         text = path.read_text(encoding="utf-8-sig")
         pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
         classes = {object_id(id_): _name(name) for id_, name in pairs}
     except (OSError, ValueError, TypeError, KeyError, RecursionError, csv.Error) as error:
         raise UnreadableFileError(
-            f"expected {what}: CSV with the header id,class, or JSON such as "
+            f"expected {WHAT_TABLE}: CSV with the header id,class, or JSON such as "
             f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
             path=path,
         ) from error

@@ -80,8 +80,8 @@ def check_length(path: Path, what: str, most_bytes: int = TABLE_BYTES) -> None:
     size = path.stat().st_size
     if size > most_bytes:
         raise UnreadableFileError(
-            f"expected {what} of up to {most_bytes >> 20:,d} MiB, found {size >> 20:,d} MiB; it "
-            f"was not read. Split it, or export it again",
+            f"expected {what} of up to {most_bytes >> 20:,d} MiB, found {size / 2**20:,.0f} MiB; "
+            f"it was not read. Split it, or export it again",
             path=path,
         )
 

@@ -13,9 +13,9 @@ import numpy as np
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.labels import size_text
 from napari_panoptic.io._files import replaced_when_complete
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.points import Points
 
-_MAX_BYTES = 256 * 2**20
 _LONGEST_SHOWN = 40
 
 
@@ -155,12 +155,7 @@ def _written(value: float) -> str:
 
 def _text(path: Path) -> str:
     try:
-        size = path.stat().st_size
-        if size > _MAX_BYTES:
-            raise UnreadableFileError(
-                f"expected a CSV file below {_MAX_BYTES >> 20} MiB, found {size >> 20} MiB",
-                path=path,
-            )
+        check_length(path, "a CSV file of points or scores")
         return path.read_text(encoding="utf-8-sig")
     except IsADirectoryError:
         raise UnreadableFileError("expected a CSV file, found a folder", path=path) from None
