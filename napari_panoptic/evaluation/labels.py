@@ -602,7 +602,8 @@ def _integers(labels: ArrayLike, side: str) -> NDArray[np.integer]:
         raise LabelError(f"the {side} must be a 2-D array (y, x), found shape {array.shape}")
     if array.dtype == bool:
         array = array.astype(np.uint8)
-    if not np.issubdtype(array.dtype, np.integer):
+    # By kind: to numpy, differences of times are integers, too.
+    if array.dtype.kind not in "iu":
         raise LabelError(f"the {side} must hold whole numbers, found type {array.dtype}")
     return array
 
