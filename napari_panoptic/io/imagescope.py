@@ -6,7 +6,7 @@ import math
 import re
 from array import array
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -58,6 +58,8 @@ LAYER_ATTRIBUTES = {
 
 ELLIPSE = "2"
 """What ImageScope writes as a region's type when an ellipse was drawn."""
+
+_DESCRIPTION = "description"
 
 _Dtype = type[np.int32] | type[np.float64]
 # The parser's messages that mean: the bytes are not in the encoding they claim.
@@ -132,7 +134,8 @@ def read_annotation(path: Path, scheme: ClassScheme) -> Annotation:
     """Read the polygons of an ImageScope XML file.
 
     The class of a polygon is the first known name among the
-    ``Attributes/Attribute@Name`` of its layer and ``Annotation@Name``.
+    ``Attributes/Attribute@Name`` of its layer and ``Annotation@Name``, or, where
+    the latter is empty, the value of an attribute called Description.
     Ids count every ``Region`` of the file, whatever its class, so that an
     object can be found in the file again.
 
@@ -280,6 +283,13 @@ def _parsed(blocks: Iterable[bytes | str], path: Path, dtype: _Dtype) -> _Conten
             f"read",
             path=path,
         ) from error
+    except _HaloError as error:
+        raise UnreadableFileError(
+            f"expected {WHAT}, found annotations of HALO (Indica Labs): vertices are called V "
+            f"there, not Vertex. HALO's format is not read; export GeoJSON from HALO, or convert "
+            f"the file",
+            path=path,
+        ) from error
     except DefusedXmlException as error:
         raise UnreadableFileError(
             f"expected {WHAT}, found a file that defines XML entities, which annotations never "
@@ -400,6 +410,10 @@ class _TooDeepError(ValueError):
     """There are more elements within each other than any annotation has."""
 
 
+class _HaloError(ValueError):
+    """The vertices are those of HALO, which calls them V."""
+
+
 class _Content:
     """What a parser is told of an annotation, kept in arrays.
 
@@ -422,7 +436,7 @@ class _Content:
         self._store = PolygonStore(dtype)
         self._kinds: list[int] = []
         self._open_layers: list[int] = []
-        self._attribute_names: list[list[str]] = []
+        self._attributes: list[list[dict[str, str]]] = []
         self._layer_names: list[str] = []
         # Of each region: its layer, its vertices, whether some are unreadable, whether odd.
         self._layer = array("q")
@@ -445,19 +459,21 @@ class _Content:
         kind = _KINDS.get((kinds[-1], tag), _OTHER) if kinds else _OTHER
         if kind == _VERTEX:
             self._vertex(attributes)
+        elif tag == "V" and kinds and kinds[-1] == _VERTICES:
+            raise _HaloError
         elif tag == "Vertex" and self._is_scanned:
             raise _UnusualError  # its run belongs to no region
         elif kind == _REGION:
             self._region(attributes)
         elif kind == _ATTRIBUTE:
-            self._attribute_names[self._open_layers[-1]].append(attributes.get("Name", ""))
+            self._attributes[self._open_layers[-1]].append(attributes)
         elif tag == "Annotation":
             kind = _LAYER
             if _REGION in kinds:
                 raise ValueError("an Annotation inside a Region")
             self._open_layers.append(len(self._layer_names))
             self._layer_names.append(attributes.get("Name", ""))
-            self._attribute_names.append([])
+            self._attributes.append([])
         kinds.append(kind)
 
     def note_bytes(self, count: int, path: Path) -> None:
@@ -502,8 +518,8 @@ class _Content:
     def finished(self, scheme: ClassScheme, path: Path) -> PolygonFile:
         """Give the polygons, and what was odd about them."""
         called = [
-            tuple(name.strip() for name in (*names, name) if name.strip())
-            for names, name in zip(self._attribute_names, self._layer_names, strict=True)
+            layer_names(attributes, name)
+            for attributes, name in zip(self._attributes, self._layer_names, strict=True)
         ]
         of_layer = np.array([class_number(names, scheme) for names in called], np.int16)
         layer = ids_array(self._layer)
@@ -592,6 +608,29 @@ def _document(polygons: Iterable[Polygon], mpp: float | None) -> Iterator[str]:
             yield "</Vertices></Region>"
         yield "</Regions><Plots/></Annotation>"
     yield "</Annotations>"
+
+
+def layer_names(attributes: Iterable[Mapping[str, str]], own_name: str) -> tuple[str, ...]:
+    """Return the names of a layer, of which the first that is a class counts.
+
+    ImageScope itself calls the attribute of each layer "Description" and leaves the name of the
+    layer empty: then what the attribute says is a name.
+
+    Parameters
+    ----------
+    attributes
+        The XML attributes of each ``Attributes/Attribute`` of the layer.
+    own_name
+        The ``Name`` of the layer.
+    """
+    names, described = [], []
+    for attribute in attributes:
+        name, value = attribute.get("Name", "").strip(), attribute.get("Value", "").strip()
+        if name.casefold() != _DESCRIPTION:
+            names.append(name)
+        else:
+            described += [name] if own_name.strip() else [value, name]
+    return tuple(filter(None, [*names, own_name.strip(), *described]))
 
 
 def vertex_text(value: float) -> str:
