@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,7 +27,13 @@ from napari_panoptic.io._masks import object_mask, vanished_findings, whole_numb
 from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.ome_zarr import AMBIGUOUS_LABEL, label_classes
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.tiled_pixels import TiledPixels, is_zarr, open_pixels, zarr_areas
+from napari_panoptic.io.tiled_pixels import (
+    TiledPixels,
+    absent_chunks,
+    is_zarr,
+    open_pixels,
+    zarr_areas,
+)
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
 WHAT = "a label image (one positive number per object)"
@@ -151,7 +158,7 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
         if not paths:
             continue
         path = paths[0]
-        findings.extend(extra_files(name, paths))
+        findings += [*extra_files(name, paths), *absent_chunks(path)]
         what = f"the {name} label image"
         pixels = _numbers(path, shape, request.region, what)
         check_size(pixels.shape, shape, path=path, region=request.region, what=what)
@@ -216,7 +223,7 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
             f"expected {WHAT}, found only a table of classes", path=paths[0], region=request.region
         )
     path = images[0]
-    findings = extra_files("all classes", tuple(images))
+    findings = [*extra_files("all classes", tuple(images)), *absent_chunks(path)]
     what = "the label image"
     pixels = _numbers(path, request.shape, request.region, what)
     pixels = _oriented(pixels, request.shape, len(scheme.names))
@@ -356,7 +363,7 @@ def _from_sidecar(
     findings: list[Finding],
 ) -> _Split:
     what = "the label image"
-    classes = _classes_of(path, sidecars, scheme)
+    classes = _classes_of(path, sidecars, scheme, findings)
     if classes is None:
         if len(scheme.names) > 1:
             raise UnreadableFileError(
@@ -380,10 +387,12 @@ def _from_sidecar(
     return labels_with_classes(index, ids, classes, path, scheme, findings)
 
 
-def _classes_of(path: Path, sidecars: list[Path], scheme: ClassScheme) -> dict[int, str] | None:
+def _classes_of(
+    path: Path, sidecars: list[Path], scheme: ClassScheme, findings: list[Finding]
+) -> dict[int, str] | None:
     """Read the table of classes: given, beside the image, or inside it."""
     if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
-        return read_sidecar(sidecar, scheme)
+        return read_sidecar(sidecar, scheme, findings)
     if not is_zarr(path) or (inside := label_classes(path)) is None:
         return None
     return _numbers_named(inside, scheme)
@@ -557,7 +566,9 @@ def sidecars_beside(path: Path) -> Iterator[Path]:
                 yield sidecar
 
 
-def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
+def read_sidecar(
+    path: Path, scheme: ClassScheme, findings: list[Finding] | None = None
+) -> dict[int, str]:
     """Read a table of classes, CSV or JSON, whatever is unusual in it.
 
     Parameters
@@ -566,6 +577,8 @@ def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
         The table; its ending tells which of the two.
     scheme
         The classes. A number instead of a name means the class at that place, from 1.
+    findings
+        Receives the ids that come twice.
 
     Returns
     -------
@@ -583,14 +596,30 @@ def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
-        classes = {object_id(id_): _name(name) for id_, name in pairs}
+        rows = [(object_id(id_), _name(name)) for id_, name in pairs]
     except (OSError, ValueError, TypeError, KeyError, RecursionError, csv.Error) as error:
         raise UnreadableFileError(
             f"expected {WHAT_TABLE}: CSV with the header id,class, or JSON such as "
             f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
             path=path,
         ) from error
+    classes = dict(rows)
+    if findings is not None and len(classes) < len(rows):
+        counts = Counter(id_ for id_, _ in rows)
+        findings += repeated_ids(path, [id_ for id_, count in counts.items() if count > 1])
     return _numbers_named(classes, scheme)
+
+
+def repeated_ids(path: Path, ids: Sequence[int]) -> list[Finding]:
+    """Report the ids that a table of classes has twice; nothing where there are none."""
+    if not ids:
+        return []
+    found = tuple(sorted(ids))
+    message = (
+        f"{len(found)} id(s) are in several rows of the table of classes, of which the last one "
+        f"counts: {english_list(found)}; keep one row for each"
+    )
+    return [Finding(FindingKind.MALFORMED, message, path=path, count=len(found), object_ids=found)]
 
 
 def _numbers_named(classes: Mapping[int, str], scheme: ClassScheme) -> dict[int, str]:
@@ -623,10 +652,16 @@ def _name(value: object) -> str:
 
 
 def _json_pairs(text: str) -> list[tuple[Any, Any]]:
-    table = json.loads(text)
+    objects: list[list[tuple[str, Any]]] = []
+
+    def kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        objects.append(pairs)  # the outermost comes last; a dictionary has each key once
+        return dict(pairs)
+
+    table = json.loads(text, object_pairs_hook=kept)
     if not isinstance(table, dict):
         raise TypeError(f"not a table but a {type(table).__name__}")
-    return list(table.items())
+    return objects[-1]
 
 
 def _csv_pairs(text: str) -> list[tuple[str, str]]:
