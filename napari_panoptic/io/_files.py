@@ -75,6 +75,8 @@ _IMAGE_CODECS = {
     34933: "PNG",
 }
 """Compressions of TIFF whose data are pictures with a size of their own, as Pillow calls them."""
+_LOSSY_JPEG = (6, 7, 33007)
+"""Compressions of TIFF that are JPEG with losses."""
 _UNBOUNDED_CODECS = (9, 10, 22610, 34661, 34715, 34887, 34934, 48124, 50002, 52546)
 """Such whose size cannot be told beforehand: JBIG, JPEG XR and XL, LERC, Jetraw."""
 
@@ -168,6 +170,39 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
         return array
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
+
+
+def check_exact(path: Path, what: str) -> None:
+    """Check that the numbers in a picture are those that were saved.
+
+    JPEG changes them, also within TIFF; of a PNG in colours of 16 bits only the upper half of
+    each number is decoded.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where they are not.
+    """
+    check_file(path, what)
+    with path.open("rb") as file:
+        start = file.read(26)
+    is_jpeg = start.startswith(b"\xff\xd8\xff")
+    if start[:4] in TIFF_MAGIC:
+        with without_warnings(), suppress(*DECODING_ERRORS), open_tiff(path) as tiff:
+            is_jpeg = int(tiff.pages[0].compression) in _LOSSY_JPEG
+    if is_jpeg:
+        raise UnreadableFileError(
+            f"expected {what}, found JPEG compression, which changes the numbers of objects; save "
+            f"the image as PNG, or as TIFF with deflate or LZW compression",
+            path=path,
+        )
+    # Bit depth and type of colour are the last bytes read of a PNG.
+    if start[:8] == b"\x89PNG\r\n\x1a\n" and start[24:25] == b"\x10" and start[25:26] in b"\2\6":
+        raise UnreadableFileError(
+            f"expected {what}, found a PNG in colours of 16 bits each; save one channel of "
+            f"numbers, as PNG or TIFF of 16 bits",
+            path=path,
+        )
 
 
 def pixel_shape(path: Path, what: str) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ from napari_panoptic.errors import (
 )
 from napari_panoptic.evaluation.labels import compact
 from napari_panoptic.io._files import (
+    check_exact,
     check_file,
     check_size,
     pixel_shape,
@@ -175,6 +176,7 @@ def _png(path: Path, file_name: str) -> Path:
 
 
 def _ids(png: Path) -> NDArray[np.int32]:
+    check_exact(png, WHAT_PNG)
     pixels = read_pixels(png, WHAT_PNG, colour=True)
     if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or pixels.dtype != np.uint8:
         raise UnreadableFileError(

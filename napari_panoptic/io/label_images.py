@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage, checked_array, compact
 from napari_panoptic.io._files import (
+    check_exact,
     check_file,
     check_size,
     pixel_shape,
@@ -185,6 +186,7 @@ def _numbers(
 ) -> NDArray[Any]:
     """Read a label image as a whole; one of another size is not read where that can be told."""
     if not is_zarr(path):
+        check_exact(path, WHAT)
         return read_pixels(path, WHAT, colour=False)
     pixels = open_pixels(path, WHAT)
     check_size(pixels.shape, shape, path=path, region=region, what=what)
@@ -235,12 +237,23 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
             excluded = area.read((0, 0, *area.shape)) > 0
             ambiguous = excluded if ambiguous is None else ambiguous | excluded
         return labels, ambiguous, findings
+    table = next(iter(sidecars), None) or next(sidecars_beside(path), None)
+    if pixels.ndim == 3 and table is not None:
+        raise UnreadableFileError(
+            f"expected a label image with one number per pixel, since the table {table.name} "
+            f"gives the class of each number; found an array of shape {pixels.shape}, such as a "
+            f"picture in colours. Save one channel, or remove the table",
+            path=path,
+            region=request.region,
+        )
     if pixels.ndim == 3:
         channels = pixels.shape[2]
         numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
         if channels == 2 and _second_is_class(numbers, len(scheme.names)):
             return labels_from_class_numbers(numbers, path, scheme, findings), None, findings
         if channels in (len(scheme.names), len(scheme.names) + 1):
+            if channels > len(scheme.names):
+                _check_background(numbers, path, request.region)
             return labels_from_channels(numbers, path, scheme, findings), None, findings
     n = len(scheme.names)
     raise UnreadableFileError(
@@ -260,6 +273,29 @@ def _oriented(pixels: NDArray[Any], shape: tuple[int, int] | None, classes: int)
     if first or (pixels.shape[2] not in allowed and pixels.shape[0] in allowed):
         return np.moveaxis(pixels, 0, -1)
     return pixels
+
+
+def _check_background(numbers: NDArray[np.integer], path: Path, region: str | None) -> None:
+    """Check that the last channel can be the background, which is not read.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it holds several numbers, or lies under objects.
+    """
+    last, others = numbers[..., -1], numbers[..., :-1]
+    is_filled = last > 0
+    n_numbers = len(np.unique(last[is_filled]))
+    n_shared = int(np.count_nonzero(is_filled & (others > 0).any(axis=2)))
+    if n_numbers > 1 or n_shared:
+        n = numbers.shape[2]
+        raise UnreadableFileError(
+            f"expected {n - 1} channel(s) or page(s) of ids, one per class, and one of background "
+            f"(one number where no object is), found {n} of which the last holds {n_numbers} "
+            f"different number(s), {n_shared} px of them under objects; save the label image alone",
+            path=path,
+            region=region,
+        )
 
 
 def _second_is_class(numbers: NDArray[np.integer], classes: int) -> bool:

@@ -17,7 +17,7 @@ from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.tiles import Box
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
-    check_file,
+    check_exact,
     check_page_complete,
     check_segments,
     file_kind,
@@ -83,7 +83,7 @@ def open_pixels(path: Path, what: str) -> TiledPixels:
         if is_zarr(path):
             with without_warnings():
                 return _open_zarr(path, what)
-        check_file(path, what)
+        check_exact(path, what)
         match file_kind(path):
             case "tiff":
                 return _open_tiff(path, what)
