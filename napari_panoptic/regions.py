@@ -66,6 +66,10 @@ class FoundByName(Generic[_NamedT]):
         return name
 
 
+MOST_CLASSES = 256
+"""Of a cohort: tables have a row for every two of them."""
+
+
 @dataclass(frozen=True)
 class ClassScheme:
     """The classes of a challenge, in the order in which they are flattened and reported.
@@ -102,6 +106,11 @@ class ClassScheme:
 
     def __post_init__(self) -> None:
         """Check that the scheme can be used."""
+        if len(self.names) > MOST_CLASSES:
+            raise CohortError(
+                f"expected up to {MOST_CLASSES} classes, found {len(self.names)}; "
+                f"merge some of them"
+            )
         known = [*self.names, *([self.ambiguous] if self.ambiguous else [])]
         if not self.names or len({name.casefold() for name in known}) != len(known):
             raise CohortError(f"class names must be at least one and all different, found {known}")

@@ -55,6 +55,29 @@ class Vanished:
 
 
 @dataclass(frozen=True, eq=False)
+class Scores:
+    """How sure a model was of its objects, as its file says.
+
+    Parameters
+    ----------
+    ids
+        int64 (n,): of the objects, ascending, unique.
+    values
+        float64 (n,); NaN where the file has none.
+    """
+
+    ids: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def of(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return float64 (m,): the score of each id, NaN where there is none."""
+        if not len(self.ids):
+            return np.full(len(ids), np.nan)
+        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[places] == ids, self.values[places], np.nan)
+
+
+@dataclass(frozen=True, eq=False)
 class LabelImage:
     """The objects of one side of one region.
 
@@ -90,6 +113,9 @@ class LabelImage:
         Gives the same objects with the pixels that they share where these
         have gone to the uppermost ones, and the reverse; None where objects
         share no pixel, or nothing is known of it.
+    known_scores
+        The scores in the file, perhaps of more objects than are here; None where
+        it has none.
     """
 
     index: NDArray[np.int32]
@@ -102,6 +128,14 @@ class LabelImage:
     overlapping_px: int = 0
     planes: tuple[NDArray[np.int32], ...] = ()
     otherwise: Callable[[], LabelImage] | None = None
+    known_scores: Scores | None = None
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """float64 (n,): the score of each object in row order, NaN where there is none."""
+        if self.known_scores is None:
+            return np.full(len(self.ids), np.nan)
+        return self.known_scores.of(self.ids)
 
     @property
     def sheets(self) -> tuple[NDArray[np.int32], ...]:
@@ -137,6 +171,8 @@ class LabelImage:
         if (overlaps is Overlaps.KEEP) == bool(self.planes) or self.otherwise is None:
             return self
         other = self.otherwise()
+        if other.known_scores is not self.known_scores:
+            other = replace(other, known_scores=self.known_scores)
         return replace(other, otherwise=partial(_given, self)) if other.planes else other
 
     def overlapping_rows(self) -> NDArray[np.int64]:
@@ -602,7 +638,8 @@ def _integers(labels: ArrayLike, side: str) -> NDArray[np.integer]:
         raise LabelError(f"the {side} must be a 2-D array (y, x), found shape {array.shape}")
     if array.dtype == bool:
         array = array.astype(np.uint8)
-    if not np.issubdtype(array.dtype, np.integer):
+    # By kind: to numpy, differences of times are integers, too.
+    if array.dtype.kind not in "iu":
         raise LabelError(f"the {side} must hold whole numbers, found type {array.dtype}")
     return array
 

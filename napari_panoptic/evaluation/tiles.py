@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import LabelError
-from napari_panoptic.evaluation.labels import size_text
+from napari_panoptic.evaluation.labels import Scores, size_text
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""
@@ -62,6 +62,8 @@ class TiledLabels:
     unknown_ids
         Ids that reading meets and that belong to no row are noted here; their
         pixels are given as background. None where there are none such.
+    known_scores
+        As in `LabelImage`.
     """
 
     shape: tuple[int, int]
@@ -72,6 +74,7 @@ class TiledLabels:
     read: Callable[[Box], NDArray[np.int32]]
     tile_px: int = 0
     unknown_ids: UnknownIds | None = None
+    known_scores: Scores | None = None
 
     def __len__(self) -> int:
         """Count the objects."""

@@ -7,7 +7,6 @@ import io
 import math
 import os
 import re
-import stat
 import struct
 import threading
 import tokenize
@@ -27,7 +26,7 @@ from PIL import Image
 
 from napari_panoptic.errors import UnreadableFileError
 from napari_panoptic.evaluation.labels import size_text
-from napari_panoptic.io.limits import check_pixels, check_segment
+from napari_panoptic.io.limits import check_pixels, check_segment, is_endless
 
 DECODING_ERRORS: tuple[type[Exception], ...] = (
     OSError,
@@ -76,6 +75,8 @@ _IMAGE_CODECS = {
     34933: "PNG",
 }
 """Compressions of TIFF whose data are pictures with a size of their own, as Pillow calls them."""
+_LOSSY_JPEG = (6, 7, 33007)
+"""Compressions of TIFF that are JPEG with losses."""
 _UNBOUNDED_CODECS = (9, 10, 22610, 34661, 34715, 34887, 34934, 48124, 50002, 52546)
 """Such whose size cannot be told beforehand: JBIG, JPEG XR and XL, LERC, Jetraw."""
 
@@ -102,7 +103,7 @@ def check_file(path: Path, what: str) -> None:
     try:
         mode = path.stat().st_mode
         # Whoever reads a pipe waits for a writer, perhaps for ever; a device has no end.
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        if is_endless(mode):
             raise UnreadableFileError(
                 f"expected {what}, found a pipe, a socket or a device", path=path
             )
@@ -169,6 +170,39 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
         return array
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
+
+
+def check_exact(path: Path, what: str) -> None:
+    """Check that the numbers in a picture are those that were saved.
+
+    JPEG changes them, also within TIFF; of a PNG in colours of 16 bits only the upper half of
+    each number is decoded.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where they are not.
+    """
+    check_file(path, what)
+    with path.open("rb") as file:
+        start = file.read(26)
+    is_jpeg = start.startswith(b"\xff\xd8\xff")
+    if start[:4] in TIFF_MAGIC:
+        with without_warnings(), suppress(*DECODING_ERRORS), open_tiff(path) as tiff:
+            is_jpeg = int(tiff.pages[0].compression) in _LOSSY_JPEG
+    if is_jpeg:
+        raise UnreadableFileError(
+            f"expected {what}, found JPEG compression, which changes the numbers of objects; save "
+            f"the image as PNG, or as TIFF with deflate or LZW compression",
+            path=path,
+        )
+    # Bit depth and type of colour are the last bytes read of a PNG.
+    if start[:8] == b"\x89PNG\r\n\x1a\n" and start[24:25] == b"\x10" and start[25:26] in b"\2\6":
+        raise UnreadableFileError(
+            f"expected {what}, found a PNG in colours of 16 bits each; save one channel of "
+            f"numbers, as PNG or TIFF of 16 bits",
+            path=path,
+        )
 
 
 def pixel_shape(path: Path, what: str) -> tuple[int, ...]:

@@ -9,10 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from napari_panoptic.errors import CohortError, SettingsError, english_list
+from napari_panoptic.errors import (
+    CohortError,
+    SettingsError,
+    UnreadableFileError,
+    english_list,
+)
 from napari_panoptic.io._patterns import Listing, Pattern
 from napari_panoptic.io.coco_panoptic import panoptic_scheme
 from napari_panoptic.io.forms import BUILT_IN, known_forms
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.patients import PatientExpression, patient_in
 from napari_panoptic.io.registry import Form, PerClass
 from napari_panoptic.io.slides import IMAGE_ENDINGS
@@ -29,6 +35,11 @@ ARRAY_ENDING = ".npy"
 """Ending of an array that holds the images of many regions."""
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
+
+_LONGEST_DESCRIPTION = 2**20
+"""In bytes."""
+_MOST_DOTS = 200
+"""In a line."""
 
 ONLY_TEAM = "predictions"
 """Name of the team where the patterns of a cohort name none."""
@@ -279,7 +290,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         Where it cannot be read, is not UTF-8, or is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        check_length(path, "a description", _LONGEST_DESCRIPTION)
+        text = path.read_text(encoding="utf-8-sig")
+        _check_dots(text)
+        return tomllib.loads(text)
+    except UnreadableFileError as error:
+        raise CohortError(error.message, path=path) from error
     except OSError as error:
         raise CohortError(f"it cannot be read ({error.strerror})", path=path) from error
     except UnicodeDecodeError as error:
@@ -287,6 +303,21 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         # Numbers of thousands of digits and very deep lists are none of the library's own errors.
         raise CohortError(f"it is no valid TOML: {error}", path=path) from error
+
+
+def _check_dots(text: str) -> None:
+    """Refuse keys of very many parts: reading one takes memory for the square of their number.
+
+    Raises
+    ------
+    ValueError
+        For a line with more than `_MOST_DOTS` dots that is no comment.
+    """
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MOST_DOTS and not line.lstrip().startswith("#"):
+            raise ValueError(
+                f"line {number} has more than {_MOST_DOTS} dots; write lists in several lines"
+            )
 
 
 def _layout(table: dict[str, Any]) -> Layout:

@@ -29,7 +29,13 @@ from zarr.codecs import ShardingCodec
 from zarr.storage import LocalStore, StorePath
 
 from napari_panoptic.errors import UnreadableFileError, english_list
-from napari_panoptic.io.limits import BYTES_PER_PX, SEGMENT_BYTES, check_segment, largest_px
+from napari_panoptic.io.limits import (
+    BYTES_PER_PX,
+    SEGMENT_BYTES,
+    check_segment,
+    is_endless,
+    largest_px,
+)
 
 _INFLATING = frozenset(("blosc", "gzip", "lz4", "zlib", "zstd"))
 _CODECS = _INFLATING | {
@@ -55,7 +61,7 @@ class BoundedStore(LocalStore):
         Raises
         ------
         UnreadableFileError
-            Where it is too large.
+            Where it is too large, or no file.
         """
         self._check(key, byte_range)
         return await super().get(key, prototype, byte_range)
@@ -72,9 +78,16 @@ class BoundedStore(LocalStore):
     def _check(self, key: str, byte_range: Any) -> None:
         path = self.root / key
         try:
-            size = path.stat().st_size
+            status = path.stat()
         except OSError:
             return  # for the library to say, to which a missing chunk is an empty one
+        if is_endless(status.st_mode):
+            raise UnreadableFileError(
+                "expected a file of a Zarr array, found a pipe, a socket or a device; remove it, "
+                "or export the array again",
+                path=path,
+            )
+        size = status.st_size
         if isinstance(byte_range, RangeByteRequest):
             size = min(size, byte_range.end) - byte_range.start
         elif isinstance(byte_range, SuffixByteRequest):

@@ -26,6 +26,7 @@ from napari_panoptic.io.label_images import (
     labels_from_channels,
     labels_from_class_numbers,
 )
+from napari_panoptic.io.limits import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.regions import ClassScheme, MaskFiles, Source
 
@@ -86,14 +87,16 @@ def _names_and_patients(
 
 
 def _rows(path: Path, column: str, count: int) -> list[dict[str, str]]:
+    what = f"a table with the column {column}"
     try:
+        check_length(path, what, SMALL_TABLE_BYTES)
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
     except (OSError, ValueError, csv.Error) as error:
-        raise undecodable(path, f"a table with the column {column}", error) from error
+        raise undecodable(path, what, error) from error
     if rows and rows[0].get(column) is None:
         raise UnreadableFileError(
-            f"expected a table with the column {column}, found {', '.join(map(str, rows[0]))}",
+            f"expected {what}, found {', '.join(map(str, rows[0]))}",
             path=path,
         )
     _check_count(len(rows), count, path)

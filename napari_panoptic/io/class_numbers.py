@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.errors import UnreadableFileError
+from napari_panoptic.io.limits import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.io.polygons import UNKNOWN, class_number
 from napari_panoptic.regions import ClassScheme, Source
 
@@ -35,6 +36,7 @@ def read_type_info(path: Path) -> dict[str, str]:
         Where it is none.
     """
     try:
+        check_length(path, "a table of class names", SMALL_TABLE_BYTES)
         table = json.loads(path.read_text(encoding="utf-8-sig"))
         return {
             str(int(key)): str(value[0] if isinstance(value, list) else value)

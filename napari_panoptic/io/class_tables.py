@@ -12,8 +12,10 @@ import orjson
 import pandas as pd
 from numpy.typing import NDArray
 
+from napari_panoptic.errors import Finding
 from napari_panoptic.io._files import check_file
-from napari_panoptic.io.label_images import object_id, read_sidecar
+from napari_panoptic.io.label_images import WHAT_TABLE, object_id, read_sidecar
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.regions import ClassScheme
 
 
@@ -30,11 +32,14 @@ class ClassTable:
     names
         The names of classes as the table has them, numbers of classes replaced
         by the names.
+    repeated
+        Ids that came twice, ascending.
     """
 
     ids: NDArray[np.int64]
     code: NDArray[np.int64]
     names: tuple[str, ...]
+    repeated: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -45,8 +50,9 @@ class ClassTable:
         ids = ids[order]
         is_last = np.ones(len(ids), bool)
         is_last[:-1] = ids[1:] != ids[:-1]
+        repeated = tuple(np.unique(ids[~is_last]).tolist())
         is_last &= ids > 0
-        return cls(ids[is_last], code[order][is_last], tuple(names))
+        return cls(ids[is_last], code[order][is_last], tuple(names), repeated)
 
     def only(self, rows: NDArray[np.bool_]) -> ClassTable:
         """Give some of the rows."""
@@ -79,12 +85,16 @@ def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
     UnreadableFileError
         Where it is none.
     """
-    check_file(path, "a table of classes (id,class)")
+    check_file(path, WHAT_TABLE)
+    check_length(path, WHAT_TABLE)
     try:
         table = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
     except (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         # Whatever is unusual is left to the careful way, which also says what is wrong.
-        table = _from_mapping(read_sidecar(path, scheme))
+        findings: list[Finding] = []
+        table = _from_mapping(read_sidecar(path, scheme, findings))
+        repeated = tuple(id_ for finding in findings for id_ in finding.object_ids)
+        table = replace(table, repeated=repeated)
     return _with_numbers_named(table, scheme)
 
 
@@ -108,7 +118,10 @@ def _from_mapping(classes: Mapping[int, str]) -> ClassTable:
 
 
 def _from_json(path: Path) -> ClassTable:
-    classes = orjson.loads(path.read_bytes())
+    data = path.read_bytes()
+    classes = orjson.loads(data)
+    if data.count(b'"') != 4 * len(classes):
+        raise ValueError("quotes in names, or ids that come twice")
     if not all(type(name) is str for name in classes.values()):
         raise TypeError("classes that are no text")
     codes: dict[str, int] = {}

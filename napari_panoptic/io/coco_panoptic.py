@@ -29,6 +29,7 @@ from napari_panoptic.errors import (
 )
 from napari_panoptic.evaluation.labels import compact
 from napari_panoptic.io._files import (
+    check_exact,
     check_file,
     check_size,
     pixel_shape,
@@ -38,6 +39,7 @@ from napari_panoptic.io._files import (
 )
 from napari_panoptic.io._kernels import components
 from napari_panoptic.io.label_images import labels_with_classes
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.regions import ClassScheme, MaskFiles, Rgb
 
@@ -174,6 +176,7 @@ def _png(path: Path, file_name: str) -> Path:
 
 
 def _ids(png: Path) -> NDArray[np.int32]:
+    check_exact(png, WHAT_PNG)
     pixels = read_pixels(png, WHAT_PNG, colour=True)
     if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or pixels.dtype != np.uint8:
         raise UnreadableFileError(
@@ -198,6 +201,7 @@ def _vanished(
 
 def _read(path: Path) -> _Set:
     check_file(path, WHAT)
+    check_length(path, WHAT)
     status = path.stat()
     return _parsed(path, status.st_mtime_ns, status.st_size)
 

@@ -10,6 +10,8 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from napari_panoptic.io.limits import is_endless
+
 _WHOLE_FILE_BYTES = 64 * 2**20
 _END_BYTES = 2**20
 _MOST_FILES = 2**18
@@ -72,6 +74,8 @@ def _fingerprint(path: Path) -> str:
         if path.is_dir():
             return _folder_fingerprint(path)
         status = path.stat()
+        if is_endless(status.st_mode):
+            return "unreadable: a pipe, a socket or a device"
         # Clocks of file systems are coarse: small files, quickly written anew, are read each time.
         read = _file_fingerprint if status.st_size > _END_BYTES else _file_fingerprint.__wrapped__
         return read(path, status.st_size, status.st_mtime_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import re
 from array import array
@@ -16,7 +17,7 @@ import orjson
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.labels import LabelImage, Scores
 from napari_panoptic.io._files import check_file, replaced_when_complete
 from napari_panoptic.io._kernels import components
 from napari_panoptic.io.class_numbers import ClassNumbers
@@ -74,7 +75,8 @@ def read_hovernet(
     Returns
     -------
     PolygonFile
-        With int32 vertices, rounded to whole pixels where they are none.
+        With int32 vertices, rounded to whole pixels where they are none, and
+        ``type_prob`` as scores.
         Holes are not in such files. Its magnification is ``mag``: HoVer-Net
         gives contours of a slide in px of the magnification at which it was
         processed, and of a smaller image, without ``mag``, in px of that.
@@ -160,8 +162,8 @@ def write_hovernet(
     """Write objects as HoVer-Net does: one contour each.
 
     `read_hovernet` gives objects without holes and of one (8-connected) piece
-    back pixel by pixel. A probability is not known and left ``null``. The file
-    appears only when it is complete.
+    back pixel by pixel. The scores of the objects are written as ``type_prob``,
+    ``null`` where there is none. The file appears only when it is complete.
 
     Parameters
     ----------
@@ -186,11 +188,13 @@ def write_hovernet(
     with replaced_when_complete(path) as file:
         file.write(b'{"mag":' + orjson.dumps(magnification) + b',"nuc":{')
         for objects, offset, kind in sides:
+            scores = objects.scores.tolist()
             for row, contour, is_same in _outer_contours(objects):
                 id_ = int(objects.ids[row]) + offset
                 changed += [] if is_same else [id_]
                 number = int(objects.class_index[row]) if kind is None else kind
-                entry = f'"{id_}":'.encode() + orjson.dumps(_entry(contour, number))
+                made = _entry(contour, number, scores[row])
+                entry = f'"{id_}":'.encode() + orjson.dumps(made)
                 file.write((b",\n" if count else b"\n") + entry)
                 count += 1
         file.write(b"\n}}\n")
@@ -224,13 +228,13 @@ def _outer_contour(
     return line + corner, pieces == 1 and np.array_equal(filled, mask)
 
 
-def _entry(contour: NDArray[np.int32], kind: int | str) -> dict[str, Any]:
+def _entry(contour: NDArray[np.int32], kind: int | str, score: float) -> dict[str, Any]:
     (x0, y0), (x1, y1) = contour.min(axis=0).tolist(), contour.max(axis=0).tolist()
     return {
         "bbox": [[y0, x0], [y1 + 1, x1 + 1]],
         "centroid": contour.mean(axis=0).tolist(),
         "contour": contour.tolist(),
-        "type_prob": None,
+        "type_prob": None if math.isnan(score) else score,
         "type": kind,
     }
 
@@ -270,6 +274,12 @@ def _magnification(value: Any, path: Path) -> float | None:
     return float(value)
 
 
+def _score(value: Any) -> float:
+    """Return the probability of a nucleus's class; NaN where there is none."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else math.nan
+
+
 def _malformed(path: Path, reason: str, number: int | None = None) -> UnreadableFileError:
     return UnreadableFileError(
         f"expected {WHAT}, but {reason}; export it again", path=path, object_id=number
@@ -285,6 +295,7 @@ class _Nuclei:
         self._store = PolygonStore(np.int32)
         self._class_index = array("h")
         self._keys = array("q")
+        self._scores = array("d")
         self._unknown: dict[str | None, list[int]] = defaultdict(list)
         self._contours: list[NDArray[np.float64]] = []
         self._between: list[int] = []
@@ -316,6 +327,7 @@ class _Nuclei:
         if index < 0:
             self._unknown[unknown].append(number)
         self._class_index.append(index)
+        self._scores.append(_score(entry.get("type_prob")))
         self._keys.append(int(key) if key.isdigit() and len(key) < 10 else -1)
         self._contours.append(rounded)
 
@@ -350,8 +362,13 @@ class _Nuclei:
         odd_kinds += [(kind, odd[kind], ODD_SHAPES[kind]) for kind in odd]
         for kind, rows, text in odd_kinds:
             findings += object_findings(kind, keys[rows - 1], text, self._path)
+        scores = np.array(self._scores, np.float64)
         return PolygonFile(
-            as_contours(polygons), None, tuple(findings), magnification=self.magnification
+            as_contours(polygons),
+            None,
+            tuple(findings),
+            magnification=self.magnification,
+            scores=None if np.isnan(scores).all() else Scores(keys, scores),
         )
 
     def _malformed(self, key: bytes, number: int) -> UnreadableFileError:

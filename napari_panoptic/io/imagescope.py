@@ -6,7 +6,7 @@ import math
 import re
 from array import array
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io._files import check_file, replaced_when_complete
 from napari_panoptic.io._scanners import UNUSUAL, split_vertices
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.polygons import (
     LARGEST_COORDINATE,
     ODD_SHAPES,
@@ -57,6 +58,8 @@ LAYER_ATTRIBUTES = {
 
 ELLIPSE = "2"
 """What ImageScope writes as a region's type when an ellipse was drawn."""
+
+_DESCRIPTION = "description"
 
 _Dtype = type[np.int32] | type[np.float64]
 # The parser's messages that mean: the bytes are not in the encoding they claim.
@@ -131,7 +134,8 @@ def read_annotation(path: Path, scheme: ClassScheme) -> Annotation:
     """Read the polygons of an ImageScope XML file.
 
     The class of a polygon is the first known name among the
-    ``Attributes/Attribute@Name`` of its layer and ``Annotation@Name``.
+    ``Attributes/Attribute@Name`` of its layer and ``Annotation@Name``, or, where
+    the latter is empty, the value of an attribute called Description.
     Ids count every ``Region`` of the file, whatever its class, so that an
     object can be found in the file again.
 
@@ -254,6 +258,7 @@ def _content(watch: _Watch, dtype: _Dtype) -> tuple[_Content, list[Finding]]:
     except (LookupError, ValueError) as error:
         first = error
     # The bytes are not in the encoding that the file claims; try what such files are in.
+    check_length(path, f"{WHAT} in the encoding that it claims, or a file")
     text, encoding = _decoded(path.read_bytes())
     try:
         content = _parsed([re.sub(r"^\s*<\?xml[^>]*\?>", "", text)], path, dtype)
@@ -268,6 +273,7 @@ def _parsed(blocks: Iterable[bytes | str], path: Path, dtype: _Dtype) -> _Conten
     parser = defusedxml.ElementTree.XMLParser(target=content)
     try:
         for block in blocks:
+            content.note_bytes(len(block), path)
             parser.feed(block)
             content.store()
         parser.close()
@@ -275,6 +281,13 @@ def _parsed(blocks: Iterable[bytes | str], path: Path, dtype: _Dtype) -> _Conten
         raise UnreadableFileError(
             f"expected {WHAT}, found more than {_DEEPEST} elements within each other; it was not "
             f"read",
+            path=path,
+        ) from error
+    except _HaloError as error:
+        raise UnreadableFileError(
+            f"expected {WHAT}, found annotations of HALO (Indica Labs): vertices are called V "
+            f"there, not Vertex. HALO's format is not read; export GeoJSON from HALO, or convert "
+            f"the file",
             path=path,
         ) from error
     except DefusedXmlException as error:
@@ -320,6 +333,7 @@ def _scanned(watch: _Watch, dtype: _Dtype) -> _Content:
                 block = block[len(declaration) :]
                 parser.feed(declaration)
                 is_first = False
+            content.note_bytes(len(block), watch.path)
             rest = _feed(parser, content, rest + block, is_last=False)
     _feed(parser, content, rest, is_last=True)
     # The parser may keep an end for later, and the regions in it.
@@ -388,8 +402,16 @@ _DEEPEST = 100
 """Elements within each other; ImageScope writes six."""
 
 
+_LONGEST_TEXT = 2**24
+"""Bytes between two elements, or in one of them."""
+
+
 class _TooDeepError(ValueError):
     """There are more elements within each other than any annotation has."""
+
+
+class _HaloError(ValueError):
+    """The vertices are those of HALO, which calls them V."""
 
 
 class _Content:
@@ -410,10 +432,11 @@ class _Content:
         # How many vertices the runs have that were taken out and not met yet.
         self.runs: deque[int] = deque()
         self._is_scanned = is_scanned
+        self._since_element = 0
         self._store = PolygonStore(dtype)
         self._kinds: list[int] = []
         self._open_layers: list[int] = []
-        self._attribute_names: list[list[str]] = []
+        self._attributes: list[list[dict[str, str]]] = []
         self._layer_names: list[str] = []
         # Of each region: its layer, its vertices, whether some are unreadable, whether odd.
         self._layer = array("q")
@@ -427,6 +450,7 @@ class _Content:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Take note of an element that begins."""
         kinds = self._kinds
+        self._since_element = 0
         if len(kinds) > _DEEPEST:
             raise _TooDeepError
         if not kinds:
@@ -435,20 +459,35 @@ class _Content:
         kind = _KINDS.get((kinds[-1], tag), _OTHER) if kinds else _OTHER
         if kind == _VERTEX:
             self._vertex(attributes)
+        elif tag == "V" and kinds and kinds[-1] == _VERTICES:
+            raise _HaloError
         elif tag == "Vertex" and self._is_scanned:
             raise _UnusualError  # its run belongs to no region
         elif kind == _REGION:
             self._region(attributes)
         elif kind == _ATTRIBUTE:
-            self._attribute_names[self._open_layers[-1]].append(attributes.get("Name", ""))
+            self._attributes[self._open_layers[-1]].append(attributes)
         elif tag == "Annotation":
             kind = _LAYER
             if _REGION in kinds:
                 raise ValueError("an Annotation inside a Region")
             self._open_layers.append(len(self._layer_names))
             self._layer_names.append(attributes.get("Name", ""))
-            self._attribute_names.append([])
+            self._attributes.append([])
         kinds.append(kind)
+
+    def note_bytes(self, count: int, path: Path) -> None:
+        """Refuse a file with nothing but text for longer than any annotation has.
+
+        The parser holds what it reads of an element until that is complete.
+        """
+        if self._since_element > _LONGEST_TEXT:
+            raise UnreadableFileError(
+                f"expected {WHAT}, found more than {_LONGEST_TEXT >> 20} MiB without an element; "
+                f"it is damaged, or made to exhaust the memory. Export it again",
+                path=path,
+            )
+        self._since_element += count
 
     def end(self, tag: str) -> None:  # noqa: ARG002 - what the parser calls
         """Take note of an element that ends."""
@@ -479,8 +518,8 @@ class _Content:
     def finished(self, scheme: ClassScheme, path: Path) -> PolygonFile:
         """Give the polygons, and what was odd about them."""
         called = [
-            tuple(name.strip() for name in (*names, name) if name.strip())
-            for names, name in zip(self._attribute_names, self._layer_names, strict=True)
+            layer_names(attributes, name)
+            for attributes, name in zip(self._attributes, self._layer_names, strict=True)
         ]
         of_layer = np.array([class_number(names, scheme) for names in called], np.int16)
         layer = ids_array(self._layer)
@@ -569,6 +608,29 @@ def _document(polygons: Iterable[Polygon], mpp: float | None) -> Iterator[str]:
             yield "</Vertices></Region>"
         yield "</Regions><Plots/></Annotation>"
     yield "</Annotations>"
+
+
+def layer_names(attributes: Iterable[Mapping[str, str]], own_name: str) -> tuple[str, ...]:
+    """Return the names of a layer, of which the first that is a class counts.
+
+    ImageScope itself calls the attribute of each layer "Description" and leaves the name of the
+    layer empty: then what the attribute says is a name.
+
+    Parameters
+    ----------
+    attributes
+        The XML attributes of each ``Attributes/Attribute`` of the layer.
+    own_name
+        The ``Name`` of the layer.
+    """
+    names, described = [], []
+    for attribute in attributes:
+        name, value = attribute.get("Name", "").strip(), attribute.get("Value", "").strip()
+        if name.casefold() != _DESCRIPTION:
+            names.append(name)
+        else:
+            described += [name] if own_name.strip() else [value, name]
+    return tuple(filter(None, [*names, own_name.strip(), *described]))
 
 
 def vertex_text(value: float) -> str:

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 
 from napari_panoptic.io._files import replaced_when_complete
 from napari_panoptic.io.geojson import connected_areas
-from napari_panoptic.io.imagescope import LAYER_ATTRIBUTES, read_polygons, vertex_text
+from napari_panoptic.io.imagescope import (
+    LAYER_ATTRIBUTES,
+    layer_names,
+    read_polygons,
+    vertex_text,
+)
 from napari_panoptic.io.outlines import imagescope_vertices
 from napari_panoptic.io.polygons import AMBIGUOUS, class_number
 from napari_panoptic.io.rasterize import RasterizedAnnotation, rasterize_polygons
@@ -130,10 +135,9 @@ class _Tree:
         return layer
 
 
-def _names(layer: Element) -> list[str]:
-    """Give what a layer may be called, as the reader looks it up."""
-    found = [attribute.get("Name", "") for attribute in layer.findall("Attributes/Attribute")]
-    return [name.strip() for name in (*found, layer.get("Name", "")) if name.strip()]
+def _names(layer: Element) -> tuple[str, ...]:
+    attributes = (attribute.attrib for attribute in layer.findall("Attributes/Attribute"))
+    return layer_names(attributes, layer.get("Name", ""))
 
 
 @dataclass

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.evaluation.labels import LabelImage, checked_array, compact
 from napari_panoptic.io._files import (
+    check_exact,
     check_file,
     check_size,
     pixel_shape,
@@ -23,12 +25,20 @@ from napari_panoptic.io._files import (
     replaced_when_complete,
 )
 from napari_panoptic.io._masks import object_mask, vanished_findings, whole_numbers
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.ome_zarr import AMBIGUOUS_LABEL, label_classes
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.tiled_pixels import TiledPixels, is_zarr, open_pixels, zarr_areas
+from napari_panoptic.io.tiled_pixels import (
+    TiledPixels,
+    absent_chunks,
+    is_zarr,
+    open_pixels,
+    zarr_areas,
+)
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
 WHAT = "a label image (one positive number per object)"
+WHAT_TABLE = "a table of classes (id,class)"
 SIDECAR_SUFFIXES = (".csv", ".json")
 """Files that give the class of each id, beside a label image of the same stem."""
 
@@ -149,7 +159,7 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
         if not paths:
             continue
         path = paths[0]
-        findings.extend(extra_files(name, paths))
+        findings += [*extra_files(name, paths), *absent_chunks(path)]
         what = f"the {name} label image"
         pixels = _numbers(path, shape, request.region, what)
         check_size(pixels.shape, shape, path=path, region=request.region, what=what)
@@ -176,6 +186,7 @@ def _numbers(
 ) -> NDArray[Any]:
     """Read a label image as a whole; one of another size is not read where that can be told."""
     if not is_zarr(path):
+        check_exact(path, WHAT)
         return read_pixels(path, WHAT, colour=False)
     pixels = open_pixels(path, WHAT)
     check_size(pixels.shape, shape, path=path, region=region, what=what)
@@ -214,7 +225,7 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
             f"expected {WHAT}, found only a table of classes", path=paths[0], region=request.region
         )
     path = images[0]
-    findings = extra_files("all classes", tuple(images))
+    findings = [*extra_files("all classes", tuple(images)), *absent_chunks(path)]
     what = "the label image"
     pixels = _numbers(path, request.shape, request.region, what)
     pixels = _oriented(pixels, request.shape, len(scheme.names))
@@ -226,12 +237,23 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
             excluded = area.read((0, 0, *area.shape)) > 0
             ambiguous = excluded if ambiguous is None else ambiguous | excluded
         return labels, ambiguous, findings
+    table = next(iter(sidecars), None) or next(sidecars_beside(path), None)
+    if pixels.ndim == 3 and table is not None:
+        raise UnreadableFileError(
+            f"expected a label image with one number per pixel, since the table {table.name} "
+            f"gives the class of each number; found an array of shape {pixels.shape}, such as a "
+            f"picture in colours. Save one channel, or remove the table",
+            path=path,
+            region=request.region,
+        )
     if pixels.ndim == 3:
         channels = pixels.shape[2]
         numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
         if channels == 2 and _second_is_class(numbers, len(scheme.names)):
             return labels_from_class_numbers(numbers, path, scheme, findings), None, findings
         if channels in (len(scheme.names), len(scheme.names) + 1):
+            if channels > len(scheme.names):
+                _check_background(numbers, path, request.region)
             return labels_from_channels(numbers, path, scheme, findings), None, findings
     n = len(scheme.names)
     raise UnreadableFileError(
@@ -251,6 +273,29 @@ def _oriented(pixels: NDArray[Any], shape: tuple[int, int] | None, classes: int)
     if first or (pixels.shape[2] not in allowed and pixels.shape[0] in allowed):
         return np.moveaxis(pixels, 0, -1)
     return pixels
+
+
+def _check_background(numbers: NDArray[np.integer], path: Path, region: str | None) -> None:
+    """Check that the last channel can be the background, which is not read.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it holds several numbers, or lies under objects.
+    """
+    last, others = numbers[..., -1], numbers[..., :-1]
+    is_filled = last > 0
+    n_numbers = len(np.unique(last[is_filled]))
+    n_shared = int(np.count_nonzero(is_filled & (others > 0).any(axis=2)))
+    if n_numbers > 1 or n_shared:
+        n = numbers.shape[2]
+        raise UnreadableFileError(
+            f"expected {n - 1} channel(s) or page(s) of ids, one per class, and one of background "
+            f"(one number where no object is), found {n} of which the last holds {n_numbers} "
+            f"different number(s), {n_shared} px of them under objects; save the label image alone",
+            path=path,
+            region=region,
+        )
 
 
 def _second_is_class(numbers: NDArray[np.integer], classes: int) -> bool:
@@ -354,7 +399,7 @@ def _from_sidecar(
     findings: list[Finding],
 ) -> _Split:
     what = "the label image"
-    classes = _classes_of(path, sidecars, scheme)
+    classes = _classes_of(path, sidecars, scheme, findings)
     if classes is None:
         if len(scheme.names) > 1:
             raise UnreadableFileError(
@@ -378,10 +423,12 @@ def _from_sidecar(
     return labels_with_classes(index, ids, classes, path, scheme, findings)
 
 
-def _classes_of(path: Path, sidecars: list[Path], scheme: ClassScheme) -> dict[int, str] | None:
+def _classes_of(
+    path: Path, sidecars: list[Path], scheme: ClassScheme, findings: list[Finding]
+) -> dict[int, str] | None:
     """Read the table of classes: given, beside the image, or inside it."""
     if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
-        return read_sidecar(sidecar, scheme)
+        return read_sidecar(sidecar, scheme, findings)
     if not is_zarr(path) or (inside := label_classes(path)) is None:
         return None
     return _numbers_named(inside, scheme)
@@ -555,7 +602,9 @@ def sidecars_beside(path: Path) -> Iterator[Path]:
                 yield sidecar
 
 
-def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
+def read_sidecar(
+    path: Path, scheme: ClassScheme, findings: list[Finding] | None = None
+) -> dict[int, str]:
     """Read a table of classes, CSV or JSON, whatever is unusual in it.
 
     Parameters
@@ -564,6 +613,8 @@ def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
         The table; its ending tells which of the two.
     scheme
         The classes. A number instead of a name means the class at that place, from 1.
+    findings
+        Receives the ids that come twice.
 
     Returns
     -------
@@ -576,19 +627,35 @@ def read_sidecar(path: Path, scheme: ClassScheme) -> dict[int, str]:
     UnreadableFileError
         Where it is none, or cannot be read.
     """
-    what = "a table of classes (id,class)"
-    check_file(path, what)
+    check_file(path, WHAT_TABLE)
+    check_length(path, WHAT_TABLE)
     try:
         text = path.read_text(encoding="utf-8-sig")
         pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
-        classes = {object_id(id_): _name(name) for id_, name in pairs}
+        rows = [(object_id(id_), _name(name)) for id_, name in pairs]
     except (OSError, ValueError, TypeError, KeyError, RecursionError, csv.Error) as error:
         raise UnreadableFileError(
-            f"expected {what}: CSV with the header id,class, or JSON such as "
+            f"expected {WHAT_TABLE}: CSV with the header id,class, or JSON such as "
             f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
             path=path,
         ) from error
+    classes = dict(rows)
+    if findings is not None and len(classes) < len(rows):
+        counts = Counter(id_ for id_, _ in rows)
+        findings += repeated_ids(path, [id_ for id_, count in counts.items() if count > 1])
     return _numbers_named(classes, scheme)
+
+
+def repeated_ids(path: Path, ids: Sequence[int]) -> list[Finding]:
+    """Report the ids that a table of classes has twice; nothing where there are none."""
+    if not ids:
+        return []
+    found = tuple(sorted(ids))
+    message = (
+        f"{len(found)} id(s) are in several rows of the table of classes, of which the last one "
+        f"counts: {english_list(found)}; keep one row for each"
+    )
+    return [Finding(FindingKind.MALFORMED, message, path=path, count=len(found), object_ids=found)]
 
 
 def _numbers_named(classes: Mapping[int, str], scheme: ClassScheme) -> dict[int, str]:
@@ -621,10 +688,16 @@ def _name(value: object) -> str:
 
 
 def _json_pairs(text: str) -> list[tuple[Any, Any]]:
-    table = json.loads(text)
+    objects: list[list[tuple[str, Any]]] = []
+
+    def kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        objects.append(pairs)  # the outermost comes last; a dictionary has each key once
+        return dict(pairs)
+
+    table = json.loads(text, object_pairs_hook=kept)
     if not isinstance(table, dict):
         raise TypeError(f"not a table but a {type(table).__name__}")
-    return list(table.items())
+    return objects[-1]
 
 
 def _csv_pairs(text: str) -> list[tuple[str, str]]:

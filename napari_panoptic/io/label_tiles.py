@@ -26,6 +26,7 @@ from napari_panoptic.io.label_images import (
     excluded_area,
     extra_files,
     images_of,
+    repeated_ids,
     sidecars_beside,
     unknown_classes,
 )
@@ -33,7 +34,7 @@ from napari_panoptic.io.limits import largest_px
 from napari_panoptic.io.ome_zarr import label_classes
 from napari_panoptic.io.registry import LoadRequest, located
 from napari_panoptic.io.tiled_masks import TiledMasks
-from napari_panoptic.io.tiled_pixels import TiledPixels, is_zarr, open_pixels
+from napari_panoptic.io.tiled_pixels import TiledPixels, absent_chunks, is_zarr, open_pixels
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
 _PASS_PX = 1024
@@ -112,13 +113,14 @@ class _Opening:
                 region=self.request.region,
             )
         path = images[0]
-        findings = extra_files("all classes", tuple(images))
+        findings = [*extra_files("all classes", tuple(images)), *absent_chunks(path)]
         pixels = self.opened(path, "the label image")
         sidecar = next(iter(sidecars), None) or next(sidecars_beside(path), None)
         table = None if sidecar is None else read_class_table(sidecar, self.scheme)
         if table is None and is_zarr(path) and (inside := label_classes(path)) is not None:
             table = class_table(inside, self.scheme)
         if table is not None:
+            findings += repeated_ids(sidecar or path, table.repeated)
             return self._with_area(path, self._with_table(pixels, table, findings))
         if len(self.scheme.names) > 1:
             raise UnreadableFileError(
@@ -156,7 +158,7 @@ class _Opening:
             if not paths:
                 continue
             what = f"the {name} label image"
-            findings.extend(extra_files(name, paths))
+            findings += [*extra_files(name, paths), *absent_chunks(paths[0])]
             pixels = self.opened(paths[0], what)
             if name == self.scheme.ambiguous:
                 ambiguous = TiledArea(self.shape, pixels.filled)

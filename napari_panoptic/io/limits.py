@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,6 +27,10 @@ SLIDE_PX = 2**36
 """Pixels of an image that is read window by window: some ten times the largest scans."""
 SEGMENT_BYTES = 2**28
 """Of one tile, strip or chunk when decoded; many of them are decoded one after the other."""
+TABLE_BYTES = 2**28
+"""Of a table with a row for each object or image, which is read as a whole."""
+SMALL_TABLE_BYTES = 2**24
+"""Of a table with a row for each class, region or patient, and of a cohort's description."""
 DEFLATE_RATIO = 1032
 """What a byte of a deflate stream can stand for, at most (zlib's technical details)."""
 
@@ -53,6 +58,43 @@ def largest_px() -> int:
             f"'{text[:40]}'"
         )
     return limit
+
+
+def check_length(path: Path, what: str, most_bytes: int = TABLE_BYTES) -> None:
+    """Check that a file that is read as a whole is not too long.
+
+    Parameters
+    ----------
+    path, what
+        The file, and what is expected, for the error.
+    most_bytes
+        The limit.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is longer.
+    OSError
+        Where there is no such file.
+    """
+    size = path.stat().st_size
+    if size > most_bytes:
+        raise UnreadableFileError(
+            f"expected {what} of up to {most_bytes >> 20:,d} MiB, found {size / 2**20:,.0f} MiB; "
+            f"it was not read. Split it, or export it again",
+            path=path,
+        )
+
+
+def is_endless(mode: int) -> bool:
+    """Return whether reading may never end: of a pipe, a socket or a device.
+
+    Parameters
+    ----------
+    mode
+        As ``os.stat`` returns it.
+    """
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def check_pixels(shape: Iterable[int], itemsize: int, *, path: Path, what: str) -> None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.io.limits import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.io.links import leads_out
 
 METADATA_FILE = "metadata.csv"
-_MAX_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +103,7 @@ def metadata_beside(root: Path, patients: Iterable[str]) -> Metadata | None:
 
 def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     try:
-        size = path.stat().st_size
-        if size > _MAX_BYTES:
-            raise UnreadableFileError(
-                f"expected a table below {_MAX_BYTES >> 20} MiB, found {size >> 20} MiB",
-                path=path,
-            )
+        check_length(path, "a table of patients", SMALL_TABLE_BYTES)
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UnreadableFileError(f"cannot be read: {error.strerror}", path=path) from error

@@ -119,6 +119,8 @@ def _write_levels(
             dtype=pixels.dtype,
             chunks=edge,
             chunk_key_encoding={"name": "v2", "separator": "/"},
+            # What is not there could also be lost.
+            config={"write_empty_chunks": True},
         )
         array[...] = pixels
         scale = [(mpp or 1.0) * factor] * 2

@@ -13,9 +13,11 @@ import numpy as np
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.labels import size_text
 from napari_panoptic.io._files import replaced_when_complete
+from napari_panoptic.io.limits import check_length
 from napari_panoptic.points import Points
 
-_MAX_BYTES = 256 * 2**20
+_LARGEST_PX = 1e12
+"""Coordinates may be that large: squares of distances must be numbers."""
 _LONGEST_SHOWN = 40
 
 
@@ -63,7 +65,8 @@ def read_points(
 
     An empty file says that there are none. A line that is something else is
     left out and reported with its number; so is a coordinate that is no finite
-    number. Points beyond the image are reported and kept: they were claimed.
+    number, or beyond 1e12. Points beyond the image are reported and kept: they
+    were claimed.
 
     Parameters
     ----------
@@ -155,12 +158,7 @@ def _written(value: float) -> str:
 
 def _text(path: Path) -> str:
     try:
-        size = path.stat().st_size
-        if size > _MAX_BYTES:
-            raise UnreadableFileError(
-                f"expected a CSV file below {_MAX_BYTES >> 20} MiB, found {size >> 20} MiB",
-                path=path,
-            )
+        check_length(path, "a CSV file of points or scores")
         return path.read_text(encoding="utf-8-sig")
     except IsADirectoryError:
         raise UnreadableFileError("expected a CSV file, found a folder", path=path) from None
@@ -184,13 +182,18 @@ def _numbers(line: str) -> list[float] | None:
 
 
 def _point(numbers: Sequence[float], is_reference: bool) -> tuple[float, float, float] | None:
-    """Give x, y and confidence; None for a line of another length."""
+    """Return x, y and confidence; None for a line of another length, or a place far off."""
+    confidence = math.nan
     if len(numbers) in (2, 3):
-        return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else math.nan
-    if is_reference and len(numbers) >= 4 and len(numbers) % 2 == 0:
+        x, y = numbers[:2]
+        confidence = numbers[2] if len(numbers) == 3 else math.nan
+    elif is_reference and len(numbers) >= 4 and len(numbers) % 2 == 0:
         n = len(numbers) // 2
-        return sum(numbers[::2]) / n, sum(numbers[1::2]) / n, math.nan
-    return None
+        x, y = sum(numbers[::2]) / n, sum(numbers[1::2]) / n
+    else:
+        return None
+    is_near = abs(x) <= _LARGEST_PX and abs(y) <= _LARGEST_PX
+    return (x, y, confidence) if is_near else None
 
 
 _Told = list[tuple[FindingKind, str, tuple[int, ...]]]
@@ -200,8 +203,8 @@ def _wrong_lines(wrong: Sequence[tuple[int, str]], wanted: str, path: Path) -> _
     return [
         (
             FindingKind.MALFORMED,
-            f"line {number} of {path.name} is left out: expected {wanted} with finite numbers, "
-            f"found '{_cut(line)}'",
+            f"line {number} of {path.name} is left out: expected {wanted} with finite numbers "
+            f"and coordinates up to {_LARGEST_PX:g} px, found '{_cut(line)}'",
             (number,),
         )
         for number, line in wrong

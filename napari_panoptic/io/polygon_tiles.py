@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ def open_polygon_tiles(
     findings = (*file.findings, *outside_findings(file.polygons, shape, region=region))
     request = LoadRequest(shape=shape, region=region, team=team)
     return TiledMasks(
-        tiles.labels,
+        replace(tiles.labels, known_scores=file.scores),
         tiles.ambiguous,
         located(findings, request, path=path),
         magnification=file.magnification,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, FindingKind, PanopticError, english_list
+from napari_panoptic.evaluation.labels import Scores
 from napari_panoptic.io._polygons import CROSSING, DEGENERATE, Flat, odd_shapes
 from napari_panoptic.regions import ClassScheme
 
@@ -87,12 +88,15 @@ class PolygonFile:
     magnification
         That of the image in whose px the vertices are, or None where the file does
         not say.
+    scores
+        How sure a model was of its objects, or None where the file does not say.
     """
 
     polygons: Polygons
     mpp: float | None = None
     findings: tuple[Finding, ...] = ()
     magnification: float | None = None
+    scores: Scores | None = None
 
 
 class PolygonStore:

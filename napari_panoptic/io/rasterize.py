@@ -335,7 +335,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     )
     findings = located((*file.findings, *drawn.findings), request, path=path)
     return LoadedMasks(
-        drawn.labels,
+        replace(drawn.labels, known_scores=file.scores),
         drawn.ambiguous,
         findings,
         mpp=file.mpp,

@@ -28,6 +28,7 @@ from napari_panoptic.io.limits import (
     BYTES_PER_PX,
     DEFLATE_RATIO,
     check_inflated,
+    check_length,
     check_pixels,
     largest_px,
 )
@@ -45,13 +46,16 @@ NUMERIC_CLASSES = {
 # Of MATLAB 5 files: header, its last two bytes, and the type of elements in zlib streams.
 _HEADER_BYTES = 128
 _BYTE_ORDERS = {b"IM": "<", b"MI": ">"}
-_COMPRESSED = 15
+_MATRIX, _COMPRESSED = 14, 15
 # Of MATLAB 4 files: the header of each variable, and its first number, whose digits say of what
 # type the variable's numbers are, and whether it is sparse.
 _HEADER_4_BYTES = 20
 _LAST_KIND_4 = 5000
 _ITEMSIZES_4 = {0: 8, 1: 4, 2: 4, 3: 2, 4: 2, 5: 1}
 _SPARSE_4 = 2
+
+MOST_VARIABLES = 10_000
+"""In a file; there is one mask in each."""
 
 Shape = tuple[int, ...]
 
@@ -253,8 +257,9 @@ def mat_variables(path: Path) -> dict[str, Shape]:
     if _matlab73.is_hdf5(path):
         with _decoded(path):
             return _matlab73.variables(path)
-    _check_elements(path)
+    check_length(path, WHAT, largest_px() * BYTES_PER_PX + _HEADER_BYTES)
     try:
+        _check_elements(path)
         _check_version_4(path)
         with without_warnings():
             listed = scipy.io.whosmat(path, appendmat=False)
@@ -311,8 +316,16 @@ def _check_elements(path: Path) -> None:
 
     The library takes memory for as many bytes as a stream claims, whatever the
     size of the mask. A file of another version has no such elements and passes.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where one does.
+    ValueError
+        For something else than variables, which the library reads for minutes.
     """
     limit, file_bytes = largest_px() * BYTES_PER_PX, path.stat().st_size
+    variables = 0
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
         if len(header) < _HEADER_BYTES or header[126:] not in _BYTE_ORDERS:
@@ -320,6 +333,9 @@ def _check_elements(path: Path) -> None:
         order = _BYTE_ORDERS[header[126:]]
         while len(tag := file.read(8)) == 8:
             kind, size = struct.unpack(f"{order}II", tag)
+            variables += 1
+            if kind not in (_MATRIX, _COMPRESSED) or not size or variables > MOST_VARIABLES:
+                raise ValueError(f"its element {variables} is no variable of a MATLAB file")
             if kind == _COMPRESSED and size * DEFLATE_RATIO > limit:
                 # Whatever is claimed, memory is taken for what is there.
                 check_inflated(file.read(min(size, file_bytes)), limit, path=path)
@@ -344,12 +360,17 @@ def _check_version_4(path: Path) -> None:
         if len(start) < 4 or 0 not in start:
             return
         # Which numbers a variable has is told by four digits: in the wrong order it is none.
+        variables = 0
         order = "<" if 0 <= struct.unpack("<i", start)[0] <= _LAST_KIND_4 else ">"
         file.seek(0)
         while len(header := file.read(_HEADER_4_BYTES)) == _HEADER_4_BYTES:
             kind, rows, columns, imaginary, name_bytes = struct.unpack(f"{order}5i", header)
+            variables += 1
             if min(rows, columns, name_bytes) < 0:
                 raise ValueError("a variable has a negative size")
+            # Names end with a byte of 0.
+            if not name_bytes or variables > MOST_VARIABLES:
+                raise ValueError(f"its variable {variables} has no name, or there are too many")
             parts = 2 if imaginary == 1 and kind % 10 != _SPARSE_4 else 1
             size = rows * columns * parts * _ITEMSIZES_4.get(kind // 10 % 10, 1)
             if file.tell() + name_bytes + size > file_bytes:

@@ -13,11 +13,11 @@ import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import UnreadableFileError
+from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.evaluation.tiles import Box
 from napari_panoptic.io._files import (
     DECODING_ERRORS,
-    check_file,
+    check_exact,
     check_page_complete,
     check_segments,
     file_kind,
@@ -83,7 +83,7 @@ def open_pixels(path: Path, what: str) -> TiledPixels:
         if is_zarr(path):
             with without_warnings():
                 return _open_zarr(path, what)
-        check_file(path, what)
+        check_exact(path, what)
         match file_kind(path):
             case "tiff":
                 return _open_tiff(path, what)
@@ -211,6 +211,26 @@ def zarr_areas(path: Path, names: Container[str]) -> tuple[Path, ...]:
         return tuple(path / "labels" / name for name in listed[1:] if name.casefold() in names)
     except DECODING_ERRORS as error:
         raise undecodable(path, "an OME-Zarr image with labels", error) from error
+
+
+def absent_chunks(path: Path) -> list[Finding]:
+    """Report how many chunks of a Zarr label image have no file; nothing for other images.
+
+    They count as background. Most programs write no file for a chunk without an
+    object, but one that was not copied looks the same.
+    """
+    if not is_zarr(path):
+        return []
+    array, _ = zarr_label(path, "a label image")
+    n_there, n_all = int(array.nchunks_initialized), int(array.nchunks)
+    if n_there >= n_all:
+        return []
+    absent = n_all - n_there
+    message = (
+        f"{absent} of the {n_all} chunks of this Zarr image are not there and count as "
+        f"background: either they hold no object, or they were not copied"
+    )
+    return [Finding(FindingKind.MISSING, message, path=path, count=absent)]
 
 
 def _opened_zarr(path: Path) -> Any:

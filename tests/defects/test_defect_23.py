@@ -1,0 +1,90 @@
+"""The probabilities of HoVer-Net (``type_prob``) were dropped when a file was read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from napari_panoptic.evaluation.settings import Overlaps
+from napari_panoptic.io.hovernet import read_hovernet, write_hovernet
+from napari_panoptic.io.loading import load_masks
+from napari_panoptic.io.tiled_loading import open_masks
+from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+
+SHAPE = (40, 60)
+SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous=None)
+
+
+def nucleus(x: int, probability: Any, kind: int = 1, size: int = 5) -> dict[str, Any]:
+    contour = [[x, 5], [x + size, 5], [x + size, 10], [x, 10]]
+    return {"contour": contour, "type": kind, "type_prob": probability}
+
+
+def file_of(folder: Path, nuclei: dict[str, dict[str, Any]]) -> MaskFiles:
+    path = folder / "r.json"
+    path.write_text(json.dumps({"mag": None, "nuc": nuclei}))
+    return MaskFiles(Source.HOVERNET, {"": (path,)})
+
+
+NUCLEI = {
+    "3": nucleus(2, 0.9),
+    "4": nucleus(10, 0.8, kind=7),  # of no known class: left out
+    "6": nucleus(20, None),
+    "9": nucleus(30, 0.25, kind=2),
+}
+
+
+def test_defect_23_probabilities_are_kept_as_scores(tmp_path: Path) -> None:
+    labels = load_masks(file_of(tmp_path, NUCLEI), SCHEME, shape=SHAPE).labels
+    assert labels.ids.tolist() == [3, 6, 9]
+    np.testing.assert_array_equal(labels.scores, [0.9, np.nan, 0.25])
+    # They stay with their objects when others go.
+    np.testing.assert_array_equal(
+        labels.of_rows(np.array([False, False, True]), np.where(labels.index == 3, 3, 0)).scores,
+        [0.25],
+    )
+
+
+def test_defect_23_covered_and_overlapping_objects_keep_theirs(tmp_path: Path) -> None:
+    nuclei = {"1": nucleus(2, 0.1), "2": nucleus(2, 0.2), "3": nucleus(5, 0.3)}
+    labels = load_masks(file_of(tmp_path, nuclei), SCHEME, shape=SHAPE).labels
+    assert dict(zip(labels.ids.tolist(), labels.scores.tolist(), strict=True)) == {2: 0.2, 3: 0.3}
+    assert labels.with_overlaps(Overlaps.KEEP).scores.tolist() == [0.1, 0.2, 0.3]
+
+
+@pytest.mark.parametrize("nuclei", [{}, {"1": nucleus(2, None)}, {"1": nucleus(2, "high")}])
+def test_defect_23_without_a_probability_there_is_no_score(
+    nuclei: dict[str, Any], tmp_path: Path
+) -> None:
+    labels = load_masks(file_of(tmp_path, nuclei), SCHEME, shape=SHAPE).labels
+    assert np.isnan(labels.scores).all()
+    assert len(labels.scores) == len(nuclei)
+
+
+def test_defect_23_keys_that_do_not_ascend(tmp_path: Path) -> None:
+    nuclei = {"9": nucleus(2, 0.9), "3": nucleus(20, 0.3)}
+    labels = load_masks(file_of(tmp_path, nuclei), SCHEME, shape=SHAPE).labels
+    assert labels.ids.tolist() == [1, 2]
+    assert labels.scores.tolist() == [0.9, 0.3]
+
+
+def test_defect_23_they_are_written_again(tmp_path: Path) -> None:
+    labels = load_masks(file_of(tmp_path, NUCLEI), SCHEME, shape=SHAPE).labels
+    write_hovernet(tmp_path / "w.json", labels)
+    written = json.loads((tmp_path / "w.json").read_text())["nuc"]
+    assert {key: entry["type_prob"] for key, entry in written.items()} == {
+        "3": 0.9,
+        "6": None,
+        "9": 0.25,
+    }
+    assert read_hovernet(tmp_path / "w.json", SCHEME).scores is not None
+
+
+def test_defect_23_slides_have_them(tmp_path: Path) -> None:
+    tiles = open_masks(file_of(tmp_path, NUCLEI), SCHEME, SHAPE).labels
+    assert tiles.known_scores is not None
+    np.testing.assert_array_equal(tiles.known_scores.of(tiles.ids), [0.9, np.nan, 0.25])
