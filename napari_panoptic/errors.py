@@ -105,6 +105,7 @@ class FindingKind(StrEnum):
     MALFORMED = "malformed"  # a line of a table that is not what it should be
     BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
+    CONVENTION = "convention"  # outlines that may have to be read in another way
 
 
 FINDING_TITLES: Mapping[FindingKind, str] = {
@@ -125,6 +126,7 @@ FINDING_TITLES: Mapping[FindingKind, str] = {
     FindingKind.MALFORMED: "lines of tables that are not what they should be",
     FindingKind.BROKEN_PLUGIN: "installed packages that do not work",
     FindingKind.AMBIGUOUS_VARIABLE: "files with several variables to choose from",
+    FindingKind.CONVENTION: "outlines that may have to be read in another way",
 }
 """What findings of a kind are about, for people; files for machines have the kinds themselves."""
 

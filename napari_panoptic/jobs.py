@@ -183,7 +183,7 @@ def _named(files: MaskFiles | None) -> Any:
     if files is None:
         return None
     paths = {name: [str(p) for p in paths] for name, paths in files.paths.items()}
-    return [files.source, paths, files.item]
+    return [files.source, paths, files.item, asdict(files.rules)]
 
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:

@@ -191,6 +191,42 @@ Source.ANNOTATION_STORE = Source("annotation-store")
 Source.IMAGEJ_ROI = Source("imagej-roi")
 
 
+class Vertices(StrEnum):
+    """What outlines with whole-number vertices run through."""
+
+    PIXEL_EDGES = "pixel-edges"  # the corners of pixels, as in QuPath and ImageJ
+    PIXEL_CENTRES = "pixel-centres"  # an object's border pixels, as traced by OpenCV
+
+
+class Multipolygons(StrEnum):
+    """What the parts of a GeoJSON MultiPolygon are."""
+
+    ONE_OBJECT = "one-object"  # parts of one object
+    SPLIT = "split"  # an object each
+
+
+@dataclass(frozen=True)
+class OutlineRules:
+    """How outlines of one side are read, where programs differ.
+
+    Parameters
+    ----------
+    vertices
+        None where the cohort does not say: read as pixel edges, and reported
+        where they look like pixel centres.
+    multipolygons
+        None where the cohort does not say: read as one object each, and
+        reported where their parts lie far apart.
+    """
+
+    vertices: Vertices | None = None
+    multipolygons: Multipolygons | None = None
+
+
+UNSTATED = OutlineRules()
+"""The rules of a cohort that states none."""
+
+
 @dataclass(frozen=True)
 class MaskFiles:
     """The file or files that hold the objects of one region in one form.
@@ -209,12 +245,15 @@ class MaskFiles:
     within
         A folder that links may not lead out of; None where they may lead
         anywhere.
+    rules
+        How outlines are read.
     """
 
     source: Source
     paths: Mapping[str, tuple[Path, ...]]
     item: str | None = None
     within: Path | None = None
+    rules: OutlineRules = UNSTATED
 
     @property
     def all_paths(self) -> tuple[Path, ...]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.evaluation.bootstrap import RESAMPLES, SEED, Interval, mean_interval
+from napari_panoptic.evaluation.ranks import with_ties
 from napari_panoptic.evaluation.statistics import (
     MissingRule,
     PairedFigures,
-    certain_decimals,
     paired_figures,
 )
 
@@ -66,6 +66,7 @@ def compare_pairs(
     *,
     patients: Sequence[str] | None = None,
     missing: MissingRule = MissingRule.COMPLETE_CASES,
+    worst: Mapping[str, Sequence[float]] | None = None,
     higher_is_better: bool = True,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -77,7 +78,7 @@ def compare_pairs(
 
     Parameters
     ----------
-    figures, patients, missing, higher_is_better
+    figures, patients, missing, worst, higher_is_better
         As in ``statistics.paired_figures``.
     resamples, seed
         As in ``bootstrap.mean_interval``.
@@ -98,6 +99,7 @@ def compare_pairs(
             {first: figures[first], second: figures[second]},
             patients=patients,
             missing=missing,
+            worst=None if worst is None else {first: worst[first], second: worst[second]},
             higher_is_better=higher_is_better,
         )
         pairs.append(_compare(paired, resamples, seed))
@@ -108,8 +110,9 @@ def compare_pairs(
 def _compare(paired: PairedFigures, resamples: int, seed: int) -> PairComparison:
     first, second = paired.teams
     apart = paired.values[0] - paired.values[1]
-    # Equal differences of figures may differ by a rounding error; they have to tie.
-    ranked = np.round(apart, certain_decimals(paired.values))
+    # Equal differences of figures may differ by a rounding error; they have to tie, by size.
+    sizes = with_ties(np.append(np.abs(apart), 0.0), scale=paired.values)[:-1]
+    ranked = np.copysign(sizes, apart)
     rank_biserial, p = signed_ranks(ranked)
     return PairComparison(
         first=first,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from napari_panoptic.evaluation.ranks import competition_ranks, mean_defined
 from napari_panoptic.evaluation.raters import Standing, standing
 
 CASE_COLUMNS = (
@@ -41,15 +42,15 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (team, structure), own in cases.groupby(["team", "structure"], sort=False):
-        raters = own["raters_lowest"].mean(), own["raters_highest"].mean()
-        left_out = own["left_out_dice"].mean()
+        raters = mean_defined(own["raters_lowest"]), mean_defined(own["raters_highest"])
+        left_out = mean_defined(own["left_out_dice"])
         rows.append(
             {
                 "team": team,
                 "structure": structure,
                 "cases": len(own),
                 "missing": int((own["prediction"] != "there").sum()),
-                "dice": own["dice"].mean(),
+                "dice": mean_defined(own["dice"]),
                 "dice_sd": _sd(own["dice"].dropna().tolist()),
                 "dice_median": own["dice"].median(),
                 "dice_lowest": own["dice"].min(),
@@ -60,7 +61,7 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
                 "cases_below": int((own["standing"] == Standing.BELOW).sum()),
                 "cases_within": int((own["standing"] == Standing.WITHIN).sum()),
                 "cases_above": int((own["standing"] == Standing.ABOVE).sum()),
-                "brier": own["brier"].mean(),
+                "brier": mean_defined(own["brier"]),
             }
         )
     columns = ["team", "structure", "cases", "missing", "dice"]
@@ -78,7 +79,7 @@ def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
     ``score`` is the mean over structures of the mean over cases, so that a
     structure with many cases weighs no more than others; ``dice_all_cases`` is
     the plain mean over all cases of all structures. Equal scores share a rank,
-    1 + the number of better teams; undefined ones come last.
+    1 + the number of better teams, see `competition_ranks`; undefined ones come last.
 
     Parameters
     ----------
@@ -93,16 +94,15 @@ def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
             "structures": len(own),
             "cases": int(own["cases"].sum()),
             "missing": int(own["missing"].sum()),
-            "score": own["dice"].mean(),
-            "dice_all_cases": cases.loc[cases["team"] == team, "dice"].mean(),
-            "left_out_dice": own["left_out_dice"].mean(),
-            "brier": own["brier"].mean(),
+            "score": mean_defined(own["dice"]),
+            "dice_all_cases": mean_defined(cases.loc[cases["team"] == team, "dice"]),
+            "left_out_dice": mean_defined(own["left_out_dice"]),
+            "brier": mean_defined(own["brier"]),
         }
         for team, own in structures.groupby("team", sort=False)
     ]
     if not rows:
         return pd.DataFrame(columns=["rank", "team", "score"])
-    table = pd.DataFrame(rows).sort_values("score", ascending=False, kind="stable")
-    ranks = table["score"].rank(method="min", ascending=False).astype("Int64")
-    table.insert(0, "rank", ranks)
-    return table.reset_index(drop=True)
+    table = pd.DataFrame(rows)
+    table.insert(0, "rank", pd.Series(competition_ranks(table["score"].tolist()), dtype="Int64"))
+    return table.sort_values("rank", kind="stable", ignore_index=True)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import LabelError
+from napari_panoptic.evaluation.ranks import mean_defined
 from napari_panoptic.rated import AtLevel, BothEmpty, RatersSettings
 
 RELIABILITY_BINS = 10
@@ -157,12 +158,6 @@ def dice_of(
     found = np.full(sizes.shape, nothing)
     dice: FloatArray = np.divide(2.0 * np.asarray(both), sizes, out=found, where=sizes > 0)
     return dice
-
-
-def mean_defined(values: FloatArray) -> float:
-    """Average what is defined; NaN where nothing is."""
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if defined.size else math.nan
 
 
 def count_levels(reference: NDArray[Any], prediction: NDArray[Any], n_levels: int) -> LevelCounts:

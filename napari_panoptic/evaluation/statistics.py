@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import SettingsError, english_list
+from napari_panoptic.evaluation.ranks import with_ties
 
 SIGNIFICANCE = 0.05
 
@@ -18,7 +19,7 @@ class MissingRule(StrEnum):
     """What becomes of a patient for whom a team has no figure."""
 
     COMPLETE_CASES = "complete-cases"  # left out for all teams that are compared
-    WORST = "worst"  # the missing figure counts as 0
+    WORST = "worst"  # what is missing counts as 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class PairedFigures:
     omitted
         The patients that were left out.
     counted_as_worst
-        ``(team, patient)`` of each missing figure that counts as 0.
+        ``(team, patient)`` of each missing figure that counts as the worst.
     """
 
     teams: tuple[str, ...]
@@ -160,6 +161,7 @@ def paired_figures(
     *,
     patients: Sequence[str] | None = None,
     missing: MissingRule = MissingRule.COMPLETE_CASES,
+    worst: Mapping[str, Sequence[float]] | None = None,
     higher_is_better: bool = True,
 ) -> PairedFigures:
     """Find the patients over whom teams can be compared.
@@ -175,7 +177,10 @@ def paired_figures(
     patients
         Their names; "1", "2", ... where None.
     missing
-        Whether patients with a gap are left out, or the gap counts as 0.
+        Whether patients with a gap are left out, or the gap counts as the worst.
+    worst
+        What gaps then count as, in the form of `figures`; 0 where None. Of a mean
+        of which one part is missing, it is the mean with 0 for this part.
     higher_is_better
         False for distances.
 
@@ -194,16 +199,22 @@ def paired_figures(
     teams = tuple(figures)
     names, values = _as_matrix(figures, patients)
     gaps = np.isnan(values)
-    left_out = gaps.all(axis=0) if missing is MissingRule.WORST else gaps.any(axis=0)
+    filled = np.zeros_like(gaps)
+    if missing is MissingRule.WORST:
+        at_worst = np.where(gaps.all(axis=0), np.nan, np.zeros_like(values))
+        if worst is not None:
+            at_worst = _as_matrix(worst, patients)[1]
+        filled = gaps & ~np.isnan(at_worst)
+        values = np.where(filled, at_worst, values)
+    left_out = np.isnan(values).any(axis=0)
     omitted = tuple(
         Omission(names[p], tuple(teams[t] for t in np.flatnonzero(gaps[:, p])), len(teams))
         for p in np.flatnonzero(left_out)
     )
-    filled = gaps & ~left_out
     return PairedFigures(
         teams=teams,
         patients=tuple(names[p] for p in np.flatnonzero(~left_out)),
-        values=np.where(filled, 0.0, values)[:, ~left_out],
+        values=values[:, ~left_out],
         missing=missing,
         omitted=omitted,
         counted_as_worst=tuple((teams[t], names[p]) for t, p in np.argwhere(filled)),
@@ -233,17 +244,19 @@ def compare_teams(
     *,
     patients: Sequence[str] | None = None,
     missing: MissingRule = MissingRule.COMPLETE_CASES,
+    worst: Mapping[str, Sequence[float]] | None = None,
     higher_is_better: bool = True,
 ) -> TeamComparison:
     """Compare teams by one metric over the same patients.
 
     The Friedman test asks whether any difference is there; only where it says
     so (p < 0.05) does the Nemenyi test say between which teams (Demsar,
-    JMLR 2006). Figures that differ by no more than a rounding error are tied.
+    JMLR 2006). Figures that differ by no more than a rounding error are tied,
+    see `with_ties`.
 
     Parameters
     ----------
-    figures, patients, missing, higher_is_better
+    figures, patients, missing, worst, higher_is_better
         As in ``paired_figures``.
 
     Returns
@@ -260,9 +273,13 @@ def compare_teams(
     from scipy import stats  # takes longer than a window to open
 
     paired = paired_figures(
-        figures, patients=patients, missing=missing, higher_is_better=higher_is_better
+        figures,
+        patients=patients,
+        missing=missing,
+        worst=worst,
+        higher_is_better=higher_is_better,
     )
-    values = np.round(paired.values, certain_decimals(paired.values))
+    values = with_ties(paired.values)
     n_teams, n_patients = values.shape
     ranked = stats.rankdata(-values if higher_is_better else values, axis=0)
     mean_ranks = ranked.mean(axis=1) if n_patients else np.full(n_teams, np.nan)
@@ -283,12 +300,6 @@ def compare_teams(
         ranks=_shared_ranks(mean_ranks, nemenyi_p),
         why_undefined=why_undefined,
     )
-
-
-def certain_decimals(values: NDArray[np.float64]) -> int:
-    """Give how many decimals of figures are no rounding errors: 12 digits of the largest."""
-    largest = float(np.abs(values).max(initial=0.0))
-    return min(15, 11 - int(np.floor(np.log10(largest)))) if largest else 0
 
 
 def critical_difference(comparison: TeamComparison) -> CriticalDifference:

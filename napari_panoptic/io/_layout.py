@@ -6,6 +6,7 @@ import difflib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,15 @@ from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.patients import PatientExpression, patient_in
 from napari_panoptic.io.registry import Form, PerClass
 from napari_panoptic.io.slides import IMAGE_ENDINGS
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Rgb, Source
+from napari_panoptic.regions import (
+    MONUSAC_CLASSES,
+    ClassScheme,
+    Multipolygons,
+    OutlineRules,
+    Rgb,
+    Source,
+    Vertices,
+)
 
 DESCRIPTION = "cohort.toml"
 TASK_KEY = "task"
@@ -35,6 +44,11 @@ ARRAY_ENDING = ".npy"
 """Ending of an array that holds the images of many regions."""
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
+RULE_KEYS: Mapping[str, tuple[type[StrEnum], tuple[Source, ...]]] = {
+    "vertices": (Vertices, (Source.GEOJSON, Source.IMAGEJ_ROI)),
+    "multipolygons": (Multipolygons, (Source.GEOJSON,)),
+}
+"""Under reference and predictions: how outlines are read, and in which forms that matters."""
 
 _LONGEST_DESCRIPTION = 2**20
 """In bytes."""
@@ -59,10 +73,14 @@ class MaskPatterns:
         Per form the patterns, the preferred first.
     sidecars
         Where the tables of classes of label images lie, if not beside them.
+    rules
+        How outlines are read: by team (casefolded), and under ``""`` those of
+        all other teams, or of the annotation.
     """
 
     forms: Mapping[Source, Patterns] = field(default_factory=dict)
     sidecars: Patterns = ()
+    rules: Mapping[str, OutlineRules] = field(default_factory=dict)
 
     @property
     def all(self) -> Patterns:
@@ -375,19 +393,45 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
         )
     table = table_at(files, key, prefix="files.")
     readable = [form.name for form in known_forms().values() if form.load is not None]
-    check_keys(table, where, [*readable, CLASSES_KEY])
+    check_keys(table, where, [*readable, CLASSES_KEY, *RULE_KEYS])
     optional = {"patient"} | ({"team"} if team else set())
     forms = {}
     for name, value in table.items():
-        if name == CLASSES_KEY:
+        if name == CLASSES_KEY or name in RULE_KEYS:
             continue
         form = known_forms()[name]
         required, allowed = _placeholders(form)
         forms[form.source] = pattern_list(value, f"{where}.{name}", required, optional | allowed)
     sidecars = table.get(CLASSES_KEY, [])
     return MaskPatterns(
-        forms, pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional)
+        forms,
+        pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional),
+        _rules(table, where, team=team),
     )
+
+
+def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, OutlineRules]:
+    """Read how outlines are read: a word for all teams, or a table with a word for some."""
+    by_team: dict[str, dict[str, Any]] = {}
+    for key, (words, forms) in RULE_KEYS.items():
+        if key not in table:
+            continue
+        if not any(form in table for form in forms):
+            raise CohortError(
+                f"{where}.{key} says how {english_list(forms)} files are read, and {where} has "
+                f"none; remove it, or add {where}.{forms[0]}"
+            )
+        value = table[key]
+        if isinstance(value, dict) and not team:
+            raise CohortError(f"{where}.{key} must be one word, found a table of teams")
+        named = value if isinstance(value, dict) else {"": value}
+        for name, word in named.items():
+            if word not in [str(known) for known in words]:
+                place = f"{where}.{key}.{name}" if name else f"{where}.{key}"
+                known = " or ".join(f'"{known}"' for known in words)
+                raise CohortError(f"{place} must be {known}, found {word!r}")
+            by_team.setdefault(name.casefold(), {})[key] = words(word)
+    return {name: OutlineRules(**rules) for name, rules in by_team.items()}
 
 
 def _placeholders(form: Form) -> tuple[set[str], set[str]]:

@@ -16,7 +16,7 @@ TYPE_INFO = "type_info.json"
 
 NUMBERED_FORMS = (
     *(Source.HOVERNET, Source.HOVERNET_MAT, Source.ANNOTATION_STORE),
-    Source.IMAGEJ_ROI,
+    *(Source.IMAGEJ_ROI, Source.GEOJSON),
 )
 """The forms in which classes may be numbers."""
 
@@ -56,8 +56,8 @@ class ClassNumbers:
     A number ``k`` is looked up in this order: as the text ``k`` among the
     scheme's aliases (``[aliases]`` in cohort.toml); by its name in a
     ``type_info.json``, where there is one; else it is the k-th class, from 1.
-    A text is a class name. With a single class in the scheme, nothing at all
-    means that class.
+    A text is a class name. Nothing at all means the class that has the alias
+    ``""``, or the only class of the scheme.
 
     Parameters
     ----------
@@ -93,7 +93,9 @@ class ClassNumbers:
 
     def _looked_up(self, value: Any) -> tuple[int, str | None]:
         if value is None:
-            return (1 if len(self._scheme.names) == 1 else UNKNOWN), None
+            only = 1 if len(self._scheme.names) == 1 else UNKNOWN
+            named = class_number([""], self._scheme)
+            return (only if named == UNKNOWN else named), None
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         names = [str(value)]

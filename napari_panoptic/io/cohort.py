@@ -55,7 +55,16 @@ from napari_panoptic.io.label_images import (
     sidecars_beside,
 )
 from napari_panoptic.io.registry import Item, ListItems
-from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Region, Source, Team
+from napari_panoptic.regions import (
+    UNSTATED,
+    ClassScheme,
+    Cohort,
+    MaskFiles,
+    OutlineRules,
+    Region,
+    Source,
+    Team,
+)
 
 ANNOTATION_TEAM = "colour-coded GT"
 """Name of the annotation's own version where it is scored like a team."""
@@ -140,11 +149,13 @@ class _Found:
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     item: str | None = None
 
-    def files(self, source: Source, scheme: ClassScheme, within: Path | None) -> MaskFiles:
+    def files(
+        self, source: Source, scheme: ClassScheme, within: Path | None, rules: OutlineRules
+    ) -> MaskFiles:
         order = ["", *scheme.names, scheme.ambiguous]
         names = sorted((name for name in self.paths if self.paths[name]), key=order.index)
         paths = {name: tuple(self.paths[name]) for name in names}
-        return MaskFiles(source, paths, self.item, within)
+        return MaskFiles(source, paths, self.item, within, rules)
 
 
 class _Shelf:
@@ -187,6 +198,7 @@ class _Form:
     filled: dict[str, _Shelf] = field(default_factory=lambda: defaultdict(_Shelf))
     # Folders of regions without a single file in them: nothing was found there by the team.
     empty: dict[str, _Shelf] = field(default_factory=lambda: defaultdict(_Shelf))
+    rules: Mapping[str, OutlineRules] = field(default_factory=dict)
 
     def get(self, team: str, key: _Key) -> _Found | None:
         for shelves in (self.filled, self.empty):
@@ -294,6 +306,9 @@ class _Discovery:
             for shelf in forms.get(source, _Form()).filled.values():
                 for found in shelf:
                     self._add_names_of_numbers(found)
+        for form in forms.values():
+            form.rules = masks.rules
+        self._findings.extend(_rules_of_nobody(masks.rules, forms))
         return forms
 
     def _add_names_of_numbers(self, found: _Found) -> None:
@@ -416,7 +431,9 @@ class _Discovery:
         self, forms: Mapping[Source, _Form], team: str, key: _Key
     ) -> dict[Source, MaskFiles]:
         return {
-            source: found.files(source, self._scheme, self._listing.within)
+            source: found.files(
+                source, self._scheme, self._listing.within, _rules_of(form.rules, team)
+            )
             for source, form in forms.items()
             if (found := form.get(team, key))
         }
@@ -506,6 +523,26 @@ class _Discovery:
                         path=extra[0] if len(extra) == 1 else folder,
                         count=len(extra),
                     )
+
+
+def _rules_of(rules: Mapping[str, OutlineRules], team: str) -> OutlineRules:
+    """Return the rules of a team, completed by those of all teams."""
+    own, usual = (rules.get(name, UNSTATED) for name in (team, ""))
+    return OutlineRules(own.vertices or usual.vertices, own.multipolygons or usual.multipolygons)
+
+
+def _rules_of_nobody(
+    rules: Mapping[str, OutlineRules], forms: Mapping[Source, _Form]
+) -> Iterator[Finding]:
+    """Report rules for teams without files: their names may be misspelt."""
+    teams = {team for form in forms.values() for team in form.filled}
+    if names := [name for name in rules if name and name not in teams]:
+        yield Finding(
+            FindingKind.EXTRA,
+            f"{DESCRIPTION} says how outlines of {english_list(names)} are read, but there is no "
+            f"such team; correct the name",
+            count=len(names),
+        )
 
 
 def _places_of(masks: MaskPatterns) -> tuple[str, ...]:

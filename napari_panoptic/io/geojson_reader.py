@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io._files import check_file
 from napari_panoptic.io._scanners import ARMED, DEPTH, LIST_DEPTH, RING, split_features
+from napari_panoptic.io.class_numbers import ClassNumbers
 from napari_panoptic.io.polygons import (
     LARGEST_COORDINATE,
     ODD_SHAPES,
@@ -34,7 +35,7 @@ from napari_panoptic.io.polygons import (
     object_findings,
     unknown_class_findings,
 )
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.regions import UNSTATED, ClassScheme, Multipolygons, OutlineRules
 
 WHAT = "GeoJSON with a list of features, as QuPath exports it"
 BLOCK_BYTES = 4 * 2**20
@@ -44,6 +45,8 @@ NOT_OBJECTS = frozenset(
 )
 """QuPath's object types that outline no nucleus, in small letters; those of QuPath 0.2 stand
 in ``id``."""
+DETECTIONS = frozenset({"detection", "cell", "pathdetectionobject", "pathcellobject"})
+ANNOTATIONS = frozenset({"annotation", "pathannotationobject"})
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 _DAMAGED_ARCHIVE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, NotImplementedError)
 
@@ -56,6 +59,7 @@ def read_geojson(
     *,
     progress: Callable[[int, int], None] | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
+    rules: OutlineRules = UNSTATED,
 ) -> PolygonFile:
     """Read the objects of a GeoJSON file.
 
@@ -64,9 +68,12 @@ def read_geojson(
     object. Of a QuPath cell the nucleus is taken where it has one. Its class
     is the first known name of ``properties.classification``: a text, or the
     ``name`` or the ``names`` in it; of a derived class such as "Tumour:
-    Positive" the whole, then its parts. Ids count every feature of the file,
-    whatever its class; the features that QuPath nests into another, its
-    children, follow it.
+    Positive" the whole, then its parts. Without it the class is
+    ``properties.type``, a name or a number as in
+    `napari_panoptic.io.class_numbers`; without that the class that the scheme
+    has as an alias of ``""``, or the only class there is. Ids count every
+    feature of the file, whatever its class; the features that QuPath nests into
+    another, its children, follow it.
 
     Parameters
     ----------
@@ -79,11 +86,13 @@ def read_geojson(
         Is told bytes read and bytes in all.
     is_wanted
         Asked now and then whether to go on.
+    rules
+        Whether each part of a MultiPolygon is an object; ids then count parts.
 
     Returns
     -------
     PolygonFile
-        With float64 vertices. A file without a feature gives no objects.
+        With float64 vertices, as they stand in the file. A file without a feature gives no objects.
 
     Raises
     ------
@@ -95,7 +104,7 @@ def read_geojson(
         Where ``is_wanted`` said no.
     """
     check_file(path, WHAT)
-    objects = _Objects(path, scheme)
+    objects = _Objects(path, scheme, splits=rules.multipolygons is Multipolygons.SPLIT)
     for batch in _batches(path, progress, is_wanted):
         objects.add(batch)
     return objects.finished()
@@ -159,8 +168,9 @@ class _Rings:
 class _Objects:
     """Turns features into objects, and notes what is odd."""
 
-    def __init__(self, path: Path, scheme: ClassScheme) -> None:
-        self._path, self._scheme = path, scheme
+    def __init__(self, path: Path, scheme: ClassScheme, *, splits: bool) -> None:
+        self._path, self._scheme, self._splits = path, scheme, splits
+        self._numbers = ClassNumbers(path, scheme)
         self._store = PolygonStore(np.float64)
         self._class_index = array("h")
         # What the file says -> the class, and the name to report it by.
@@ -169,6 +179,8 @@ class _Objects:
         self._unreadable = array("q")
         self._nuclei = array("q")
         self._no_objects = array("q")
+        self._has_detections = False
+        self._unnamed_annotations = array("q")
         self._without_geometry = array("q")
         self._other_geometry = array("q")
         self._geometry_types: dict[str, None] = {}
@@ -176,7 +188,8 @@ class _Objects:
     def add(self, batch: _Batch) -> None:
         """Add the features of a batch."""
         rings = _Rings(batch)
-        for feature in _with_children(batch.features):
+        features = _with_children(batch.features)
+        for feature in _parts_alone(features) if self._splits else features:
             number = len(self._class_index) + 1
             before = len(rings.numbers)
             try:
@@ -192,6 +205,8 @@ class _Objects:
     def finished(self) -> PolygonFile:
         """Give everything, with the findings."""
         index = np.array(self._class_index, np.int16)
+        if self._has_detections:
+            index[ids_array(self._unnamed_annotations) - 1] = UNKNOWN
         polygons, odd = self._store.finished(index)
         unreadable = ids_array(self._unreadable)
         odd[FindingKind.UNREADABLE] = unreadable[index[unreadable - 1] != UNKNOWN]
@@ -203,7 +218,8 @@ class _Objects:
             raise TypeError
         properties = feature.get("properties") or {}
         kind = properties.get("objectType") or properties.get("object_type")
-        if (kind or str(feature.get("id"))).casefold() in NOT_OBJECTS:
+        kind = (kind or str(feature.get("id"))).casefold()
+        if kind in NOT_OBJECTS:
             self._no_objects.append(number)
             return UNKNOWN
         geometry = feature.get("nucleusGeometry")
@@ -232,20 +248,35 @@ class _Objects:
                 unreadable += rings.add(ring, is_hole=place > 0)
         if unreadable:
             self._unreadable.append(number)
-        classification = properties.get("classification")
-        if type(classification) is list:
-            classification = tuple(classification)
-        return self._class_of(classification, number)
+        self._has_detections |= kind in DETECTIONS
+        known = self._class_of(properties)
+        if known[1] is None and kind in ANNOTATIONS:
+            self._unnamed_annotations.append(number)
+        return self._noted(known, number)
 
-    def _class_of(self, classification: Any, number: int) -> int:
-        if type(classification) is dict:
-            names = classification.get("names")
-            classification = classification.get("name") if names is None else tuple(names)
-        known = self._known.get(classification)
+    def _class_of(self, properties: dict[str, Any]) -> tuple[int, str | None]:
+        """Return the class index, and the name to report an unknown one by, None without one."""
+        value = properties.get("classification")
+        if type(value) is dict:
+            names = value.get("names")
+            value = value.get("name") if names is None else tuple(names)
+        elif type(value) is list:
+            value = tuple(value)
+        if value is None:
+            kind = properties.get("type")  # of TIAToolbox
+            if type(kind) in (int, float) or (type(kind) is str and kind.isdecimal()):
+                return self._numbers.of(kind)
+            value = kind if type(kind) is str else None
+        known = self._known.get(value)
         if known is None:
-            names = _class_names(classification)
-            first = names[0] if names else None
-            known = self._known[classification] = class_number(names, self._scheme), first
+            names = _class_names(value)
+            known = self._numbers.of(None)
+            if names:
+                known = class_number(names, self._scheme), names[0]
+            self._known[value] = known
+        return known
+
+    def _noted(self, known: tuple[int, str | None], number: int) -> int:
         if known[0] == UNKNOWN:
             self._unknown[known[1]].append(number)
         return known[0]
@@ -277,6 +308,12 @@ class _Objects:
                 FindingKind.FALLBACK,
                 self._no_objects,
                 "tile(s) or cores of a tissue array, which outline no object, left out",
+            ),
+            (
+                FindingKind.FALLBACK,
+                self._unnamed_annotations if self._has_detections else array("q"),
+                "annotation(s) without a class beside detections, taken for outlines of areas and "
+                "left out",
             ),
             (
                 FindingKind.FALLBACK,
@@ -321,6 +358,21 @@ def _with_children(features: list[Any]) -> Iterator[Any]:
         if type(properties) is dict:
             children = properties.get("childObjects") or properties.get("children")
             waiting += children[::-1] if type(children) is list else []
+
+
+def _parts_alone(features: Iterator[Any]) -> Iterator[Any]:
+    """Yield a feature for each part of a MultiPolygon, and other features as they are."""
+    for feature in features:
+        geometry = feature.get("geometry") if type(feature) is dict else None
+        parts = geometry.get("coordinates") if type(geometry) is dict else None
+        if geometry is None or geometry.get("type") != "MultiPolygon" or not parts:
+            yield feature
+            continue
+        if type(parts) is not list or feature.get("nucleusGeometry") is not None:
+            yield feature
+            continue
+        for part in parts:
+            yield {**feature, "geometry": {"type": "Polygon", "coordinates": part}}
 
 
 def _listed(ring: list[Any]) -> tuple[NDArray[np.float64], int]:

@@ -19,20 +19,22 @@ from napari_panoptic.io.submissions import mat_value, mat_variables
 from napari_panoptic.regions import ClassScheme, MaskFiles
 
 WHAT = "a MATLAB file with an instance map (inst_map), as HoVer-Net and CoNSeP have them"
-INSTANCES, TYPES, IDS, TYPE_MAP = "inst_map", "inst_type", "inst_uid", "type_map"
+INSTANCES, TYPE_MAP = "inst_map", "type_map"
+LISTS = (("inst_type", "inst_uid"), ("class", "id"))
+"""Classes and ids of the nuclei, in HoVer-Net and CoNSeP, and in Lizard."""
 
 
 def read_hovernet_mat(
     path: Path, scheme: ClassScheme, request: LoadRequest | None = None
 ) -> LoadedMasks:
-    """Read the objects of a ``.mat`` file of HoVer-Net, CoNSeP or Kumar.
+    """Read the objects of a ``.mat`` file of HoVer-Net, CoNSeP, Kumar or Lizard.
 
     ``inst_map`` (y, x) holds a number per nucleus. Its class is, in this order:
-    the entry of ``inst_type`` whose place ``inst_uid`` names; without
-    ``inst_uid`` the entry of its rank among the numbers in the map, or, where
-    there are more entries than nuclei, that of the number itself; the most
-    frequent number in ``type_map`` under its pixels; the only class of the
-    scheme. What class numbers mean is told in
+    the entry of ``inst_type`` (in Lizard ``class``) whose place ``inst_uid``
+    (``id``) names; without ``inst_uid`` the entry of its rank among the numbers
+    in the map, or, where there are more entries than nuclei, that of the number
+    itself; the most frequent number in ``type_map`` under its pixels; the only
+    class of the scheme. What class numbers mean is told in
     `napari_panoptic.io.class_numbers`.
 
     Parameters
@@ -93,8 +95,9 @@ def _numbers(
     ids: NDArray[np.int64],
 ) -> tuple[list[int | None], list[Finding]]:
     """Give the class number of each object, None where the file has none."""
-    if TYPES in variables:
-        return _listed(path, variables, ids), []
+    for types, uids in LISTS:
+        if types in variables:
+            return _listed(path, types, uids if uids in variables else None, ids), []
     if TYPE_MAP in variables:
         height, width = index.shape
         return _voted(path, index, ids, _map(path, TYPE_MAP, (height, width)))
@@ -102,30 +105,36 @@ def _numbers(
 
 
 def _listed(
-    path: Path, variables: dict[str, tuple[int, ...]], ids: NDArray[np.int64]
+    path: Path, types_name: str, uids_name: str | None, ids: NDArray[np.int64]
 ) -> list[int | None]:
-    types = whole_numbers(mat_value(path, TYPES).ravel(), path=path, what=TYPES).tolist()
-    if IDS in variables:
-        uids = whole_numbers(mat_value(path, IDS).ravel(), path=path, what=IDS).tolist()
+    """Look each object up in a list of classes."""
+
+    def unfit(found: str, object_id: int | None = None) -> UnreadableFileError:
+        return UnreadableFileError(
+            f"expected a class in {types_name} for every nucleus in {INSTANCES}, found {found}; "
+            f"save the two of them again together",
+            path=path,
+            object_id=object_id,
+        )
+
+    types = _list(path, types_name)
+    if uids_name is not None:
+        uids = _list(path, uids_name)
         if len(uids) != len(types):
-            raise _unfit(path, f"{len(types)} entries in {TYPES} and {len(uids)} in {IDS}")
+            raise unfit(f"{len(types)} entries in {types_name} and {len(uids)} in {uids_name}")
         places = dict(zip(uids, types, strict=True))
     elif len(types) == len(ids):
         places = dict(zip(ids.tolist(), types, strict=True))
     else:
         places = dict(enumerate(types, start=1))
     if lacking := [id_ for id_ in ids.tolist() if id_ not in places]:
-        raise _unfit(path, f"no class for {english_list(lacking)}", lacking[0])
+        raise unfit(f"no class for {english_list(lacking)}", lacking[0])
     return [places[id_] for id_ in ids.tolist()]
 
 
-def _unfit(path: Path, found: str, object_id: int | None = None) -> UnreadableFileError:
-    return UnreadableFileError(
-        f"expected a class in {TYPES} for every nucleus in {INSTANCES}, found {found}; save the "
-        f"two of them again together",
-        path=path,
-        object_id=object_id,
-    )
+def _list(path: Path, name: str) -> list[int]:
+    values: list[int] = whole_numbers(mat_value(path, name).ravel(), path=path, what=name).tolist()
+    return values
 
 
 def _voted(
@@ -161,7 +170,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     """Read the objects of one side of a region; see `napari_panoptic.io.registry.Form`."""
     loaded = read_hovernet_mat(files.all_paths[0], scheme, request)
     maps = tuple(path for path in files.all_paths if path.name != TYPE_INFO)
-    extra = extra_files("all classes", maps)
+    extra = located(extra_files("all classes", maps), request)
     return LoadedMasks(loaded.labels, loaded.ambiguous, (*loaded.findings, *extra))
 
 

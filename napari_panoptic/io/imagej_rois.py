@@ -36,7 +36,7 @@ from napari_panoptic.io.polygons import (
     unknown_class_findings,
 )
 from napari_panoptic.io.registry import Objects
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.regions import UNSTATED, ClassScheme, OutlineRules, Vertices
 
 if TYPE_CHECKING:
     from roifile import ImagejRoi
@@ -71,6 +71,7 @@ def read_rois(
     *,
     progress: Callable[[int, int], None] | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
+    rules: OutlineRules = UNSTATED,
 ) -> PolygonFile:
     """Read the objects of a ROI file or of an archive of them.
 
@@ -94,11 +95,15 @@ def read_rois(
         Is told ROIs read and ROIs in all.
     is_wanted
         Asked now and then whether to go on.
+    rules
+        What the vertices of outlines run through. Rectangles and ovals always
+        cover whole pixels; where outlines run through pixel centres, so do theirs.
 
     Returns
     -------
     PolygonFile
-        With float64 vertices. ROIs without an area are left out, and reported.
+        With float64 vertices, as they stand in the file. ROIs without an area are
+        left out, and reported.
 
     Raises
     ------
@@ -110,7 +115,7 @@ def read_rois(
         Where ``is_wanted`` said no.
     """
     check_file(path, WHAT)
-    objects = _Rois(path, scheme)
+    objects = _Rois(path, scheme, rules)
     for done, total, name, data in _members(path):
         if done % BATCH == 0:
             if not is_wanted():
@@ -158,8 +163,10 @@ def _unreadable(path: Path, reason: str, number: int | None = None) -> Unreadabl
 class _Rois:
     """Turns ROIs into objects, and notes what is odd."""
 
-    def __init__(self, path: Path, scheme: ClassScheme) -> None:
+    def __init__(self, path: Path, scheme: ClassScheme, rules: OutlineRules) -> None:
         self._path, self._scheme = path, scheme
+        # From the centre of the first pixel to that of the last, a shape is 1 px shorter.
+        self._shorter = 1.0 if rules.vertices is Vertices.PIXEL_CENTRES else 0.0
         self._groups = ClassNumbers(path, scheme)
         self._store = PolygonStore(np.float64)
         self._class_index = array("h")
@@ -207,7 +214,10 @@ class _Rois:
     def _rings(self, roi: ImagejRoi, number: int) -> Rings:
         try:
             with np.errstate(all="ignore"):  # what is no number is found below
-                rings = [np.asarray(ring, np.float64).reshape(-1, 2) for ring in _outlines(roi)]
+                rings = [
+                    np.asarray(ring, np.float64).reshape(-1, 2)
+                    for ring in _outlines(roi, self._shorter)
+                ]
         except _DAMAGED_ROI as error:
             reason = f"ROI {number} has an outline that cannot be read ({error})"
             raise _unreadable(self._path, reason, number) from error
@@ -258,7 +268,7 @@ class _Rois:
         return PolygonFile(polygons, None, tuple(findings))
 
 
-def _outlines(roi: ImagejRoi) -> list[NDArray[Any]]:
+def _outlines(roi: ImagejRoi, shorter: float) -> list[NDArray[Any]]:
     """Give the outlines of a ROI; none where it has no area."""
     from roifile import ROI_SUBTYPE, ROI_TYPE
 
@@ -276,6 +286,7 @@ def _outlines(roi: ImagejRoi) -> list[NDArray[Any]]:
         if roi.subpixelrect and roi.widthd > 0 and roi.heightd > 0
         else (roi.left, roi.top, roi.right - roi.left, roi.bottom - roi.top)
     )
+    width, height = max(width - shorter, 0), max(height - shorter, 0)
     if roi.roitype == ROI_TYPE.RECT:
         corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], np.float64)
         return [corners * (width, height) + (x, y)]

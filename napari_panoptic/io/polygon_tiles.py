@@ -13,10 +13,10 @@ from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels
 from napari_panoptic.io._polygons import Flat, bounds, boxes_by_tile, draw_window
 from napari_panoptic.io.polygons import AMBIGUOUS, Polygons
 from napari_panoptic.io.rasterize import (
-    READERS,
     drawing_order,
     labels_by_row,
     outside_findings,
+    read_outlines,
     scored_rows,
 )
 from napari_panoptic.io.registry import LoadRequest, located
@@ -68,8 +68,7 @@ def open_polygon_tiles(
         Where ``is_wanted`` said no.
     """
     path = files.all_paths[0]
-    read = READERS[files.source]
-    file = read(path, scheme, progress=progress, is_wanted=is_wanted)
+    file = read_outlines(files, scheme, team=team, progress=progress, is_wanted=is_wanted)
     tiles = polygon_tiles(file.polygons, scheme, shape)
     findings = (*file.findings, *outside_findings(file.polygons, shape, region=region))
     request = LoadRequest(shape=shape, region=region, team=team)

@@ -269,10 +269,11 @@ def unknown_class_findings(
     known = [*scheme.names, *([scheme.ambiguous] if scheme.ambiguous else [])]
     for name, ids in unknown.items():
         called = "without a class name" if name is None else f"of the unknown class '{name}'"
+        alias = f' as "" = "{known[0]}"' if name is None else ""
         yield Finding(
             FindingKind.UNKNOWN_CLASS,
             f"{len(ids)} polygon(s) {called} left out; known are {english_list(known)} "
-            f"(other spellings can be listed under [aliases] in cohort.toml)",
+            f"(other spellings can be listed under [aliases] in cohort.toml{alias})",
             path=path,
             class_name=name,
             count=len(ids),

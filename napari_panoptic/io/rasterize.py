@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +30,7 @@ from napari_panoptic.io.geojson_reader import read_geojson
 from napari_panoptic.io.hovernet import read_hovernet
 from napari_panoptic.io.imagej_rois import read_rois
 from napari_panoptic.io.imagescope import Annotation, read_polygons
+from napari_panoptic.io.outline_rules import in_convention
 from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, Polygons, class_number
 from napari_panoptic.io.registry import LoadedMasks, LoadRequest, located
 from napari_panoptic.regions import ClassScheme, MaskFiles, Source
@@ -309,7 +310,7 @@ def outside_findings(
         )
 
 
-READERS = {
+READERS: Mapping[Source, Callable[..., PolygonFile]] = {
     Source.IMAGESCOPE: read_polygons,
     Source.GEOJSON: read_geojson,
     Source.HOVERNET: read_hovernet,
@@ -317,6 +318,36 @@ READERS = {
     Source.IMAGEJ_ROI: read_rois,
 }
 """How the polygons of each form are read."""
+WITH_RULES = (Source.GEOJSON, Source.IMAGEJ_ROI)
+"""Forms that programs write in several conventions."""
+
+
+def read_outlines(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    *,
+    team: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> PolygonFile:
+    """Read the outlines of one side of a region by the rules of its cohort.
+
+    Parameters
+    ----------
+    files, scheme
+        The file, in one of the forms of `READERS`, and the classes.
+    team
+        Whose it is; None for the annotation.
+    progress, is_wanted
+        As for the readers.
+    """
+    read, path = READERS[files.source], files.all_paths[0]
+    if files.source not in WITH_RULES:
+        return read(path, scheme, progress=progress, is_wanted=is_wanted)
+    rules = files.rules
+    file = read(path, scheme, progress=progress, is_wanted=is_wanted, rules=rules)
+    side = "reference" if team is None else "predictions"
+    return in_convention(file, rules, path, side=side)
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
@@ -329,7 +360,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
             path=path,
             region=request.region,
         )
-    file: PolygonFile = READERS[files.source](path, scheme)
+    file = read_outlines(files, scheme, team=request.team)
     drawn = rasterize_polygons(
         file.polygons, request.shape, scheme, region=request.region, team=request.team
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +266,7 @@ def _read_nifti(path: Path, what: str) -> Volume:
         )
     zooms = [float(zoom) for zoom in image.header.get_zooms()[:3]]
     unit = MM.get(image.header.get_xyzt_units()[0], 1.0)
-    stored = np.asanyarray(image.dataobj)
+    stored = _scaled(image)
     if stored.dtype.names or stored.dtype.kind not in "biuf":
         raise UnreadableFileError(
             f"expected {what} with one number per voxel, found values of type {stored.dtype}; "
@@ -285,6 +286,33 @@ def _read_nifti(path: Path, what: str) -> Volume:
         affine=np.asarray(image.affine, np.float64),
         is_nifti=True,
     )
+
+
+def _scaled(image: Any) -> NDArray[Any]:
+    """Return the values of a NIfTI image, in the precision of what they are scaled by.
+
+    A slope of 0.01 in single precision is 0.0099999998, by which 70 would be
+    0.69999998 in double precision and not reach the level 0.7. So the slope is taken for the
+    simplest fraction that rounds to it, and values are rounded to its precision.
+    """
+    slope, intercept = image.dataobj.slope, image.dataobj.inter
+    stored = np.asanyarray(image.dataobj.get_unscaled())
+    if (slope, intercept) == (1.0, 0.0) or stored.dtype.kind not in "iu":
+        return np.asanyarray(image.dataobj)
+    precision = image.header["scl_slope"].dtype.newbyteorder("=").type
+    (slope, whole), (intercept, parts) = (
+        _simplest(value, precision).as_integer_ratio() for value in (slope, intercept)
+    )
+    values = stored.astype(np.float64) * slope / whole + intercept / parts
+    scaled: NDArray[Any] = values.astype(precision)
+    return scaled
+
+
+def _simplest(value: float, precision: type[np.floating[Any]]) -> Fraction:
+    """Return the simplest of the fractions with up to 12 digits that round to a number."""
+    exact = Fraction(value)
+    simpler = (exact.limit_denominator(10**digits) for digits in range(1, 13))
+    return next((f for f in simpler if precision(f) == precision(value)), exact)
 
 
 def _is_plane(axis: int, sizes: tuple[int, ...]) -> bool:

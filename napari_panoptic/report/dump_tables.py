@@ -14,6 +14,7 @@ import pandas as pd
 
 from napari_panoptic import __version__
 from napari_panoptic.evaluation.bootstrap import RESAMPLES, SEED, Interval, mean_interval
+from napari_panoptic.evaluation.ranks import competition_ranks, mean_defined
 from napari_panoptic.evaluation.statistics import MissingRule
 from napari_panoptic.io.dump import Dump, organ_of
 from napari_panoptic.report.team_statistics import (
@@ -57,7 +58,8 @@ class DumpEvaluation:
     The annotation's regions and classes are those that occur for any team. A
     team without a figure for one of them (a gap) has no figure for the region
     either, and none for the patient: a mean over what happens to be there would
-    not compare with the other teams'.
+    not compare with the other teams'. Where gaps count as 0, they do so in scores and
+    in tests, never in a team's own mean over patients.
 
     Parameters
     ----------
@@ -114,25 +116,43 @@ class DumpEvaluation:
     @cached_property
     def by_class(self) -> dict[str, pd.DataFrame]:
         """Figures by (patient, region) of each class, and of the mean over classes (first)."""
-        names = self.cells.index.get_level_values("class")
-        of_class = {name: self.cells[names == name].droplevel("class") for name in self.classes}
-        return {MEAN: self.regions, **of_class}
+        return {MEAN: self.regions, **self._of_classes(self.cells)}
 
     @cached_property
     def patients(self) -> dict[str, pd.DataFrame]:
         """Means over the regions of a patient, by patient, likewise; all patients in each."""
+        return self._of_patients(self.by_class)
+
+    @cached_property
+    def patients_as_dumped(self) -> dict[str, pd.DataFrame]:
+        """The same without the rule for what is missing: NaN for patients with a gap."""
+        regions = _complete_means(self.as_dumped, ["patient", "region"])
+        return self._of_patients({MEAN: regions, **self._of_classes(self.as_dumped)})
+
+    def _of_classes(self, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        names = cells.index.get_level_values("class")
+        return {name: cells[names == name].droplevel("class") for name in self.classes}
+
+    def _of_patients(self, by_class: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
         listed = self.regions.index.unique("patient")
         return {
             name: _complete_means(regions, ["patient"]).reindex(listed)
-            for name, regions in self.by_class.items()
+            for name, regions in by_class.items()
         }
 
     @cached_property
     def scores(self) -> dict[str, float]:
         """The challenge's score per team: mean over regions. The best first, undefined last."""
-        scores = {team: float(self.regions[team].mean()) for team in self.dump.teams}
+        scores = {team: mean_defined(self.regions[team]) for team in self.dump.teams}
         order = sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team]))
         return {team: scores[team] for team in order}
+
+    @cached_property
+    def places(self) -> dict[str, int | None]:
+        """Each team's place by its score; equal scores share one, None where undefined."""
+        teams = list(self.scores)
+        ranks = competition_ranks(list(self.scores.values()))
+        return dict(zip(teams, ranks, strict=True))
 
     @cached_property
     def organ_by_patient(self) -> dict[str, str]:
@@ -143,16 +163,18 @@ class DumpEvaluation:
     @cached_property
     def statistics(self) -> dict[str, TeamStatistics]:
         """The teams compared over patients: by the mean over classes, and by each class."""
-        return {
-            name: team_statistics(
-                {team: table[team].tolist() for team in self.dump.teams},
-                table.index.tolist(),
+        found = {}
+        for name, own in self.patients_as_dumped.items():
+            at_worst = self.patients[name]
+            found[name] = team_statistics(
+                {team: own[team].tolist() for team in self.dump.teams},
+                own.index.tolist(),
                 missing=self.missing,
+                worst={team: at_worst[team].tolist() for team in self.dump.teams},
                 resamples=self.resamples,
                 seed=self.seed,
             )
-            for name, table in self.patients.items()
-        }
+        return found
 
     def interval_over_patients(self, figures: pd.Series[float]) -> Interval:
         """Give the mean of figures of regions, resampled by patient.
@@ -164,7 +186,7 @@ class DumpEvaluation:
         """
         by_patient = figures.groupby(level="patient", sort=False)
         return mean_interval(
-            by_patient.mean().tolist(),
+            by_patient.agg(mean_defined).tolist(),
             weights=by_patient.count().tolist(),
             resamples=self.resamples,
             seed=self.seed,
@@ -197,15 +219,14 @@ def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     """
     statistics = evaluation.statistics[MEAN]
     comparison = statistics.comparison
-    scores = evaluation.scores
     rows = []
-    for team, score in scores.items():
+    for team, score in evaluation.scores.items():
         number = comparison.teams.index(team)
         figures = evaluation.regions[team]
         patients = statistics.means[team]
         rows.append(
             {
-                "place": None if math.isnan(score) else 1 + sum(s > score for s in scores.values()),
+                "place": evaluation.places[team],
                 "team": team,
                 "score": score,
                 **_ends("score", evaluation.interval_over_patients(figures)),
@@ -246,7 +267,7 @@ def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
                         "class": name,
                         "patients": interval.n,
                         "regions": int(own.notna().sum()),
-                        "pq": own.mean(),
+                        "pq": mean_defined(own),
                         **_ends("pq", interval),
                     }
                 )
@@ -326,5 +347,5 @@ def _ends(name: str, interval: Interval) -> dict[str, Any]:
 
 def _complete_means(figures: pd.DataFrame, levels: list[str]) -> pd.DataFrame:
     """Average what shares the levels; undefined where a part of it is."""
-    means = figures.groupby(level=levels, sort=False).mean()
+    means = figures.groupby(level=levels, sort=False).agg(mean_defined)
     return means.mask(figures.isna().groupby(level=levels, sort=False).any())

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from napari_panoptic.evaluation.bootstrap import RESAMPLES, SEED
+from napari_panoptic.evaluation.ranks import mean_defined
 from napari_panoptic.evaluation.statistics import SIGNIFICANCE
 from napari_panoptic.rated_pipeline import RatedEvaluation
 from napari_panoptic.report.team_statistics import (
@@ -52,7 +53,8 @@ def rated_statistics(evaluation: RatedEvaluation) -> Mapping[str, TeamStatistics
 
 
 def _compared(evaluation: RatedEvaluation, cases: pd.DataFrame) -> TeamStatistics:
-    means = cases.groupby(["case", "team"], sort=False)["dice"].mean().unstack("team")
+    by_case = cases.groupby(["case", "team"], sort=False)["dice"]
+    means = by_case.agg(mean_defined).unstack("team")
     figures = {team: means[team].tolist() if team in means else [] for team in evaluation.teams}
     return team_statistics(figures, [str(case) for case in means.index])
 

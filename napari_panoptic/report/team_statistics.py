@@ -50,6 +50,7 @@ def team_statistics(
     patients: Sequence[str],
     *,
     missing: MissingRule = MissingRule.COMPLETE_CASES,
+    worst: Mapping[str, Sequence[float]] | None = None,
     higher_is_better: bool = True,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -58,7 +59,7 @@ def team_statistics(
 
     Parameters
     ----------
-    figures, patients, missing, higher_is_better
+    figures, patients, missing, worst, higher_is_better
         As in ``evaluation.statistics.paired_figures``.
     resamples, seed
         As in ``evaluation.bootstrap.mean_interval``.
@@ -69,7 +70,11 @@ def team_statistics(
         As ``evaluation.statistics.paired_figures``.
     """
     comparison = compare_teams(
-        figures, patients=patients, missing=missing, higher_is_better=higher_is_better
+        figures,
+        patients=patients,
+        missing=missing,
+        worst=worst,
+        higher_is_better=higher_is_better,
     )
     return TeamStatistics(
         comparison=comparison,
@@ -82,6 +87,7 @@ def team_statistics(
             figures,
             patients=patients,
             missing=missing,
+            worst=worst,
             higher_is_better=higher_is_better,
             resamples=resamples,
             seed=seed,

@@ -11,7 +11,6 @@ from napari_panoptic.errors import SettingsError
 from napari_panoptic.evaluation.aggregate import spread
 from napari_panoptic.evaluation.statistics import (
     MissingRule,
-    certain_decimals,
     compare_teams,
     critical_difference,
 )
@@ -248,14 +247,3 @@ def test_figures_that_do_not_fit_together() -> None:
         compare_teams({"a": [0.1, 0.2]}, patients=["P"])
     with pytest.raises(ValueError, match="infinite"):
         compare_teams({"a": [0.1, float("inf")]})
-
-
-@pytest.mark.parametrize(
-    ("largest", "decimals"),
-    [(0.999, 12), (0.1, 12), (0.0999, 13), (1.0, 11), (250.0, 9), (3e-7, 15), (0.0, 0)],
-)
-def test_decimals_beyond_the_twelfth_digit_of_the_largest_figure_are_not_certain(
-    largest: float, decimals: int
-) -> None:
-    assert certain_decimals(np.array([[0.0, -largest], [largest / 3, 0.0]])) == decimals
-    assert certain_decimals(np.zeros((2, 0))) == 0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.errors import FindingKind
 from napari_panoptic.evaluation.tiles import Box, TiledLabels
-from napari_panoptic.io import polygon_tiles
+from napari_panoptic.io import polygon_tiles, rasterize
 from napari_panoptic.io.imagescope import read_polygons
 from napari_panoptic.io.polygon_tiles import open_polygon_tiles
 from napari_panoptic.io.rasterize import rasterize_polygons
@@ -69,7 +69,7 @@ def test_any_window_is_that_of_the_whole(
     monkeypatch.setattr(polygon_tiles, "TILE_PX", [16, 64, 1024][seed % 3])
     files = geojson(tmp_path / "a.geojson", random_features(seed))
     tiles = open_polygon_tiles(files, MONUSAC_CLASSES, SHAPE, region="R", team="T")
-    file = polygon_tiles.READERS[Source.GEOJSON](files.all_paths[0], MONUSAC_CLASSES)
+    file = rasterize.READERS[Source.GEOJSON](files.all_paths[0], MONUSAC_CLASSES)
     whole = rasterize_polygons(file.polygons, SHAPE, MONUSAC_CLASSES)
     ids = whole.labels.id_image()
     assert tiles.ambiguous is not None
