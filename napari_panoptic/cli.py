@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import itertools
 import math
 import os
@@ -920,14 +919,10 @@ def _open_window(
             "napari-panoptic ...' and --screenshot give a picture; 'evaluate' and 'report' need no "
             "display"
         )
-    gc.disable()  # each look goes through all that is imported: half a second in all
-    try:
-        # napari and Qt take seconds to import: only a window needs them.
-        from napari_panoptic.viewer.launch import run_view
+    # napari and Qt take seconds to import: only a window needs them.
+    from napari_panoptic.viewer.launch import run_view
 
-        return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
-    finally:
-        gc.enable()
+    return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
 
 
 def _has_display() -> bool:
