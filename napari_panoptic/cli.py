@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import itertools
 import math
 import os
@@ -1037,20 +1036,16 @@ def _open_window(
             "napari-panoptic ...' and --screenshot give a picture; 'evaluate' and 'report' need no "
             "display"
         )
-    gc.disable()  # each look goes through all that is imported: half a second in all
+    # napari and Qt take seconds to import: only a window needs them.
     try:
-        # napari and Qt take seconds to import: only a window needs them.
-        try:
-            from napari_panoptic.viewer.launch import run_view
-        except ImportError as error:
-            raise PanopticError(
-                f"the window needs napari and Qt, which cannot be imported ({error}); install "
-                'them with: pip install "napari-panoptic[pyqt6]"'
-            ) from error
+        from napari_panoptic.viewer.launch import run_view
+    except ImportError as error:
+        raise PanopticError(
+            f"the window needs napari and Qt, which cannot be imported ({error}); install them "
+            'with: pip install "napari-panoptic[pyqt6]"'
+        ) from error
 
-        return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
-    finally:
-        gc.enable()
+    return run_view(cohort, region=region, screenshot=screenshot, allow_outside=allow_outside)
 
 
 def _has_display() -> bool:

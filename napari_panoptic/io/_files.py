@@ -35,19 +35,22 @@ DECODING_ERRORS: tuple[type[Exception], ...] = (
     LookupError,
     ArithmeticError,
     AssertionError,
-    NameError,
     RuntimeError,
     EOFError,
     AttributeError,
     MemoryError,
-    SyntaxError,
     tifffile.TiffFileError,  # a ValueError in later versions only
     struct.error,
     tokenize.TokenError,
     zlib.error,
     Image.DecompressionBombError,
 )
-"""What decoders raise on damaged files: they share no common base."""
+"""What decoders raise on damaged files: they share no common base.
+
+Errors that only a mistake in a program raises are not among them; see `foreign_decoder`.
+"""
+_MISTAKES = (NameError, SyntaxError)
+"""What decoders, too, raise on damaged files: Pillow SyntaxError, tifffile UnboundLocalError."""
 
 _FORMATS = ("PNG", "JPEG", "JPEG2000", "BMP", "GIF", "WEBP", "PPM")
 """What Pillow may open. It knows more: EPS, for one, is a program that Ghostscript would run."""
@@ -90,6 +93,24 @@ MOST_PAGES = 10_000
 """TIFF files with more pages than this are not read."""
 MOST_CHANNELS = 16
 """Where nothing names the dimensions, one longer than this is height or width."""
+
+
+@contextmanager
+def foreign_decoder() -> Iterator[None]:
+    """Turn the errors of another package's decoder into ones of `DECODING_ERRORS`.
+
+    Only calls of such decoders belong in here: raised by this package, the same errors
+    are its own mistakes, and no file is damaged.
+
+    Raises
+    ------
+    ValueError
+        Where the decoder raises NameError or SyntaxError.
+    """
+    try:
+        yield
+    except _MISTAKES as error:
+        raise ValueError(str(error) or type(error).__name__) from error
 
 
 def check_file(path: Path, what: str) -> None:
@@ -225,7 +246,8 @@ def _shape_of(path: Path, what: str) -> tuple[int, ...]:
     match file_kind(path):
         case "tiff":
             with open_tiff(path) as tiff:
-                shape, axes = tuple(tiff.series[0].shape), tiff.series[0].axes
+                series = tiff_series(tiff)
+                shape, axes = tuple(series.shape), series.axes
             return channels_last_shape(_checked_shape(shape), axes)
         case "npy":
             mapped = map_npy(path, what)
@@ -509,13 +531,14 @@ def _remove_folder(folder: Path) -> None:
 
 def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
     with open_tiff(path) as tiff:
-        series = tiff.series[0]
+        series = tiff_series(tiff)
         page = tiff.pages[0]
         check_complete(path, tiff)
         check_pixels(series.shape, series.dtype.itemsize, path=path, what="a TIFF file")
         for own in filter(None, series.pages):
             check_segments(path, own.aspage())
-        array: NDArray[Any] = series.asarray()
+        with foreign_decoder():
+            array: NDArray[Any] = series.asarray()
         if (
             colour
             and page.photometric == tifffile.PHOTOMETRIC.PALETTE
@@ -527,7 +550,7 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
 
 def check_complete(path: Path, tiff: Any) -> None:
     """Refuse a file any page of which is not all there; see `check_page_complete`."""
-    for page in tiff.series[0].pages:
+    for page in tiff_series(tiff).pages:
         check_page_complete(path, page)
 
 
@@ -564,7 +587,7 @@ def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
     """
     try:
         # A size that overflows would be taken for a small one.
-        with np.errstate(over="raise"), without_warnings():
+        with np.errstate(over="raise"), without_warnings(), foreign_decoder():
             array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     except DECODING_ERRORS as error:
         if "pickled" not in str(error) and "Python objects" not in str(error):
@@ -587,9 +610,10 @@ def _decode_npy(path: Path, what: str) -> NDArray[Any]:
 def _decode_other(path: Path, colour: bool) -> NDArray[Any]:
     with open_picture(path) as image:
         check_pixels((image.height, image.width), 4, path=path, what="a picture")
-        if colour and image.mode in ("P", "CMYK", "YCbCr", "LAB", "HSV", "PA"):
-            return np.asarray(image.convert("RGBA" if "transparency" in image.info else "RGB"))
-        return np.asarray(image)
+        with foreign_decoder():
+            if colour and image.mode in ("P", "CMYK", "YCbCr", "LAB", "HSV", "PA"):
+                return np.asarray(image.convert("RGBA" if "transparency" in image.info else "RGB"))
+            return np.asarray(image)
 
 
 def open_tiff(path: Path) -> Any:
@@ -601,7 +625,14 @@ def open_tiff(path: Path) -> Any:
         Where its pages have no end.
     """
     check_page_chain(path)
-    return _OrdinaryTiff(path)
+    with foreign_decoder():
+        return _OrdinaryTiff(path)
+
+
+def tiff_series(tiff: Any) -> Any:
+    """Return the first image of an open TIFF file, whose pages are read now."""
+    with foreign_decoder():
+        return tiff.series[0]
 
 
 def check_segments(path: Path, page: Any) -> None:
@@ -678,6 +709,7 @@ def open_picture(file: Path | BinaryIO, formats: tuple[str, ...] = _FORMATS) -> 
     with _pillow:
         theirs, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
-            return Image.open(file, formats=formats)
+            with foreign_decoder():
+                return Image.open(file, formats=formats)
         finally:
             Image.MAX_IMAGE_PIXELS = theirs

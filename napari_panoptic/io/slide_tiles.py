@@ -22,6 +22,7 @@ from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_page_complete,
     check_tile,
+    foreign_decoder,
     open_tiff,
     without_warnings,
 )
@@ -110,7 +111,8 @@ class LevelTiles:
                 file.seek(page.dataoffsets[number])
                 data = file.read(page.databytecounts[number])
                 check_tile(self._path, page, data)
-                tile = self._decode(data, number, jpegtables=self._jpeg_tables)[0]
+                with foreign_decoder():
+                    tile = self._decode(data, number, jpegtables=self._jpeg_tables)[0]
                 tile = np.asarray(tile)[0]  # of one plane
                 row, column = divmod(number, self._across)
                 expected = self._size(row, column)
@@ -158,7 +160,9 @@ def level_tiles(path: Path, shape: tuple[int, int], theirs: Reader) -> LevelTile
     """
     try:
         with without_warnings(), open_tiff(path) as tiff:
-            page = next((page for page in tiff.pages if _is_level(page, shape)), None)
+            with foreign_decoder():
+                pages = list(tiff.pages)
+            page = next((page for page in pages if _is_level(page, shape)), None)
             if page is None:
                 return None
             check_page_complete(path, page)

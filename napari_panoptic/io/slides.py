@@ -21,6 +21,7 @@ from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
     file_kind,
+    foreign_decoder,
     open_tiff,
     pixel_shape,
     read_pixels,
@@ -348,7 +349,8 @@ def _region(
     path: Path,
 ) -> NDArray[np.uint8]:
     try:
-        rgba = np.asarray(slide.read_region(corner_xy, level, size))
+        with foreign_decoder():
+            rgba = np.asarray(slide.read_region(corner_xy, level, size))
     except ArgumentError as error:
         # What the library says when its handle is closed.
         raise _closed(path) from error
@@ -449,7 +451,8 @@ def _resolution_tags(path: Path) -> tuple[float | None, float | None]:
         return None, None
     try:
         with open_tiff(path) as tiff:
-            tags = tiff.pages[0].tags
+            with foreign_decoder():
+                tags = tiff.pages[0].tags
             um = MICROMETRES.get(RESOLUTION_UNITS.get(_tag(tags, "ResolutionUnit"), ""))
             x, y = _ratio(_tag(tags, "XResolution")), _ratio(_tag(tags, "YResolution"))
     except DECODING_ERRORS as error:

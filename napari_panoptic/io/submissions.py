@@ -19,6 +19,7 @@ from napari_panoptic.io._files import (
     DECODING_ERRORS,
     check_file,
     check_size,
+    foreign_decoder,
     undecodable,
     without_warnings,
 )
@@ -261,7 +262,7 @@ def mat_variables(path: Path) -> dict[str, Shape]:
     try:
         _check_elements(path)
         _check_version_4(path)
-        with without_warnings():
+        with without_warnings(), foreign_decoder():
             listed = scipy.io.whosmat(path, appendmat=False)
         if any(size < 0 for _, shape, _ in listed for size in shape):
             raise ValueError("a variable has a negative size")
@@ -295,7 +296,8 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
         with without_warnings():
             if matfile_version(path, appendmat=False)[0] == 1:
                 return read_variable(path, name)
-            value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
+            with foreign_decoder():
+                value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
     except (*DECODING_ERRORS, MatReadError) as error:
         raise undecodable(path, WHAT, error) from error
     check_pixels(value.shape, value.dtype.itemsize, path=path, what=WHAT)

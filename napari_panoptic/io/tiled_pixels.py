@@ -21,9 +21,11 @@ from napari_panoptic.io._files import (
     check_page_complete,
     check_segments,
     file_kind,
+    foreign_decoder,
     map_npy,
     open_tiff,
     read_pixels,
+    tiff_series,
     undecodable,
     without_warnings,
 )
@@ -169,7 +171,8 @@ def _open_zarr(path: Path, what: str) -> TiledPixels:
 
     def read(box: Box) -> NDArray[Any]:
         y0, x0, y1, x1 = box
-        return np.asarray(array[(*before, slice(y0, y1), slice(x0, x1))])
+        with foreign_decoder():
+            return np.asarray(array[(*before, slice(y0, y1), slice(x0, x1))])
 
     tile_px = int(edges[0]) if edges[0] == edges[1] else 0
     return TiledPixels(path, shape, tile_px, _reading(path, what, read))
@@ -238,7 +241,8 @@ def _opened_zarr(path: Path) -> Any:
 
     from napari_panoptic.io._zarr_chunks import BoundedStore
 
-    return zarr.open(BoundedStore(path), mode="r")
+    with foreign_decoder():
+        return zarr.open(BoundedStore(path), mode="r")
 
 
 def _label_in(node: Any, path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
@@ -277,7 +281,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _open_tiff(path: Path, what: str) -> TiledPixels:
     with open_tiff(path) as tiff:
-        level = tiff.series[0].levels[0]
+        level = tiff_series(tiff).levels[0]
         shape = _plane(_without_samples(level), path, what)
         page = level.pages[0].aspage()
         if page.shape[:2] != shape:
@@ -371,6 +375,7 @@ class _Segments:
             return np.frombuffer(pixels, self._plain_type, height * self._width).reshape(
                 height, self._width
             )
-        segment = self._decode(data, number, jpegtables=self._page.jpegtables)[0]
+        with foreign_decoder():
+            segment = self._decode(data, number, jpegtables=self._page.jpegtables)[0]
         height, width = segment.shape[1:3]
         return np.asarray(segment).reshape(height, width)

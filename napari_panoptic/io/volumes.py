@@ -27,9 +27,11 @@ from napari_panoptic.io._files import (
     check_file,
     check_segments,
     file_kind,
+    foreign_decoder,
     map_npy,
     open_picture,
     open_tiff,
+    tiff_series,
     undecodable,
     without_warnings,
 )
@@ -258,7 +260,8 @@ def _readers() -> dict[str, Callable[[Path, str], Volume]]:
 
 
 def _read_nifti(path: Path, what: str) -> Volume:
-    image: Any = nibabel.load(path)
+    with foreign_decoder():
+        image: Any = nibabel.load(path)
     _check_voxels(image.shape[::-1], path, what)
     if len(image.shape) < 2:
         raise UnreadableFileError(
@@ -266,7 +269,8 @@ def _read_nifti(path: Path, what: str) -> Volume:
         )
     zooms = [float(zoom) for zoom in image.header.get_zooms()[:3]]
     unit = MM.get(image.header.get_xyzt_units()[0], 1.0)
-    stored = _scaled(image)
+    with foreign_decoder():
+        stored = _scaled(image)
     if stored.dtype.names or stored.dtype.kind not in "biuf":
         raise UnreadableFileError(
             f"expected {what} with one number per voxel, found values of type {stored.dtype}; "
@@ -322,13 +326,15 @@ def _is_plane(axis: int, sizes: tuple[int, ...]) -> bool:
 
 def _read_tiff(path: Path, what: str) -> Volume:
     with open_tiff(path) as tiff:
-        series = tiff.series[0]
+        series = tiff_series(tiff)
         _check_voxels(series.shape, path, what)
         check_complete(path, tiff)
         for page in filter(None, series.pages):
             check_segments(path, page.aspage())
         is_colour = series.axes.endswith("S") and series.shape[-1] in (3, 4)
-        return Volume(_flat(series.asarray(), is_colour), path, is_colour)
+        with foreign_decoder():
+            values = series.asarray()
+        return Volume(_flat(values, is_colour), path, is_colour)
 
 
 def _read_npy(path: Path, what: str) -> Volume:
@@ -340,10 +346,11 @@ def _read_npy(path: Path, what: str) -> Volume:
 def _read_picture(path: Path, what: str) -> Volume:
     with open_picture(path) as image:
         _check_voxels((image.height, image.width), path, what)
-        if image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV", "LA"):
-            values = np.asarray(image.convert("L" if image.mode == "LA" else "RGB"))
-        else:
-            values = np.asarray(image)
+        with foreign_decoder():
+            if image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV", "LA"):
+                values = np.asarray(image.convert("L" if image.mode == "LA" else "RGB"))
+            else:
+                values = np.asarray(image)
     if values.dtype.kind == "i" and values.min(initial=0) >= 0:
         values = values.astype(np.uint16 if values.max(initial=0) < 1 << 16 else np.uint32)
     return Volume(values, path, is_colour=values.ndim == 3)

@@ -1,18 +1,19 @@
 """How plots are drawn and written: as matplotlib figures, whose points know whose they are.
 
-No window and no global state: figures are made by matplotlib's objects alone.
+No window and no global state: figures are made by matplotlib's objects alone. Writing an SVG
+needs two entries of ``rcParams`` that only matplotlib's SVG writer reads.
 """
 
 from __future__ import annotations
 
 import io
 import math
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
@@ -31,6 +32,7 @@ from napari_panoptic.visible import shortened, visible
 PNG_DPI = 200
 _HASH_SALT = "napari-panoptic"
 _LONGEST_NAME = 26
+_writing = threading.Lock()
 SMALL, NORMAL = 7.5, 8.5
 INK, PALE = "#222222", "#b8b8b8"
 
@@ -184,7 +186,7 @@ def svg_text(plot: Plot | Figure, *, salt: str = "") -> str:
         Figures in one page need different ones, or their inner names clash.
     """
     target = io.StringIO()
-    with _drawing(salt):
+    with _one_at_a_time(), _svg_parameters(salt):
         _figure_of(plot).savefig(target, format="svg", metadata={"Date": None, "Creator": None})
     return target.getvalue()
 
@@ -192,15 +194,31 @@ def svg_text(plot: Plot | Figure, *, salt: str = "") -> str:
 def png_bytes(plot: Plot | Figure, *, dpi: int = PNG_DPI) -> bytes:
     """Give a figure as a PNG file."""
     target = io.BytesIO()
-    with _drawing(""):
+    with _one_at_a_time():
         _figure_of(plot).savefig(target, format="png", dpi=dpi, metadata={"Software": None})
     return target.getvalue()
 
 
 @contextmanager
-def _drawing(salt: str) -> Iterator[None]:
-    settings: Any = {"svg.hashsalt": f"{_HASH_SALT}{salt}", "svg.fonttype": "none"}
-    with mpl.rc_context(settings), warnings.catch_warnings():
+def _svg_parameters(salt: str) -> Iterator[None]:
+    """Set what the SVG writer reads from ``rcParams``, and nothing else.
+
+    ``mpl.rc_context`` would put back *all* parameters, also those that a window or another
+    worker changed meanwhile. These two have no argument, and no other writer reads them.
+    """
+    wanted = {"svg.hashsalt": f"{_HASH_SALT}{salt}", "svg.fonttype": "none"}
+    before = {name: mpl.rcParams[name] for name in wanted}
+    mpl.rcParams.update(wanted)
+    try:
+        yield
+    finally:
+        mpl.rcParams.update(before)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Let one thread write at a time: parameters and warning filters are the whole process's."""
+    with _writing, warnings.catch_warnings():
         # A team may have a name in letters that the bundled font lacks; browsers have others.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield

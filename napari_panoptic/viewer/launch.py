@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 import napari
 from napari.settings import get_settings
 from npe2 import PluginManager
-from qtpy.QtCore import QCoreApplication, QEventLoop, QTimer
+from qtpy.QtCore import QCoreApplication, QEventLoop
 from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.console import checked_name
@@ -30,8 +29,6 @@ FIRST_REGION_S = 0.3
 """How long a window waits for its first region before it is painted without one."""
 PATIENCE_S = 300.0
 """How long a picture may take before something must be wrong."""
-COLLECTED_AFTER_MS = 3000
-"""How long after the window opened the first region has usually been shown."""
 REPAINT_S = 0.5
 """How long the canvas gets to draw what was set last."""
 
@@ -80,11 +77,10 @@ def run_view(
     if isinstance(opened.cohort, Cohort):
         warm_up()  # while the window is being built
         ahead = _being_read(opened.cohort, region)
-    with _collected_later():
-        viewer = napari.Viewer(title=title_of(opened))
-        with _painted_once(viewer):
-            viewer.window.resize(*_window_size())
-            desk = _filled(viewer, opened, region, ahead)
+    viewer = napari.Viewer(title=title_of(opened))
+    with _painted_once(viewer):
+        viewer.window.resize(*_window_size())
+        desk = _filled(viewer, opened, region, ahead)
     if screenshot is None or desk is None:
         napari.run()
         return 0
@@ -158,23 +154,6 @@ def _painted_once(viewer: napari.Viewer) -> Iterator[None]:
         yield
     finally:
         window.setUpdatesEnabled(True)
-
-
-@contextmanager
-def _collected_later() -> Iterator[None]:
-    """Look for garbage only when the first region has been shown, and never among what is there.
-
-    Each look goes through everything that is imported: a tenth of a second, in
-    which a hand at the mouse would be held up later, too.
-    """
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-        QTimer.singleShot(COLLECTED_AFTER_MS, gc.enable)
-    except BaseException:
-        gc.enable()
-        raise
 
 
 @contextmanager

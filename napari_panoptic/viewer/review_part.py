@@ -44,6 +44,7 @@ from napari_panoptic.viewer.review_work import (
 from napari_panoptic.viewer.reviewing import Reviewing, usual_place
 from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.slide_words import on_slide
+from napari_panoptic.viewer.timers import stop_timers
 from napari_panoptic.viewer.widgets.parts import show_in_front
 from napari_panoptic.viewer.widgets.review_dialogs import CompareDialog, HistoryDialog
 from napari_panoptic.viewer.widgets.review_panel import (
@@ -191,6 +192,7 @@ class ReviewPart(DeskPart):
     def detach(self) -> None:
         """Leave a cohort: stop all work and let go of the review file."""
         super().detach()
+        stop_timers(self._poll, self._settle)
         lines, self._lines = self._lines, None
         if lines is not None:
             lines.changed.disconnect(self._show_cohort)

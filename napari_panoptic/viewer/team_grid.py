@@ -15,10 +15,8 @@ per turn.
 
 from __future__ import annotations
 
-import gc
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -400,7 +398,7 @@ class TeamGrid:
         self._builder.start()
 
     def _remove_leftovers(self, count: int) -> None:
-        with _together(self._viewer):
+        with self._viewer.layers.batched_update():
             self._remove([self._leftovers.popleft() for _ in range(count)])
 
     def _remove(self, layers: Sequence[Layer]) -> None:
@@ -415,7 +413,7 @@ class TeamGrid:
             self._selection = self._session.selection
         self._is_changing = True
         try:
-            with _together(self._viewer):
+            with self._viewer.layers.batched_update():
                 self._arrange(cells)
         finally:
             self._is_changing = False
@@ -479,7 +477,7 @@ class TeamGrid:
         viewer.layers.events.removed.disconnect(self._on_removed)
         self._is_changing = True
         try:
-            with _together(viewer):
+            with viewer.layers.batched_update():
                 before.restore_grid(viewer)
                 self._discard(shown)
                 self._coloured = {}
@@ -703,19 +701,3 @@ def _next_turn(action: Callable[[], None]) -> QTimer:
     timer.setInterval(0)
     timer.timeout.connect(action)
     return timer
-
-
-@contextmanager
-def _together(viewer: ViewerModel) -> Iterator[None]:
-    """Let napari arrange the canvas once for several changes of its layers.
-
-    It collects garbage every time, and looks through half a million objects that
-    are still in use: up to half a second, where the layers themselves take a
-    tenth. They are left out meanwhile.
-    """
-    gc.freeze()
-    try:
-        with viewer.layers.batched_update():
-            yield
-    finally:
-        gc.unfreeze()

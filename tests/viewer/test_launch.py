@@ -1,6 +1,5 @@
 """The window that the command line opens."""
 
-import gc
 import subprocess
 import sys
 
@@ -98,21 +97,6 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
     )
     assert "napari_panoptic.viewer.widgets.desk" in done.stdout.split()
     assert not set(heavy) & set(done.stdout.split())
-
-
-def test_garbage_is_collected_again_when_the_window_is_there(monkeypatch, wait_until):
-    monkeypatch.setattr(launch, "COLLECTED_AFTER_MS", 1)
-    with launch._collected_later():
-        assert not gc.isenabled()
-    assert not gc.isenabled()
-    wait_until(gc.isenabled)
-    gc.unfreeze()
-
-
-def test_garbage_is_collected_again_when_no_window_came_to_be():
-    with pytest.raises(CohortError), launch._collected_later():
-        raise CohortError("no cohort")
-    assert gc.isenabled()
 
 
 def test_plugins_are_not_looked_for_again_for_their_settings(monkeypatch):

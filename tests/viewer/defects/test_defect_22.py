@@ -1,0 +1,27 @@
+"""A timer of the review that ran on after its cohort, and garbage held back by the team grid."""
+
+import gc
+
+from qtpy.QtCore import QTimer
+
+from napari_panoptic.viewer.comparison import ViewMode
+
+
+def test_defect_22_no_timer_of_the_review_outlives_its_cohort(desk):
+    review = next(part for part in desk.parts if part.title == "Review")
+    timers = review.widget.findChildren(QTimer)
+    assert any(timer.isActive() for timer in timers)  # it looks at the review file
+    desk.link.close()
+    assert not any(timer.isActive() for timer in timers)
+
+
+def test_defect_22_side_by_side_leaves_the_garbage_collector_alone(desk, wait_until):
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        teams = next(part for part in desk.parts if part.title == "Teams")
+        teams.set_mode(ViewMode.GRID)
+        wait_until(lambda: desk.is_settled and teams.grid is not None)
+        assert gc.get_freeze_count() > frozen / 2  # some of them were deleted since
+    finally:
+        gc.unfreeze()
