@@ -1,0 +1,1 @@
+"""Defects that were fixed, one module per number."""
