@@ -66,6 +66,7 @@ from napari_panoptic.io.metadata import (
 )
 from napari_panoptic.io.pair import pair_cohort
 from napari_panoptic.io.samples import SAMPLES, write_sample
+from napari_panoptic.io.saving import check_not_in_cohort
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.jobs import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.parts import PartStore
@@ -77,15 +78,18 @@ from napari_panoptic.report.cohort_report import (
     n_passes,
     remove_kept,
 )
+from napari_panoptic.report.dump_tables import TABLE_NAMES as DUMP_TABLE_NAMES
 from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump_text import dump_text
 from napari_panoptic.report.tables import (
+    TABLE_NAMES,
     CohortEvaluation,
     InputWatch,
     ObjectsFile,
     remove_unfinished,
     write_tables,
 )
+from napari_panoptic.report.writing import RECORD
 from napari_panoptic.visible import visible
 
 _STORE, _LOCK = ".parts", ".lock"
@@ -562,7 +566,7 @@ def _report_nuclei(options: argparse.Namespace) -> int:
     settings = _protocol_from(options)
     if options.overlaps is not None:
         settings = settings.replaced(overlaps=options.overlaps)
-    check_report(options.output)
+    check_report(options.output, options.cohort or options.reference)
     cohort = _cohort_from(options)
     names = tuple(_team_names(cohort, options.teams))
     if options.metadata is not None:
@@ -717,7 +721,7 @@ def _dump(options: argparse.Namespace) -> int:
         organs = read_organs(options.metadata, dump)
     evaluation = DumpEvaluation(dump, organs, MissingRule(options.missing), seed=options.seed)
     if options.output is not None:
-        with tables_in(options.output):
+        with tables_in(options.output, DUMP_TABLE_NAMES):
             write_dump_tables(evaluation, options.output)
     print("\n".join(visible(line) for line in dump_text(evaluation).split("\n")))
     if options.output is not None:
@@ -800,11 +804,19 @@ def _evaluate_nuclei(options: argparse.Namespace) -> int:
     cohort = _cohort_from(options)
     names = _team_names(cohort, options.teams)
     source = _source_from(options, cohort, names)
-    with (
-        tables_in(options.output),
-        held_alone(options.output / _LOCK, "an evaluation", "choose another --output"),
-    ):
-        return _evaluate_alone(options, settings, cohort, names, source)
+    with tables_in(options.output, TABLE_NAMES, cohort.root):
+        evaluation = _evaluate_alone(options, settings, cohort, names, source)
+    if evaluation is None:
+        return _stopped()
+    if not evaluation.evaluated:
+        print(
+            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
+            f"{_why_nothing(cohort, names)}",
+            file=sys.stderr,
+        )
+        return 1
+    _print_scores(evaluation, options.output)
+    return 0
 
 
 def _evaluate_alone(
@@ -813,8 +825,8 @@ def _evaluate_alone(
     cohort: Cohort,
     names: Sequence[str],
     source: Source | None,
-) -> int:
-    """Evaluate into a folder that nobody else writes to meanwhile."""
+) -> CohortEvaluation | None:
+    """Evaluate into a folder that nobody else writes to meanwhile; None if it was stopped."""
     conditions = [Condition(options.protocol, settings, source)]
     if settings.overlaps is Overlaps.KEEP:
         # What difference it makes is told beside the figures.
@@ -825,7 +837,7 @@ def _evaluate_alone(
     if options.resume is False:
         store.remove()
     watch = InputWatch(cohort, names)
-    remove_unfinished(options.output)
+    remove_unfinished(options.output, TABLE_NAMES)
     try:
         with ObjectsFile(options.output) as objects:
             results, flattened = _results(cohort, work, store, objects, options)
@@ -833,21 +845,13 @@ def _evaluate_alone(
                 CohortEvaluation(cohort, settings, options.protocol, results, flattened)
             )
             is_written = bool(evaluation.evaluated)
-            report_findings(evaluation.findings, "evaluation.json" if is_written else None)
+            report_findings(evaluation.findings, RECORD if is_written else None)
             if is_written:
                 write_tables(evaluation, options.output, objects)
     except KeyboardInterrupt:
-        return _stopped()
+        return None
     store.remove()
-    if not evaluation.evaluated:
-        print(
-            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
-            f"{_why_nothing(cohort, names)}",
-            file=sys.stderr,
-        )
-        return 1
-    _print_scores(evaluation, options.output)
-    return 0
+    return evaluation
 
 
 def _results(
@@ -975,6 +979,8 @@ def _score_text(score: float) -> str:
 
 def _view(options: argparse.Namespace) -> int:
     _check_input(options)
+    if options.screenshot is not None and options.cohort is not None:
+        check_not_in_cohort([options.screenshot], options.cohort)
     return _open_window(
         options.cohort if options.reference is None else _cohort_from(options),
         region=options.region,

@@ -19,11 +19,15 @@ from napari_panoptic.errors import (
     PanopticError,
     SettingsError,
 )
-from napari_panoptic.report.writing import check_writable
+from napari_panoptic.io.file_sets import finish_replacing
+from napari_panoptic.io.locking import held_alone
+from napari_panoptic.io.saving import check_not_in_cohort
+from napari_panoptic.report.writing import check_writable, is_own_page, own_tables
 from napari_panoptic.visible import visible
 
 _EvaluationT = TypeVar("_EvaluationT")
 
+_LOCK = ".lock"
 _SHOWN_FINDINGS = 20
 _IN_THE_WAY = (
     FindingKind.MISSING,
@@ -120,15 +124,22 @@ def checked_name(option: str, name: str, name_of: Callable[[str], str]) -> str:
         raise SettingsError(f"{option}: {error}") from error
 
 
-def check_report(path: Path) -> None:
-    """Find out before long work whether a report can be written, where a browser will open it.
+def check_report(path: Path, cohort: Path) -> None:
+    """Check before long work that a report can be written, where a browser will open it.
+
+    Parameters
+    ----------
+    path
+        Where to.
+    cohort
+        The folder of the cohort, in which only reports of this program are replaced.
 
     Raises
     ------
     SettingsError
         For another ending than that of HTML files.
     PanopticError
-        Where nothing can be written.
+        Where nothing can be written, or another file is in the way.
     """
     if path.suffix.casefold() not in (".html", ".htm") and not path.is_dir():
         raise SettingsError(
@@ -136,6 +147,8 @@ def check_report(path: Path) -> None:
             f"'{path.with_suffix('.html') if path.name else 'report.html'}'"
         )
     check_writable(path)
+    if not is_own_page(path):
+        check_not_in_cohort([path], cohort)
 
 
 def report_date(*, is_wanted: bool) -> str:
@@ -164,20 +177,32 @@ def write_report(
     int
         The status to exit with.
     """
-    check_report(options.output)
+    check_report(options.output, options.cohort)
     write(evaluate(), options.output, report_date(is_wanted=options.date))
     print(visible(f"report written to {options.output}"))
     return 0
 
 
 @contextmanager
-def tables_in(folder: Path) -> Iterator[None]:
-    """Make the folder for tables before the work, not after it; leave no new one empty.
+def tables_in(folder: Path, names: Sequence[str], cohort: Path | None = None) -> Iterator[None]:
+    """Prepare the folder for a set of tables before the work; leave no new folder empty.
+
+    Keeps other programs from writing there meanwhile, and completes a set that a killed program
+    was putting in place.
+
+    Parameters
+    ----------
+    folder
+        Where the tables will be written.
+    names
+        Their files, the record last.
+    cohort
+        The folder of the cohort, in which only tables of this program are replaced.
 
     Raises
     ------
     PanopticError
-        Where it cannot be made, or written to.
+        Where the folder cannot be made or written to, or holds other files of these names.
     """
     if folder.exists() and not folder.is_dir():
         raise PanopticError(
@@ -188,7 +213,12 @@ def tables_in(folder: Path) -> Iterator[None]:
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        yield
+        with held_alone(folder / _LOCK, "an evaluation", "choose another --output"):
+            finish_replacing(folder, names[-1])
+            if cohort is not None:
+                own = own_tables(folder, names)
+                check_not_in_cohort([folder / name for name in names if name not in own], cohort)
+            yield
     except OSError as error:
         raise PanopticError(
             f"the tables cannot be written: {error.strerror}; choose another --output", path=folder

@@ -22,7 +22,7 @@ from napari_panoptic.evaluation.settings import EvaluationSettings
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io.forms import form_of, known_forms
 from napari_panoptic.io.registry import Form, LoadedMasks, Objects
-from napari_panoptic.io.saving import files_of, without_erased
+from napari_panoptic.io.saving import check_not_in_cohort, files_of, without_erased
 from napari_panoptic.pipeline import (
     HELD_UP_TO_PX,
     choose_files,
@@ -31,6 +31,7 @@ from napari_panoptic.pipeline import (
     no_prediction,
 )
 from napari_panoptic.regions import Cohort, Region, Source
+from napari_panoptic.visible import encodable
 
 
 @dataclass(frozen=True)
@@ -199,12 +200,12 @@ def _objects(work: Conversion, region: Region, findings: list[Finding]) -> Objec
     return Objects(
         labels=without_erased(masks.labels),
         side=Side.REFERENCE if team is None else Side.PREDICTION,
-        region=region.name,
-        team=team or "",
+        region=encodable(region.name),
+        team=encodable(team or ""),
         ambiguous=ambiguous,
         scheme=cohort.scheme,
         mpp=reference.mpp,
-        patient=region.patient,
+        patient=encodable(region.patient),
     )
 
 
@@ -218,6 +219,7 @@ def _move(part: Path, output: Path, cohort: Cohort) -> None:
                 f"{path.name} is a file of the cohort, which stays as it is; choose another folder",
                 path=output,
             )
+    check_not_in_cohort(sorted(targets), cohort.root)
     part.chmod(0o777 & ~_umask())
     if not output.is_dir() or not any(output.iterdir()):
         part.replace(output)

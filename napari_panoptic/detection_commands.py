@@ -20,7 +20,7 @@ from napari_panoptic.evaluation.atypia import AnswerState
 from napari_panoptic.evaluation.detections import DISTANCE_UM, DetectionSettings
 from napari_panoptic.io.detections import open_detection_cohort
 from napari_panoptic.points import DetectionCohort
-from napari_panoptic.report.detection_tables import write_detection_tables
+from napari_panoptic.report.detection_tables import TABLE_NAMES, write_detection_tables
 from napari_panoptic.visible import visible
 
 
@@ -35,7 +35,7 @@ def evaluate_detected(options: argparse.Namespace) -> int:
     settings = _settings(options)
     cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
     teams = chosen_teams(options.teams, cohort.team_names, cohort.checked_team)
-    with tables_in(options.output):
+    with tables_in(options.output, TABLE_NAMES, cohort.root):
         evaluation = _evaluated(cohort, settings, teams, "evaluation.json")
         write_detection_tables(evaluation, options.output)
     _print_figures(evaluation)

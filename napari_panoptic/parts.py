@@ -24,6 +24,7 @@ from napari_panoptic.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.evaluation.challenge import ClassScore
 from napari_panoptic.evaluation.metrics import Counts
 from napari_panoptic.pipeline import RegionResult, RowsFile
+from napari_panoptic.visible import utf8
 
 Value = TypeVar("Value")
 RegionResults = list[list[RegionResult]]
@@ -219,7 +220,7 @@ def _plain(value: np.generic) -> Any:
 
 
 def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(utf8(text)).hexdigest()
 
 
 # --- records: plain values, and back ----------------------------------------------------------

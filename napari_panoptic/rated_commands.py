@@ -19,7 +19,7 @@ from napari_panoptic.io.raters import open_raters
 from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import RatedEvaluation, evaluate_raters
 from napari_panoptic.report.rated_statistics import ranking_table, said
-from napari_panoptic.report.rated_tables import write_rated_tables
+from napari_panoptic.report.rated_tables import TABLE_NAMES, write_rated_tables
 from napari_panoptic.visible import visible
 
 
@@ -33,7 +33,7 @@ def evaluate_rated(options: argparse.Namespace) -> int:
     """
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
     teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
-    with tables_in(options.output):
+    with tables_in(options.output, TABLE_NAMES, cohort.root):
         evaluation = _evaluated(cohort, teams, options.jobs, "evaluation.json")
         write_rated_tables(evaluation, options.output)
     _print_scores(evaluation)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+UNENCODABLE = "backslashreplace"
+r"""How UTF-8 files are written: a lone surrogate, such as a byte of a file name, as ``\udcff``."""
 _UNSHOWABLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 """Categories of Unicode: control, direction and other format characters, lone surrogates, line
 and paragraph separators."""
@@ -48,6 +50,16 @@ def visible(text: str, *, longest: int | None = None) -> str:
         else:
             written.append(letter)
     return "".join(written)
+
+
+def utf8(text: str) -> bytes:
+    """Encode a text that may hold lone surrogates; see `UNENCODABLE`."""
+    return text.encode("utf-8", UNENCODABLE)
+
+
+def encodable(text: str) -> str:
+    """Spell out the lone surrogates of a text; see `UNENCODABLE`."""
+    return utf8(text).decode()
 
 
 def shortened(text: str, length: int) -> str:

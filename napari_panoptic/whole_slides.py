@@ -44,6 +44,7 @@ from napari_panoptic.pipeline import (
 )
 from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
 from napari_panoptic.slide_cluster import ClusterWorkers, SlideFiles, cluster_client
+from napari_panoptic.visible import UNENCODABLE
 
 _ROWS_AT_A_TIME = 50_000
 _PATIENCE_S = 0.2
@@ -320,7 +321,7 @@ class _Slide:
             return replace(result, objects=found.objects)
         path = self._run.store.rows_path(self._region.name, number)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with path.open("w", encoding="utf-8", errors=UNENCODABLE, newline="") as file:
             for frame in object_frames(found.outcomes, _ROWS_AT_A_TIME):
                 write_rows(file, frame, result)
         return replace(result, rows=RowsFile.of(path))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.lib.format import open_memmap
+from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding, UnreadableFileError, UnwritableFileError
@@ -283,31 +283,59 @@ def _write_arrays(
     regions: Iterable[Objects],
     channels: Callable[[Objects], NDArray[np.int32]],
 ) -> tuple[Finding, ...]:
-    array = areas = None
+    array, areas = _ArrayFile(folder / name, count), _ArrayFile(folder / AREAS, count)
     rows = []
-    for index, objects in enumerate(regions):
-        pixels = channels(objects)
-        if array is None:
-            array = open_memmap(folder / name, "w+", np.int32, (count, *pixels.shape))
-        if pixels.shape != array.shape[1:]:
-            raise UnwritableFileError(
-                f"an array has regions of one size only: expected "
-                f"{size_text(array.shape[1:])}, found {size_text(pixels.shape)} in region "
-                f"{objects.region}; choose another format"
-            )
-        array[index] = pixels
-        if objects.ambiguous is not None:
-            if areas is None:
-                areas = open_memmap(folder / AREAS, "w+", np.bool_, array.shape[:3])
-            areas[index] = objects.ambiguous
-        rows.append((objects.region, objects.patient))
+    has_areas = False
+    with array, areas:
+        for objects in regions:
+            pixels = channels(objects)
+            if pixels.shape != (array.region_shape or pixels.shape):
+                raise UnwritableFileError(
+                    f"an array has regions of one size only: expected "
+                    f"{size_text(array.region_shape)}, found {size_text(pixels.shape)} in region "
+                    f"{objects.region}; choose another format"
+                )
+            array.append(pixels)
+            area = objects.ambiguous
+            has_areas |= area is not None
+            areas.append(np.zeros(pixels.shape[:2], np.bool_) if area is None else area)
+            rows.append((objects.region, objects.patient))
+    if not has_areas:
+        (folder / AREAS).unlink()
     with (folder / REGIONS_TABLE).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([("region", "patient"), *rows])
-    for written in (array, areas):
-        if written is not None:
-            written.flush()
     return ()
+
+
+class _ArrayFile:
+    """An NPY file that is written region by region.
+
+    It is not mapped: writing to a mapped file on a full disk kills the process (SIGBUS), and an
+    ordinary write raises an error.
+    """
+
+    def __init__(self, path: Path, count: int) -> None:
+        self._path, self._count = path, count
+        self.region_shape: tuple[int, ...] = ()
+
+    def __enter__(self) -> Self:
+        self._file = self._path.open("wb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, region: NDArray[Any]) -> None:
+        if not self.region_shape:
+            self.region_shape = region.shape
+            header = {
+                "descr": dtype_to_descr(region.dtype),
+                "fortran_order": False,
+                "shape": (self._count, *region.shape),
+            }
+            write_array_header_1_0(self._file, header)
+        self._file.write(np.ascontiguousarray(region).data)
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:

@@ -42,10 +42,12 @@ def read_type_info(path: Path) -> dict[str, str]:
             str(int(key)): str(value[0] if isinstance(value, list) else value)
             for key, value in table.items()
         }
-    except (OSError, ValueError, AttributeError, LookupError) as error:
+    except (OSError, ValueError, AttributeError, LookupError, RecursionError) as error:
+        # RecursionError says where the decoder was, not what is wrong.
+        found = "lists nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise UnreadableFileError(
             f'expected a table of class names such as {{"1": ["Epithelial", [255, 0, 0]]}}, found '
-            f"something else ({error})",
+            f"something else ({found}); export it again",
             path=path,
         ) from error
 

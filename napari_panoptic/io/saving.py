@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from napari_panoptic.io.forms import known_forms
 from napari_panoptic.io.loading import LoadedMasks, load_masks
 from napari_panoptic.io.registry import Form, Objects
 from napari_panoptic.regions import ClassScheme, Cohort, MaskFiles, Source
+from napari_panoptic.visible import encodable
 
 
 def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
@@ -42,7 +44,13 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
     form = form_for(path)
     if form is None or form.write is None:
         raise _unknown_ending(path, writable_forms())
-    objects = replace(objects, labels=without_erased(objects.labels))
+    objects = replace(
+        objects,
+        labels=without_erased(objects.labels),
+        region=encodable(objects.region),
+        team=encodable(objects.team),
+        patient=encodable(objects.patient),
+    )
     try:
         return form.write(path, objects)
     except OSError as error:
@@ -112,6 +120,31 @@ def files_of(cohort: Cohort) -> frozenset[Path]:
         for files in forms.values():
             paths.update(files.all_paths)
     return frozenset(path.resolve() for path in paths)
+
+
+def check_not_in_cohort(paths: Iterable[Path], cohort: Path) -> None:
+    """Check that no file inside the folder of a cohort would be replaced.
+
+    Parameters
+    ----------
+    paths
+        The files to write, except those that may be replaced.
+    cohort
+        The folder, or its description.
+
+    Raises
+    ------
+    PanopticError
+        Naming the first file that would be.
+    """
+    root = cohort.resolve().parent if cohort.is_file() else cohort.resolve()
+    for path in paths:
+        if os.path.lexists(path) and path.parent.resolve().is_relative_to(root):
+            raise PanopticError(
+                f"{path.name} is in the folder of the cohort and is not known to be written by "
+                f"napari-panoptic, so it is not replaced; choose another place",
+                path=path,
+            )
 
 
 def writable_forms() -> Iterator[Form]:

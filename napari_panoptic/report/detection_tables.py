@@ -18,21 +18,25 @@ from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.points import DetectionCohort
 from napari_panoptic.report.tables import versions
 from napari_panoptic.report.team_statistics import bootstrap_record
-from napari_panoptic.report.writing import write_record, write_table
+from napari_panoptic.report.writing import RECORD, write_set
 
 DETECTION_COLUMNS = (
     *("team", "patient", "region", "side", "id", "x_px", "y_px", "confidence"),
     *("status", "partner_id", "distance_um"),
 )
+TABLE_NAMES = (
+    *("detections.csv", "frames.csv", "patients.csv", "teams.csv", "curve.csv", "atypia.csv"),
+    RECORD,
+)
+"""The files of a set, the record last."""
 COUNT_COLUMNS = ("tp", "fp", "fn", "precision", "recall", "f_measure")
 
 
 def write_detection_tables(evaluation: DetectionEvaluation, folder: Path) -> list[Path]:
     """Write all tables into a folder, which is made where it is not there.
 
-    Files of the same names are replaced, each at once and whole.
+    Files of the same names are replaced, all of them or none.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     tables = {
         "detections.csv": detections_table(evaluation),
         "frames.csv": frames_table(evaluation),
@@ -41,8 +45,7 @@ def write_detection_tables(evaluation: DetectionEvaluation, folder: Path) -> lis
         "curve.csv": curve_table(evaluation),
         "atypia.csv": atypia_table(evaluation),
     }
-    written = [write_table(folder / name, table) for name, table in tables.items()]
-    return [*written, write_record(folder / "evaluation.json", record_of(evaluation))]
+    return write_set(folder, tables, (RECORD, record_of(evaluation)))
 
 
 def detections_table(evaluation: DetectionEvaluation) -> pd.DataFrame:

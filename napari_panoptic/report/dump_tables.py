@@ -23,7 +23,7 @@ from napari_panoptic.report.team_statistics import (
     statistics_record,
     team_statistics,
 )
-from napari_panoptic.report.writing import write_record, write_table
+from napari_panoptic.report.writing import write_set
 
 MEAN = "mean"
 """Stands for the mean over classes where a class could stand."""
@@ -49,6 +49,9 @@ PAIR_COLUMNS = (
 )
 
 _PLACE = ["patient", "region", "class"]
+_RECORD = "statistics.json"
+TABLE_NAMES = ("leaderboard.csv", "by_organ.csv", "patients.csv", "pairs.csv", _RECORD)
+"""The files of a set, the record last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,16 +202,15 @@ def write_dump_tables(evaluation: DumpEvaluation, folder: Path) -> list[Path]:
     Returns
     -------
     list of Path
-        The files written; those of the same names are replaced.
+        The files written; those of the same names are replaced, all of them or none.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    return [
-        write_table(folder / "leaderboard.csv", leaderboard_table(evaluation)),
-        write_table(folder / "by_organ.csv", by_organ_table(evaluation)),
-        write_table(folder / "patients.csv", patients_table(evaluation)),
-        write_table(folder / "pairs.csv", pairs_table(evaluation)),
-        write_record(folder / "statistics.json", record_of_dump(evaluation)),
-    ]
+    tables = {
+        "leaderboard.csv": leaderboard_table(evaluation),
+        "by_organ.csv": by_organ_table(evaluation),
+        "patients.csv": patients_table(evaluation),
+        "pairs.csv": pairs_table(evaluation),
+    }
+    return write_set(folder, tables, (_RECORD, record_of_dump(evaluation)))
 
 
 def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from napari_panoptic.errors import PanopticError
 from napari_panoptic.report.plots import Plot, png_bytes, svg_text
 from napari_panoptic.report.writing import write_bytes
 from napari_panoptic.spreadsheets import inert_cells
-from napari_panoptic.visible import visible
+from napari_panoptic.visible import utf8, visible
 
 _TEMPLATE = Path(__file__).parent / "_template"
 _VOID = ("br", "img", "meta", "wbr")
@@ -190,7 +190,7 @@ def folded(title: str, *children: Child) -> Html:
 
 
 def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+    return utf8(text)
 
 
 # --- plots -------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def write_page(path: Path, content: str) -> Path:
         Where it cannot be written.
     """
     try:
-        return write_bytes(path, content.encode())
+        return write_bytes(path, utf8(content))
     except OSError as error:
         raise PanopticError(
             f"the report cannot be written: {error.strerror}; choose another place", path=path

@@ -23,22 +23,28 @@ from napari_panoptic.report.rated_statistics import (
 )
 from napari_panoptic.report.tables import versions
 from napari_panoptic.report.team_tables import pairs_frame
-from napari_panoptic.report.writing import write_record, write_table
+from napari_panoptic.report.writing import RECORD, write_set
+
+TABLE_NAMES = (
+    *("levels.csv", "cases.csv", "structures.csv", "teams.csv", "tests.csv", "pairs.csv"),
+    *("raters.csv", "slices.csv", "reliability.csv"),
+    RECORD,
+)
+"""The files of a set, the record last."""
 
 
 def write_rated_tables(evaluation: RatedEvaluation, folder: Path) -> None:
-    """Write all tables and ``evaluation.json``, each whole or not at all.
+    """Write all tables and ``evaluation.json``; all replace older ones, or none does.
 
     Parameters
     ----------
     evaluation
         What to write.
     folder
-        Where to; must exist.
+        Where to; made if missing.
     """
-    for name, table in tables(evaluation).items():
-        write_table(folder / f"{name}.csv", table)
-    write_record(folder / "evaluation.json", record_of(evaluation))
+    named = {f"{name}.csv": table for name, table in tables(evaluation).items()}
+    write_set(folder, named, (RECORD, record_of(evaluation)))
 
 
 def tables(evaluation: RatedEvaluation) -> Mapping[str, pd.DataFrame]:

@@ -17,6 +17,7 @@ from napari_panoptic.report.markup import (
 )
 from napari_panoptic.report.tables import versions
 from napari_panoptic.report.text import count
+from napari_panoptic.report.writing import MADE_WITH
 
 DATA_SLUG = "data"
 """Address of the section that lists what was missing."""
@@ -24,7 +25,7 @@ DATA_SLUG = "data"
 
 def report_document(title: str, lead: Sequence[Child], sections: Sequence[Section]) -> str:
     """Make the page of a report, which ends by saying what made it."""
-    return page(title, lead, sections, f"Made with napari-panoptic {__version__}.")
+    return page(title, lead, sections, f"{MADE_WITH} {__version__}.")
 
 
 def lead(

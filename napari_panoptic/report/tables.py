@@ -36,20 +36,22 @@ from napari_panoptic.report.team_statistics import (
     statistics_record,
     team_statistics,
 )
-from napari_panoptic.report.writing import write_record, write_table
+from napari_panoptic.report.writing import RECORD, write_set
+from napari_panoptic.visible import UNENCODABLE
 
 _REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 _LOWER_IS_BETTER = ("mean_hausdorff_px",)
 _COPIED_CHARACTERS = 2**20
 TABLE_NAMES = (
+    "objects.csv",
     "regions.csv",
     "patients.csv",
     "patients_by_class.csv",
     "teams.csv",
     "confusion.csv",
-    "evaluation.json",
+    RECORD,
 )
-"""The files beside ``objects.csv``."""
+"""The files of a set, the record last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +160,9 @@ class ObjectsFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "objects.csv"
         self._temporary = folder / ".objects.csv.part"
         # Closed by finish, or by leaving the context.
-        self._file = self._temporary.open("w", encoding="utf-8", newline="")
+        self._file = self._temporary.open("w", encoding="utf-8", errors=UNENCODABLE, newline="")
         self._file.write(",".join([*PLACE_COLUMNS, *OBJECT_COLUMNS]) + "\n")
 
     def __enter__(self) -> Self:
@@ -181,10 +182,10 @@ class ObjectsFile:
         elif result.objects is not None:
             write_rows(self._file, result.objects, result)
 
-    def finish(self) -> Path:
-        """Put the table in place of an older one, and give its path."""
+    def finish(self, folder: Path) -> Path:
+        """Close the complete table, and move it to a folder on the same disk."""
         self._file.close()
-        return self._temporary.replace(self._path)
+        return self._temporary.replace(folder / "objects.csv")
 
 
 def write_tables(
@@ -197,7 +198,7 @@ def write_tables(
     evaluation
         What to write.
     folder
-        Where to; files of the same names are replaced, each at once and whole.
+        Where to; files of the same names are replaced, all of them or none.
     objects
         The table of the objects in the same folder, where it is written
         already; the results then need not have them any more.
@@ -222,14 +223,10 @@ def write_tables(
         "teams.csv": teams_table(evaluation),
         "confusion.csv": confusion_table(evaluation),
     }
-    written = []
-    for name, table in tables.items():
-        written.append(write_table(folder / name, table))
-    written.append(write_record(folder / "evaluation.json", record_of(evaluation)))
-    return [objects.finish(), *written]
+    return write_set(folder, tables, (RECORD, record_of(evaluation)), add=objects.finish)
 
 
-def remove_unfinished(folder: Path, names: Iterable[str] = TABLE_NAMES) -> None:
+def remove_unfinished(folder: Path, names: Iterable[str]) -> None:
     """Remove what a killed program has left of files that it had not finished."""
     for name in names:
         for path in folder.glob(f".{escape(name[:40])}.*.part"):

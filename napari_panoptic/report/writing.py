@@ -1,11 +1,11 @@
-"""Writing records and tables: JSON's own values, and files that are whole or not there."""
+"""Tables and records in files: sets that are replaced together, encoded as UTF-8."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +14,101 @@ import pandas as pd
 
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.io._files import replaced_when_complete
+from napari_panoptic.io.file_sets import replaced_as_set
+from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.spreadsheets import inert_cells
+from napari_panoptic.visible import encodable, utf8
+
+RECORD = "evaluation.json"
+"""The record beside the tables of an evaluation."""
+MADE_WITH = "Made with napari-panoptic"
+"""How the last line of each report begins."""
+_PAGE_END_BYTES = 2**20
 
 
-def write_table(path: Path, table: pd.DataFrame) -> Path:
-    """Write a CSV table: UTF-8, with a header, empty where undefined, no cell a formula."""
-    return _replace(path, inert_cells(table).to_csv(index=False, lineterminator="\n"))
+def write_set(
+    folder: Path,
+    tables: Mapping[str, pd.DataFrame],
+    record: tuple[str, Mapping[str, Any]],
+    *,
+    add: Callable[[Path], object] = lambda _draft: None,
+) -> list[Path]:
+    """Write CSV tables and the JSON record of them; all replace older ones together, or none does.
+
+    Parameters
+    ----------
+    folder
+        Where to write; made if missing.
+    tables
+        File name -> table. UTF-8 with a header, empty where undefined; no cell is a formula.
+    record
+        File name and content, ``null`` where undefined. A fingerprint of each table is added as
+        ``tables``.
+    add
+        Adds other files of the set to the folder that it is called with.
+
+    Returns
+    -------
+    list of Path
+        The files, the record last.
+
+    Raises
+    ------
+    OSError
+        Where they cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    name, content = record
+    with replaced_as_set(folder, name) as draft:
+        add(draft)
+        for table_name, table in tables.items():
+            text = inert_cells(table).to_csv(index=False, lineterminator="\n")
+            (draft / table_name).write_bytes(utf8(text))
+        fingerprints = file_fingerprints(draft.iterdir(), draft)
+        text = json.dumps(_plain({**content, "tables": fingerprints}), indent=1, ensure_ascii=False)
+        (draft / name).write_bytes(utf8(f"{text}\n"))
+    return [*(folder / own for own in fingerprints), folder / name]
 
 
-def write_record(path: Path, record: Mapping[str, Any]) -> Path:
-    """Write a JSON record, ``null`` where undefined."""
-    return _replace(path, json.dumps(_plain(record), indent=1, ensure_ascii=False) + "\n")
+def own_tables(folder: Path, names: Sequence[str]) -> frozenset[str]:
+    """Return which files of a set are as `write_set` wrote them, by the record beside them.
+
+    Parameters
+    ----------
+    folder
+        Where they are.
+    names
+        The files of the set, the record last.
+    """
+    try:
+        record = json.loads((folder / names[-1]).read_bytes())
+        is_own = "napari-panoptic" in record["versions"]
+        wanted = record.get("tables")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return frozenset()
+    if not is_own:
+        return frozenset()
+    if not isinstance(wanted, dict):  # versions before 1.1 wrote no fingerprints
+        return frozenset(names)
+    found = file_fingerprints((folder / name for name in names), folder)
+    return frozenset([names[-1], *(n for n in names if n in wanted and wanted[n] == found[n])])
+
+
+def is_own_page(path: Path) -> bool:
+    """Return whether a file is a report of this program, by the line at its end."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _PAGE_END_BYTES))
+        return MADE_WITH.encode() in file.read()
 
 
 def _plain(value: Any) -> Any:
     """Make JSON's own values of everything: undefined numbers become null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {_plain(str(key)): _plain(item) for key, item in value.items()}
+    if isinstance(value, str):
+        return encodable(value)  # JSON parsers refuse the escape of a lone surrogate
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, np.generic):
@@ -70,7 +148,3 @@ def write_bytes(path: Path, content: bytes) -> Path:
     with replaced_when_complete(path) as file:
         file.write(content)
     return path
-
-
-def _replace(path: Path, text: str) -> Path:
-    return write_bytes(path, text.encode())

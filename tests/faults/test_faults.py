@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 KILOBYTE = 1024
-TABLES = ("objects.csv", *TABLE_NAMES)
+TABLES = TABLE_NAMES
 
 
 @pytest.fixture

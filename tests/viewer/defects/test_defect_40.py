@@ -1,0 +1,16 @@
+"""A deeply nested table of class names does not keep a region from being shown."""
+
+from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.viewer.widgets.desk import desk_of
+from tests.defects.test_defect_40 import cohort_with_type_info
+
+
+def test_defect_40_a_region_beside_a_deeply_nested_table_is_shown(
+    close_desk, make_napari_viewer, wait_until, tmp_path
+):
+    viewer = make_napari_viewer()
+    desk = desk_of(viewer)
+    desk.show_cohort(open_cohort(cohort_with_type_info(tmp_path, "[" * 100_000)))
+    wait_until(lambda: desk.is_settled)
+    assert "reference" in [layer.name for layer in viewer.layers]
+    close_desk(desk)
