@@ -369,6 +369,13 @@ def _check_input(options: argparse.Namespace) -> None:
         raise SettingsError(f"{missing} FILE is missing beside {english_list(given)}")
 
 
+def _check_not_given(options: argparse.Namespace) -> None:
+    """Check that the picture of the window replaces none of the files that are compared."""
+    given = [options.reference, *options.prediction, *filter(None, [options.image])]
+    if options.screenshot.resolve() in [path.resolve() for path in given]:
+        raise SettingsError(f"--screenshot would replace {options.screenshot}; choose another name")
+
+
 def _add_screenshot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--screenshot",
@@ -981,6 +988,8 @@ def _view(options: argparse.Namespace) -> int:
     _check_input(options)
     if options.screenshot is not None and options.cohort is not None:
         check_not_in_cohort([options.screenshot], options.cohort)
+    elif options.screenshot is not None:
+        _check_not_given(options)
     return _open_window(
         options.cohort if options.reference is None else _cohort_from(options),
         region=options.region,

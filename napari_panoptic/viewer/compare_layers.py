@@ -32,6 +32,7 @@ from napari_panoptic.io.pair import ONLY_CLASS
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import Session
 from napari_panoptic.viewer.opening import read_folder, show_in
+from napari_panoptic.viewer.owned import is_own
 from napari_panoptic.viewer.shown import show_error, show_info
 from napari_panoptic.viewer.widgets.desk import Desk, desk_in
 from napari_panoptic.viewer.widgets.docks import unwrapped
@@ -597,12 +598,10 @@ class CompareLayers(Container[Any]):
         """List the user's layers of some kinds, the uppermost first."""
         if self._viewer is None:
             return []
-        desk = desk_in(self._viewer)
-        own = () if desk is None else desk.layers
         return [
             (layer.name, layer)
             for layer in reversed(self._viewer.layers)
-            if isinstance(layer, kinds) and layer not in own
+            if isinstance(layer, kinds) and not is_own(layer)
         ]
 
     def _class_sources(self, _widget: Any = None) -> list[str]:

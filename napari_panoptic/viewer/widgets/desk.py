@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import napari
+from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QVBoxLayout, QWidget
 
@@ -101,6 +102,8 @@ class Desk:
     inspector
         The main dock's widget.
     """
+
+    closed = Signal()
 
     def __init__(self, viewer: napari.Viewer, inspector: Inspector) -> None:
         self._viewer = viewer
@@ -245,6 +248,7 @@ class Desk:
         link, self.link = self.link, None
         if link is not None:
             link.close()
+        self.closed.emit()
 
     def _arrange(self, window: QMainWindow) -> None:
         """Give each panel its place; nothing is cut off in a window of 1280 x 800."""
