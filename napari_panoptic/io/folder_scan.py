@@ -12,17 +12,19 @@ from pathlib import Path
 from napari_panoptic.errors import CohortError, PanopticError, UnreadableFileError, english_list
 from napari_panoptic.io._layout import DESCRIPTION, cohort_listing
 from napari_panoptic.io._patterns import check_listing
-from napari_panoptic.io.pair import ONLY_CLASS, format_of, scheme_of, split_name, stated_classes
+from napari_panoptic.io.pair import (
+    ONLY_CLASS,
+    REFERENCE_WORDS,
+    format_of,
+    scheme_of,
+    split_name,
+    stated_classes,
+)
 from napari_panoptic.io.slides import IMAGE_ENDINGS, probe_image
 from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, Source
 
 IMAGE = "image"
 """Kind of a group of files that are images; other kinds are formats of objects."""
-REFERENCE_WORDS = (
-    *("annotation", "annot", "ground", "truth", "gt", "reference", "manual", "expert"),
-    *("consensus", "label", "mask"),
-)
-"""Words in the names of folders and files that point to an annotation, the clearest first."""
 _TABLES = (".csv", ".json", ".txt", ".toml", ".md", ".xlsx")
 _EXAMINED = 5
 """How many files of a group are opened to find out its classes."""

@@ -21,6 +21,7 @@ from napari_panoptic.io.forms import form_of
 from napari_panoptic.io.label_images import area_beside, read_sidecar, sidecars_beside
 from napari_panoptic.io.ome_zarr import label_classes
 from napari_panoptic.io.rasterize import READERS
+from napari_panoptic.io.slides import probe_image
 from napari_panoptic.io.submissions import mat_variables
 from napari_panoptic.io.tiled_pixels import is_zarr
 from napari_panoptic.regions import (
@@ -39,6 +40,11 @@ PAIR = "pair"
 ONLY_CLASS = "Nucleus"
 """Class of every object where the files do not state classes."""
 
+REFERENCE_WORDS = (
+    *("annotation", "annot", "ground", "truth", "gt", "reference", "manual", "expert"),
+    *("consensus", "label", "mask"),
+)
+"""Words in the names of files and folders that point to an annotation, the clearest first."""
 _ENDINGS = {
     ".ome.zarr": Source.LABELS,
     ".zarr": Source.LABELS,
@@ -173,6 +179,55 @@ def pair_cohort(
         },
         findings=tuple(findings),
     )
+
+
+def pair_of_files(paths: Sequence[Path]) -> Cohort:
+    """Make a cohort of files in any order: an annotation, predictions, and perhaps the image.
+
+    The annotation is the file whose name says so (`REFERENCE_WORDS`), else the first.
+
+    Raises
+    ------
+    PanopticError
+        As :func:`pair_cohort`, and where fewer than two files hold objects.
+    """
+    objects: list[Path] = []
+    images: list[Path] = []
+    for path in paths:
+        (objects if _holds_objects(path) else images).append(path)
+    if len(objects) < 2 or len(images) > 1:
+        raise PanopticError(
+            "expected an annotation and at least one prediction (label images or outlines), and "
+            f"at most one image; found {len(objects)} file(s) with objects and {len(images)} "
+            "image(s)"
+        )
+    reference = min(objects, key=lambda path: _reference_rank(path.name))
+    predictions = [path for path in objects if path is not reference]
+    return pair_cohort(reference, predictions, image=images[0] if images else None)
+
+
+def _holds_objects(path: Path) -> bool:
+    """Return whether a file has objects; False for an image.
+
+    Raises
+    ------
+    UnreadableFileError
+        For a file that is neither.
+    """
+    try:
+        format_of(path)
+    except UnreadableFileError as error:
+        try:
+            probe_image(path)
+        except PanopticError:
+            raise error from None
+        return False
+    return True
+
+
+def _reference_rank(name: str) -> int:
+    words = (rank for rank, word in enumerate(REFERENCE_WORDS) if word in name.casefold())
+    return next(words, len(REFERENCE_WORDS))
 
 
 def form_has_size(source: Source) -> bool:

@@ -19,6 +19,7 @@ from napari_panoptic.errors import (
     OutsideLinksError,
     PanopticError,
 )
+from napari_panoptic.io.pair import pair_of_files
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.regions import Task
 from napari_panoptic.viewer.left_behind import remove_left_behind
@@ -269,6 +270,34 @@ def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bo
     worker = create_worker(_read, folder, allow_outside, _start_thread=False)
     worker.returned.connect(take)
     worker.start()
+
+
+def open_dropped(viewer: napari.Viewer, paths: Sequence[Path]) -> None:
+    """Open a cohort's folder, or compare files with objects of one image, in the background."""
+    if len(paths) == 1 and paths[0].is_dir() and paths[0].suffix.casefold() != ".zarr":
+        open_in_background(viewer, paths[0])
+        return
+    viewer = unwrapped(viewer)
+
+    def take(answer: Opened | str) -> None:
+        if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile
+            return
+        if isinstance(answer, str):
+            show_error(answer)
+        else:
+            show_in(viewer, answer)
+
+    worker = create_worker(_read_pair, list(paths), _start_thread=False)
+    worker.returned.connect(take)
+    worker.start()
+
+
+def _read_pair(paths: Sequence[Path]) -> Opened | str:
+    """Read files of one image, or say why they cannot be compared."""
+    try:
+        return Opened(Task.NUCLEI, pair_of_files(paths))
+    except PanopticError as error:
+        return str(error)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import napari
 from psygnal import Signal
 from qtpy.QtCore import Qt
+from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QVBoxLayout, QWidget
 
 from napari_panoptic.errors import PanopticError
@@ -17,7 +20,7 @@ from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
-from napari_panoptic.viewer.opening import ask_for_folder
+from napari_panoptic.viewer.opening import ask_for_folder, open_dropped
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.widgets.docks import (
@@ -64,7 +67,8 @@ TALL_WINDOW = 900
 class Inspector(DockedWidget):
     """The settings strip, and the handle on the whole desk.
 
-    Closing it closes the desk.
+    Closing it closes the desk. A cohort's folder dropped on it is opened; so are an
+    annotation and predictions of one image.
 
     Parameters
     ----------
@@ -74,6 +78,8 @@ class Inspector(DockedWidget):
 
     def __init__(self, viewer: napari.Viewer) -> None:
         super().__init__()
+        self._viewer = viewer
+        self.setAcceptDrops(True)
         self.settings = SettingsPanel(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -86,6 +92,17 @@ class Inspector(DockedWidget):
     def _fit(self) -> None:
         """Be as high as the settings are, so that the rest is the figures'."""
         self.setFixedHeight(self.settings.sizeHint().height())
+
+    def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:  # noqa: N802
+        """Accept files."""
+        if event is not None and _dropped_files(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent | None) -> None:  # noqa: N802
+        """Open what was dropped."""
+        if event is not None and (paths := _dropped_files(event)):
+            event.acceptProposedAction()
+            open_dropped(self._viewer, paths)
 
     def taken_out(self) -> None:
         """Close the desk with its main dock."""
@@ -285,6 +302,11 @@ class Desk:
             window.resizeDocks(
                 [metrics, objects], [METRICS_HEIGHT, height - METRICS_HEIGHT], vertical
             )
+
+
+def _dropped_files(event: QDropEvent) -> list[Path]:
+    data = event.mimeData()
+    return [] if data is None else [Path(u.toLocalFile()) for u in data.urls() if u.isLocalFile()]
 
 
 def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
