@@ -10,6 +10,7 @@ from pathlib import Path
 import napari
 from napari.settings import get_settings
 from npe2 import PluginManager
+from qtpy.compat import isalive
 from qtpy.QtCore import QCoreApplication, QEventLoop
 from qtpy.QtWidgets import QApplication
 
@@ -81,6 +82,8 @@ def run_view(
     with _painted_once(viewer):
         viewer.window.resize(*_window_size())
         desk = _filled(viewer, opened, region, ahead)
+    if not _is_open(viewer):
+        return 0
     if screenshot is None or desk is None:
         napari.run()
         return 0
@@ -130,9 +133,16 @@ def _filled(
             return show_in(viewer, opened, region=region)
         desk = desk_of(viewer)
     QCoreApplication.processEvents()  # gives the panels their sizes
-    desk.show_cohort(opened.cohort, region=region, ahead=ahead)
-    _process_events(lambda: _has_shown(desk), FIRST_REGION_S)
+    if _is_open(viewer):  # the user may close the window whenever events are processed
+        desk.show_cohort(opened.cohort, region=region, ahead=ahead)
+        _process_events(lambda: _has_shown(desk) or not _is_open(viewer), FIRST_REGION_S)
     return desk
+
+
+def _is_open(viewer: napari.Viewer) -> bool:
+    """Return whether the window is there; napari forgets it when it is closed."""
+    window = getattr(viewer.window, "_qt_window", None)
+    return window is not None and isalive(window)  # type: ignore[no-untyped-call]
 
 
 def _has_shown(desk: Desk) -> bool:
@@ -153,7 +163,8 @@ def _painted_once(viewer: napari.Viewer) -> Iterator[None]:
     try:
         yield
     finally:
-        window.setUpdatesEnabled(True)
+        if _is_open(viewer):
+            window.setUpdatesEnabled(True)
 
 
 @contextmanager

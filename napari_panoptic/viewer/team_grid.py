@@ -41,7 +41,7 @@ from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.owned import disown, own, role_of
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.scene import Scene
-from napari_panoptic.viewer.shown import shown
+from napari_panoptic.viewer.shown import show_info, shown
 from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import Display, Look
 from napari_panoptic.viewer.timers import stop_timers
@@ -56,6 +56,7 @@ SHORTEST_NAME = 5
 """Letters of a team's name that a title has at least, its middle left out."""
 PX_PER_LETTER_AND_POINT = 1.1
 """How wide a letter is, generously."""
+FLAT_ONLY = "Side by side is 2-D only: the display was switched to 2-D."
 _NO_RING = np.zeros((4, 4), np.uint8)
 CELL = "napari-panoptic cell"
 """Owner of the layers of cells (see `owned`); their role is the team of the cell."""
@@ -218,6 +219,7 @@ class TeamGrid:
         colours
             The colour of each class.
         """
+        self._stay_flat()
         contents = _Contents(snapshot, evaluations, pictures, colours)
         if self._coming is not None and self._coming.can_show(contents):
             self._coming.contents = contents  # layers that were made already are filled in the end
@@ -322,10 +324,17 @@ class TeamGrid:
 
     # Layers.
 
+    def _stay_flat(self) -> None:
+        """Switch the 3-D display off: napari cannot draw flat layers as volumes."""
+        if self._viewer.dims.ndisplay != 2:
+            self._viewer.dims.ndisplay = 2
+            show_info(FLAT_ONLY)
+
     def _build(self) -> None:
         """Make a layer, or arrange the cells when all are made, or fill one, or remove a layer."""
         if not self.is_busy:
             return  # left meanwhile
+        self._stay_flat()
         coming = self._coming
         if coming is None:
             if self._shown is not None and self._unfilled:
@@ -465,6 +474,7 @@ class TeamGrid:
             layer.visible = False
         viewer.layers.events.inserted.connect(self._on_inserted)
         viewer.layers.events.removed.connect(self._on_removed)
+        viewer.dims.events.ndisplay.connect(self._stay_flat)
 
     def _come_back(self) -> None:
         before, shown, viewer = self._before, self._shown, self._viewer
@@ -475,6 +485,7 @@ class TeamGrid:
             return
         viewer.layers.events.inserted.disconnect(self._on_inserted)
         viewer.layers.events.removed.disconnect(self._on_removed)
+        viewer.dims.events.ndisplay.disconnect(self._stay_flat)
         self._is_changing = True
         try:
             with viewer.layers.batched_update():
