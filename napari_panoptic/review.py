@@ -230,6 +230,21 @@ class ReviewStore:
             self._withdraw(connection, row[0])
         return _record(row[1:], self._path)
 
+    def may_undo(self) -> bool:
+        """Return whether :meth:`undo` has a verdict to withdraw.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be read.
+        """
+        rows = self._read(
+            f"SELECT 1 FROM verdicts WHERE reviewer = :reviewer AND writer = :writer "  # noqa: S608
+            f"AND {_STANDING} LIMIT 1",
+            {"reviewer": self._reviewer, "writer": self._writer},
+        )
+        return bool(rows)
+
     def withdraw(self, record: ReviewRecord) -> bool:
         """Withdraw the reviewer's verdict on an object, whichever window gave it, and when.
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
@@ -94,7 +95,7 @@ class Drawing:
             unused.set_axis_off()
         for own, name in zip(axes, names, strict=False):
             if name:
-                own.set_title(label(name, 60), fontsize=NORMAL, color=INK)
+                own.set_title(label(name, 60), fontsize=NORMAL, color=INK, wrap=True)
             own.tick_params(labelsize=SMALL, colors=INK)
             own.spines[["top", "right"]].set_visible(False)
         return axes[: len(names)]
@@ -206,13 +207,14 @@ def _svg_parameters(salt: str) -> Iterator[None]:
     ``mpl.rc_context`` would put back *all* parameters, also those that a window or another
     worker changed meanwhile. These two have no argument, and no other writer reads them.
     """
+    parameters: Any = mpl.rcParams
     wanted = {"svg.hashsalt": f"{_HASH_SALT}{salt}", "svg.fonttype": "none"}
-    before = {name: mpl.rcParams[name] for name in wanted}
-    mpl.rcParams.update(wanted)
+    before = {name: parameters[name] for name in wanted}
+    parameters.update(wanted)
     try:
         yield
     finally:
-        mpl.rcParams.update(before)
+        parameters.update(before)
 
 
 @contextmanager

@@ -158,7 +158,7 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
         axes.set(xlim=(-0.03, 1.03), ylim=(len(causes) - 0.5, -0.5))
         axes.grid(color=PALE, linewidth=0.4)
         axes.set_axisbelow(True)
-        axes.set_xlabel("share of the team's failures on this side", fontsize=SMALL)
+        axes.set_xlabel("share of the team's failures on this side", fontsize=SMALL, wrap=True)
     drawing.legend({team: styles[team] for team in shown})
     return drawing.done()
 

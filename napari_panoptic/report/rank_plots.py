@@ -214,7 +214,13 @@ def robustness_curves(
     return drawing.done()
 
 
-def shift_maps(found: Robustness, shifts: Sequence[tuple[int, int]], teams: Sequence[str]) -> Plot:
+def shift_maps(
+    found: Robustness,
+    shifts: Sequence[tuple[int, int]],
+    teams: Sequence[str],
+    *,
+    columns: int = 4,
+) -> Plot:
     """Draw by how much PQ changes when predictions are moved, a map per team.
 
     Parameters
@@ -225,6 +231,8 @@ def shift_maps(found: Robustness, shifts: Sequence[tuple[int, int]], teams: Sequ
         (dy, dx) in px of each condition, in their order.
     teams
         All teams of the cohort, in its order.
+    columns
+        Maximum number of maps beside each other.
 
     Raises
     ------
@@ -241,7 +249,7 @@ def shift_maps(found: Robustness, shifts: Sequence[tuple[int, int]], teams: Sequ
     furthest = max(float(np.nanmax(np.abs(change), initial=0.0)), 1e-9)
     reach = max(max(abs(dy), abs(dx)) for dy, dx in shifts)
     side = 2 * reach + 1
-    columns = min(len(shown), 4)
+    columns = min(len(shown), columns)
     rows = math.ceil(len(shown) / columns)
     drawing = Drawing(max(1.85 * columns, 2.2), 2.25 * rows)
     axes = drawing.panels(shown, columns)

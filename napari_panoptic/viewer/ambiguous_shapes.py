@@ -125,6 +125,10 @@ class AmbiguousShapes:
         if self._history is not None:
             (self._history.redo if redo else self._history.undo)()
 
+    def may_undo(self, *, redo: bool = False) -> bool:
+        """Return whether `undo` has a step to take back, or to do again."""
+        return self._history is not None and self._history.may_undo(redo=redo)
+
     def follow(self) -> None:
         """Let the figures follow the shapes as they are now."""
         self._timer.stop()

@@ -209,6 +209,11 @@ class LayerWatch:
         for history in self._histories().values():
             history.clear()
 
+    def may_replay(self, name: str) -> bool:
+        """Return whether there is a step to ``undo`` or to ``redo``; True where unknown."""
+        histories = self._histories()
+        return not histories or bool(histories[name])
+
     def _histories(self) -> dict[str, Any]:
         """Give the steps to undo and to do again; nothing where napari has no such names."""
         both = {name: getattr(self.layer, f"_{name}_history", None) for name in ("undo", "redo")}

@@ -36,6 +36,9 @@ DESK_KEYS: tuple[Shortcut, ...] = (
     Shortcut("h", "objects as outlines, filled, hidden"),
     Shortcut("q", "colours by status or by class"),
     Shortcut("w", "centre the selected object"),
+    Shortcut("Alt-c", "bring the Cohort panel forward"),
+    Shortcut("Alt-m", "bring the Metrics panel forward"),
+    Shortcut("Alt-o", "bring the Objects panel forward"),
 )
 """Keys of the desk itself; parts add their own."""
 

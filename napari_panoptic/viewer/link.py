@@ -30,7 +30,7 @@ from napari_panoptic.viewer.definitions import absent_text
 from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING, NO_IMAGE_MEANING
-from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections
+from napari_panoptic.viewer.keys import DESK_KEYS
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
@@ -272,7 +272,6 @@ class Link:
             (panels.legend.chip_clicked, self._on_chip),
             (panels.legend.look_chosen, self._set_look),
             (panels.title.notes_clicked, self._on_notes),
-            (panels.title.keys_clicked, self._on_keys),
             (panels.title.slide.stop_wanted, self.loader.stop),
             (panels.title.slide.evaluate_wanted, self._request),
         ]
@@ -298,6 +297,9 @@ class Link:
             "h": self._cycle_display,
             "q": self._toggle_colours,
             "w": self._centre_selected,
+            "Alt-c": lambda: bring_to_front(self._panels.navigator),
+            "Alt-m": lambda: bring_to_front(self._panels.metrics),
+            "Alt-o": lambda: bring_to_front(self._panels.objects),
         }
         for shortcut in DESK_KEYS:
             self._bind(shortcut.key, actions[shortcut.key])
@@ -701,15 +703,6 @@ class Link:
 
     def _on_notes(self) -> None:
         show_in_front(self._panels.notes)
-
-    def _on_keys(self) -> None:
-        """Show the list of all keys, those of the parts among them."""
-        own = []
-        for part in self._parts:
-            raising = () if part.key is None else (Shortcut(part.key, "bring this panel forward"),)
-            own.append((part.title, (*raising, *(shortcut for shortcut, _ in part.shortcuts()))))
-        self._panels.keys.show_keys(key_sections(own))
-        show_in_front(self._panels.keys)
 
     def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
         """Select what is clicked; a drag moves the view as ever."""

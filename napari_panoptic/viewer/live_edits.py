@@ -315,6 +315,11 @@ class LiveEdits:
             layer = self._watches[side].layer
             (layer.redo if redo else layer.undo)()
 
+    def may_undo(self, *, redo: bool = False) -> bool:
+        """Return whether `undo` has a step to take back, or to do again."""
+        side = self.active_side
+        return side is not None and self._watches[side].may_replay("redo" if redo else "undo")
+
     def objects_to_save(self, side: Side) -> Objects:
         """Give a side as it is now, in arrays that later edits do not change."""
         session = self._around.session

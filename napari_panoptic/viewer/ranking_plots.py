@@ -85,7 +85,7 @@ def cohort_plot(view: View, found: CohortReport) -> Plot:
         return _curve(is_radius, found.radii if is_radius else found.thresholds, teams, settings)
     if view is View.SHIFTS:
         return plots.shift_maps(
-            found.shifts.found, [c.shift for c in found.shifts.conditions], teams
+            found.shifts.found, [c.shift for c in found.shifts.conditions], teams, columns=2
         )
     if view is View.RANK_LINES:
         return plots.rank_lines(found.protocols, teams)

@@ -88,6 +88,7 @@ class ReviewPart(DeskPart):
     """A verdict per object, kept the moment it is given."""
 
     title = "Review"
+    key = "Alt-j"
 
     def __init__(self) -> None:
         super().__init__()
@@ -663,7 +664,7 @@ class ReviewPart(DeskPart):
         else:
             panel.show_problem(problem.message, suggestion=problem.suggestion)
         store = reviewing.store
-        panel.undo.setEnabled(store is not None)
+        panel.undo.setEnabled(reviewing.may_undo())
         panel.compare.setEnabled(store is not None)
 
     def _show_table(self) -> None:

@@ -194,6 +194,16 @@ class Reviewing:
         self._take(place, record)
         return record
 
+    def may_undo(self) -> bool:
+        """Return whether a verdict of this window stands that `undo` would withdraw."""
+        if self._store is None:
+            return False
+        try:
+            return self._store.may_undo()
+        except ReviewError as error:
+            self._tell(error)
+            return False
+
     def undo(self) -> ReviewRecord | None:
         """Withdraw this window's newest verdict; None where there is none or it was not done."""
         if self._store is None:

@@ -53,6 +53,12 @@ class ShapesHistory:
         """Do what was undone last again."""
         self._step(self._undone, self._done)
 
+    def may_undo(self, *, redo: bool = False) -> bool:
+        """Return whether there is a step to undo, or to do again."""
+        if redo:
+            return bool(self._undone)
+        return bool(self._done) or not _equal(self._drawn(), self._now)
+
     def _step(self, source: deque[_Drawn], target: deque[_Drawn]) -> None:
         if self._is_in_hand():
             return

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from psygnal import Signal
-from qtpy.QtGui import QAction  # type: ignore[attr-defined]
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QAction, QKeyEvent, QMouseEvent  # type: ignore[attr-defined]
 from qtpy.QtWidgets import QMenu, QToolButton
 
 from napari_panoptic.evaluation.vocabulary import Cause, Status
@@ -20,6 +21,30 @@ _VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEAN
 _NO_CAUSE, _NO_VERDICT = "no cause", "none yet"
 
 
+class TickMenu(QMenu):
+    """A menu that stays open while entries are ticked; Esc or a click elsewhere closes it."""
+
+    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Tick the entry under the mouse without closing."""
+        action = None if event is None else self.actionAt(event.position().toPoint())
+        if not _ticked(action):
+            super().mouseReleaseEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
+        """Tick the current entry on Space and Enter without closing."""
+        keys = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if event is None or event.key() not in keys or not _ticked(self.activeAction()):
+            super().keyPressEvent(event)
+
+
+def _ticked(action: QAction | None) -> bool:
+    """Tick an entry that can be ticked; returns whether it can."""
+    if action is None or not action.isCheckable() or not action.isEnabled():
+        return False
+    action.trigger()
+    return True
+
+
 class FilterMenu(QToolButton):
     """A button with a menu of words, each let through or not."""
 
@@ -29,7 +54,7 @@ class FilterMenu(QToolButton):
         super().__init__()
         self._title = title
         self._words: tuple[str, ...] = ()
-        self._menu = QMenu(self)
+        self._menu = TickMenu(self)
         self._menu.setToolTipsVisible(True)
         self.setMenu(self._menu)
         opens_menu(self)

@@ -18,6 +18,7 @@ from napari_panoptic.session import Session
 from napari_panoptic.viewer.desk_part import DeskPart
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.gl_context import free_textures_in_own_context
+from napari_panoptic.viewer.keys import Shortcut, key_sections
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.opening import ask_for_folder, open_dropped
@@ -43,6 +44,7 @@ from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
 from napari_panoptic.viewer.widgets.navigator import Navigator
 from napari_panoptic.viewer.widgets.notes import NotesDialog
 from napari_panoptic.viewer.widgets.object_table import ObjectTable
+from napari_panoptic.viewer.widgets.parts import show_in_front
 from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
 from napari_panoptic.viewer.widgets.window_before import WindowBefore
 from napari_panoptic.viewer.work import warm_up
@@ -148,6 +150,7 @@ class Desk:
         objects.columns_chosen.connect(_remember_columns)
         objects.others_chosen.connect(_remember_others)
         inspector.settings.open_wanted.connect(self.ask_for_cohort)
+        self.panels.title.keys_clicked.connect(self._show_keys)
         # The window may go without closing the dock first: then only what is
         # not Qt's is left to be undone. A method, not a lambda: Qt's bindings
         # hold methods weakly, but call lambdas that were collected already.
@@ -231,6 +234,15 @@ class Desk:
     def ask_for_cohort(self) -> None:
         """Let somebody choose a folder, and open it on the desk that suits it."""
         ask_for_folder(self._viewer, self._inspector)
+
+    def _show_keys(self) -> None:
+        """List all keys, those of the parts among them; also before a cohort is open."""
+        own = []
+        for part in self.parts:
+            raising = () if part.key is None else (Shortcut(part.key, "bring this panel forward"),)
+            own.append((part.title, (*raising, *(shortcut for shortcut, _ in part.shortcuts()))))
+        self.panels.keys.show_keys(key_sections(own))
+        show_in_front(self.panels.keys)
 
     def show_failure(self) -> None:
         """Select the first failure, as for a picture."""

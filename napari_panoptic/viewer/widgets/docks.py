@@ -40,7 +40,7 @@ class DockedWidget(QWidget):
 def add_docks(
     viewer: Any, panels: Iterable[tuple[str, QWidget, str]], strips: Iterable[str]
 ) -> dict[str, QDockWidget]:
-    """Dock panels; their crosses hide them.
+    """Dock panels; their crosses hide them, and napari's Window menu shows them again.
 
     Parameters
     ----------
@@ -57,10 +57,16 @@ def add_docks(
         Name -> dock.
     """
     docks: dict[str, QDockWidget] = {}
+    strips = set(strips)
     for name, widget, where in panels:
         docks[name] = viewer.window.add_dock_widget(
-            widget, name=name, area=where, add_vertical_stretch=False
+            widget,
+            name=name,
+            area=where,
+            add_vertical_stretch=False,
+            menu=None if name in strips else viewer.window.window_menu,
         )
+        _raise_when_shown(docks[name])
         # napari would take it out for good, and no key would bring it back.
         on_cross(docks[name], docks[name].hide)
     for name in strips:
@@ -73,7 +79,7 @@ def remove_docks(viewer: Any, docks: Iterable[QDockWidget]) -> None:
     for dock in docks:
         widget = dock.widget()
         on_cross(dock, None)
-        viewer.window.remove_dock_widget(dock)
+        viewer.window.remove_dock_widget(dock, menu=viewer.window.window_menu)
         dock.deleteLater()
         if widget is not None:
             widget.deleteLater()
@@ -89,6 +95,13 @@ def on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
         dock.__dict__.pop(_NAPARI_CROSS, None)
     else:
         setattr(dock, _NAPARI_CROSS, action)
+
+
+def _raise_when_shown(dock: QDockWidget) -> None:
+    """Let the Window menu bring a dock before others in the same place, too."""
+    action = dock.toggleViewAction()
+    if action is not None:
+        action.triggered.connect(lambda shown: dock.raise_() if shown else None)
 
 
 def dock_of(widget: QWidget) -> QDockWidget | None:

@@ -567,8 +567,9 @@ class EditsPart(DeskPart):
         for button in (panel.edit, panel.shapes):
             button.setEnabled(evaluation is not None)
         panel.new_object.setEnabled(edits.is_on)
-        for button in (panel.undo, panel.redo):
-            button.setEnabled(edits.active_side is not None or self._draws_areas())
+        history = self.shapes if self.shapes is not None and self._draws_areas() else edits
+        panel.undo.setEnabled(history.may_undo())
+        panel.redo.setEnabled(history.may_undo(redo=True))
         panel.side.setEnabled(evaluation is not None)
         self._fill_menus()
         self._show_left()

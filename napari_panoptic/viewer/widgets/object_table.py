@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QModelIndex, QPoint, Qt
-from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence
+from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QMenu,
     QPushButton,
     QToolButton,
     QVBoxLayout,
@@ -34,7 +33,7 @@ from napari_panoptic.viewer.object_rows import (
     WorstFirst,
 )
 from napari_panoptic.viewer.shown import PlainLabel, shown
-from napari_panoptic.viewer.widgets.choice_menus import ChoiceMenu, FilterMenu
+from napari_panoptic.viewer.widgets.choice_menus import ChoiceMenu, FilterMenu, TickMenu
 from napari_panoptic.viewer.widgets.flow_bar import FlowBar
 from napari_panoptic.viewer.widgets.object_table_model import ObjectTableModel
 from napari_panoptic.viewer.widgets.parts import is_desk_key, opens_menu, viewport_of
@@ -117,7 +116,7 @@ class ObjectTable(QWidget):
             "image", "What the image shows beside the listed objects.", list(Others)
         )
         self._behind = QToolButton()
-        self._columns = QMenu(self)
+        self._columns = TickMenu(self)
         self._hidden: frozenset[str] = frozenset()
         self._outcomes: Outcomes | None = None
         self._with_um = False
@@ -346,6 +345,16 @@ class ObjectTable(QWidget):
         layout.addWidget(self.view, 1)
         layout.addWidget(FlowBar(self._count, self._behind))
 
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Stay as high as buttons, hint and counts need at this width, so that none overlap."""
+        super().resizeEvent(event)
+        self._fit_height()
+
+    def _fit_height(self) -> None:
+        layout = self.layout()
+        if layout is not None:
+            self.setMinimumHeight(layout.minimumHeightForWidth(self.width()))
+
     def _show_all(self) -> None:
         self._clear_sort_indicator()
         self.model.sort_by(None)
@@ -405,6 +414,7 @@ class ObjectTable(QWidget):
         listed, total = self.model.rowCount(), len(self.model.rows)
         self._hint.setText(self._empty if not total else ALL_HIDDEN)
         self._hint.setVisible(not listed)
+        self._fit_height()
 
     def _show_count(self) -> None:
         listed, total = self.model.rowCount(), len(self.model.rows)

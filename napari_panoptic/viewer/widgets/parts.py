@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from psygnal import Signal
-from qtpy.QtCore import QEvent, QModelIndex, QRectF, QSize, Qt
+from qtpy.QtCore import QEvent, QModelIndex, QPoint, QRectF, QSize, Qt
 from qtpy.QtGui import (
     QColor,
     QEnterEvent,
@@ -129,14 +129,33 @@ def bring_to_front(widget: QWidget) -> None:
 
 
 def show_in_front(dialog: QDialog) -> None:
-    """Show a dialog that stays open beside the image, also where it lies behind a window."""
+    """Show a dialog that stays open over the dock that it belongs to, beside the image.
+
+    It is put there when it opens; where the user moves it, it stays until it is closed.
+    """
+    dock = dock_of(dialog.parentWidget())
+    if dock is not None and not dialog.isVisible():
+        _put_over(dialog, dock)
     dialog.show()
     dialog.raise_()
 
 
-def dock_of(widget: QWidget) -> QDockWidget | None:
+def _put_over(dialog: QDialog, dock: QDockWidget) -> None:
+    """Put a dialog at the outer edge of the column of a dock, no wider than that."""
+    window, corner = dock.window(), dock.mapToGlobal(QPoint(0, 0))
+    if window is None:
+        return
+    width = max(dock.width(), dialog.minimumSizeHint().width())
+    dialog.resize(min(dialog.width(), width), dialog.height())
+    left, bottom = corner.x(), window.mapToGlobal(QPoint(0, window.height())).y()
+    if dock.geometry().center().x() > window.width() / 2:
+        left += dock.width() - dialog.width()
+    dialog.move(left, max(0, min(corner.y(), bottom - dialog.height())))
+
+
+def dock_of(widget: QWidget | None) -> QDockWidget | None:
     """Find the dock that a panel is in, however deep."""
-    parent = widget.parentWidget()
+    parent = None if widget is None else widget.parentWidget()
     while parent is not None and not isinstance(parent, QDockWidget):
         parent = parent.parentWidget()
     return parent
@@ -236,7 +255,6 @@ class Figure(QWidget):
             self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             self.setCursor(Qt.CursorShape.PointingHandCursor)
         caption = PlainLabel(name)
-        caption.setEnabled(False)  # greyed in every theme
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._text = ""
         # Relative to the theme's own size, which style sheets would overrule.

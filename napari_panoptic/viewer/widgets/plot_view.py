@@ -11,7 +11,11 @@ from qtpy.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot
 
-LEAST_WIDTH_PX = 440
+LEAST_WIDTH_PX = 240
+"""A panel that is narrower than this shows a plot in part."""
+DPI = 88
+"""So that words of 7.5 pt can be read, and most plots fit a panel of 400 px."""
+LEAST_SCALE = 0.7
 
 
 class PlotView(QWidget):
@@ -48,11 +52,15 @@ class PlotView(QWidget):
             self._scroll.setWidget(QWidget())
             return
         # matplotlib takes long to import: only a plot needs it.
-        from matplotlib.backends.backend_qtagg import FigureCanvasQTAgg
+        from napari_panoptic.viewer.widgets.plot_canvas import PlotCanvas
 
-        canvas: Any = FigureCanvasQTAgg(plot.figure)  # type: ignore[no-untyped-call]
         width, height = plot.figure.get_size_inches()
-        canvas.setMinimumSize(LEAST_WIDTH_PX, int(LEAST_WIDTH_PX * height / width))
+        plot.figure.set_dpi(DPI)
+        canvas: Any = PlotCanvas(plot.figure)  # type: ignore[no-untyped-call]
+        # As wide as the panel, and never lower than it was designed at that width.
+        canvas.setMinimumSize(
+            LEAST_WIDTH_PX, round(max(LEAST_WIDTH_PX / width, LEAST_SCALE * DPI) * height)
+        )
         canvas.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # keys go to the desk
         canvas.mpl_connect("pick_event", self._on_pick)
         self._canvas = canvas

@@ -14,7 +14,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
     QHBoxLayout,
-    QMenu,
     QProgressBar,
     QPushButton,
     QToolButton,
@@ -38,6 +37,7 @@ from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.styles import count_text
 from napari_panoptic.viewer.team_grid import MAX_TEAMS
 from napari_panoptic.viewer.widgets.array_table import ArrayTable
+from napari_panoptic.viewer.widgets.choice_menus import TickMenu
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, opens_menu
 from napari_panoptic.viewer.widgets.teams_columns import (
     object_columns,
@@ -104,7 +104,7 @@ class TeamsPanel(QWidget):
         self._modes: dict[ViewMode, QPushButton] = {}
         self._lists: dict[Listed, QPushButton] = {}
         self._teams = QToolButton()
-        self._menu = QMenu(self._teams)
+        self._menu = TickMenu(self._teams)
         self._hint = PlainLabel(EMPTY)
         self._hint.setWordWrap(True)
         self._legend = RichLabel()
