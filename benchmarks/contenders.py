@@ -4,8 +4,8 @@ Every contender is called with the arrays of its stage and gives an array that c
 
 - A matcher takes two label images and gives the pairs with an IoU above 0.5 as an int64 array
   (k, 2), sorted by the reference id, or where it does not tell them their number.
-- A measure of distances takes two label images and pairs (k, 2), and gives a figure or three
-  (Hausdorff distance, its 95th percentile, average surface distance) for each, in px.
+- A measure of distances takes two label images and pairs (k, 2), and gives a figure or two
+  (Hausdorff distance, its 95th percentile) for each, in px.
 - A restorer takes an RGB image and gives a label image.
 - A rasterizer takes vertices (x, y), where each polygon starts among them, and the image's
   shape, and gives a label image of the polygons' numbers from 1.
@@ -241,7 +241,7 @@ def _sorted(pairs: Pairs) -> Pairs:
 def distances_here(reference: Labels, prediction: Labels, pairs: Pairs) -> Distances:
     pair, table, judged, rows = _once("judged", _judged, reference, prediction, pairs)
     found = pair_distances(pair, table, judged, rows[0], rows[1], SETTINGS.outlines)
-    return np.stack([found.hausdorff_px, found.hausdorff95_px, found.average_surface_px], axis=1)
+    return np.stack([found.hausdorff_px, found.hausdorff95_px], axis=1)
 
 
 def _judged(reference: Labels, prediction: Labels, pairs: Pairs) -> tuple[Any, ...]:
@@ -288,13 +288,12 @@ def _cdist(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
     return float(max(table.min(axis=0).max(), table.min(axis=1).max()))
 
 
-def _cdist_all(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> tuple[float, float, float]:
+def _cdist_all(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> tuple[float, float]:
     table = cdist(np.argwhere(a), np.argwhere(b))
     to_a, to_b = table.min(axis=0), table.min(axis=1)
     return (
         float(max(to_a.max(), to_b.max())),
         float(max(np.percentile(to_a, 95), np.percentile(to_b, 95))),
-        float(np.concatenate([to_a, to_b]).mean()),
     )
 
 
@@ -561,7 +560,7 @@ CONTENDERS: dict[str, Contender] = {
     "traccuracy": match_traccuracy,
     "stardist.matching": match_stardist,
     "distances": distances_here,
-    "SciPy cdist, all three": _by_contours(_cdist_all),
+    "SciPy cdist, both": _by_contours(_cdist_all),
     "SciPy cdist": _by_contours(_cdist),
     "SciPy distance transform": _by_contours(_edt),
     "SciPy cKDTree": _by_contours(_tree),

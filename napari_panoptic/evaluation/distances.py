@@ -60,20 +60,15 @@ class PairDistances:
     hausdorff95_px
         float64 (k,): the same with the 95th percentile (linear interpolation)
         of the nearest distances of each direction instead of their maximum.
-    average_surface_px
-        float64 (k,): mean of the nearest distances over the pixels of both
-        contours.
     """
 
     hausdorff_px: NDArray[np.float64]
     hausdorff95_px: NDArray[np.float64]
-    average_surface_px: NDArray[np.float64]
 
     @property
     def figures(self) -> NDArray[np.float64]:
-        """The three of them as columns, float64 (k, 3)."""
-        columns = (self.hausdorff_px, self.hausdorff95_px, self.average_surface_px)
-        return np.stack(columns, axis=1)
+        """Both as columns, float64 (k, 2)."""
+        return np.stack((self.hausdorff_px, self.hausdorff95_px), axis=1)
 
 
 def contours(
@@ -195,7 +190,7 @@ def contour_distances(
         figures[k] = _tree_distances(
             reference.of(int(reference_rows[k])), prediction.of(int(prediction_rows[k]))
         )
-    return PairDistances(figures[:, 0], figures[:, 1], figures[:, 2])
+    return PairDistances(figures[:, 0], figures[:, 1])
 
 
 def _outlined(
@@ -231,7 +226,7 @@ def _outlined_in_planes(
     return Contours(start, np.concatenate([np.zeros((0, 2), np.int32), *pieces]))
 
 
-def _tree_distances(a: NDArray[np.int32], b: NDArray[np.int32]) -> tuple[float, float, float]:
+def _tree_distances(a: NDArray[np.int32], b: NDArray[np.int32]) -> tuple[float, float]:
     """Do what the kernel does, for contours too long to compare pixel by pixel."""
     from scipy.spatial import cKDTree
 
@@ -239,11 +234,7 @@ def _tree_distances(a: NDArray[np.int32], b: NDArray[np.int32]) -> tuple[float, 
     back = cKDTree(a).query(b)[0]
     percentiles = [float(np.percentile(d, DISTANCE_PERCENTILE)) for d in (there, back)]
     # The tree's distances are square roots of whole numbers, as the kernel's are.
-    return (
-        max(float(there.max()), float(back.max())),
-        max(percentiles),
-        float((there.sum() + back.sum()) / (len(there) + len(back))),
-    )
+    return max(float(there.max()), float(back.max())), max(percentiles)
 
 
 @compiled
@@ -437,25 +428,13 @@ def _percentile_of_roots(squares: NDArray[np.int32], percent: float) -> float:
 
 
 @compiled
-def _sum_of_roots(squares: NDArray[np.int32]) -> float:
-    """Add the square roots up one after the other."""
-    total = 0.0
-    for square in squares:
-        total += np.sqrt(np.float64(square))
-    return total
-
-
-@compiled
-def _distances(
-    a: NDArray[np.int32], b: NDArray[np.int32], percent: float
-) -> tuple[float, float, float]:
-    """Give (hausdorff, its percentile, average) of two contours (2, n), y and x."""
+def _distances(a: NDArray[np.int32], b: NDArray[np.int32], percent: float) -> tuple[float, float]:
+    """Return the Hausdorff distance and its percentile of two contours (2, n), y and x."""
     there, back = np.empty_like(a[0]), np.empty_like(b[0])
     _squares_to_nearest(a, b, there, back)
     return (
         np.sqrt(np.float64(max(there.max(), back.max()))),
         max(_percentile_of_roots(there, percent), _percentile_of_roots(back, percent)),
-        (_sum_of_roots(there) + _sum_of_roots(back)) / (len(there) + len(back)),
     )
 
 
@@ -469,8 +448,8 @@ def _all_distances(
     tree_from: int,
     percent: float,
 ) -> NDArray[np.float64]:
-    """Give (hausdorff, its percentile, average) per pair; -1 for "too long for here"."""
-    figures = np.empty((len(pairs), 3), np.float64)
+    """Return the Hausdorff distance and its percentile per pair; -1 for "too long for here"."""
+    figures = np.empty((len(pairs), 2), np.float64)
     for k in range(len(pairs)):
         row = pairs[k, 0] + 1
         a = reference_yx[reference_start[row] : reference_start[row + 1]].T.copy()

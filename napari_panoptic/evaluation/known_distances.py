@@ -33,7 +33,7 @@ class KnownDistances:
     keys
         int64 (n,), ascending: which pairs, with which of their outlines cut.
     figures
-        float64 (n, 3): their `PairDistances`, a column each, in px.
+        float64 (n, 2): their `PairDistances`, a column each, in px.
     """
 
     keys: NDArray[np.int64]
@@ -42,7 +42,7 @@ class KnownDistances:
     @classmethod
     def none(cls) -> KnownDistances:
         """Know nothing yet."""
-        return cls(np.zeros(0, np.int64), np.zeros((0, 3)))
+        return cls(np.zeros(0, np.int64), np.zeros((0, 2)))
 
     def without(
         self, reference_rows: NDArray[np.integer], prediction_rows: NDArray[np.integer]
@@ -125,7 +125,7 @@ def known_or_measured(
     table, judged, matches, outlines, known
         As in :func:`matched_distances`.
     measure
-        Gives the figures (k, 3) of pairs of rows, int32 (k,) each.
+        Gives the figures (k, 2) of pairs of rows, int32 (k,) each.
 
     Returns
     -------
@@ -143,10 +143,10 @@ def known_or_measured(
         | (2 * reference_cut + prediction_cut)
     )
     place, found = known.find(keys)
-    figures = np.full((len(keys), 3), np.nan)
+    figures = np.full((len(keys), 2), np.nan)
     figures[found] = known.figures[place[found]]
     new = ~found
     if new.any():
         figures[new] = measure(rows[new], columns[new])
-    distances = PairDistances(figures[:, 0], figures[:, 1], figures[:, 2])
+    distances = PairDistances(figures[:, 0], figures[:, 1])
     return distances, known.with_new(keys[new], figures[new])

@@ -65,10 +65,10 @@ def tiled_distances(
 
     Returns
     -------
-    float64 (k, 3)
-        Hausdorff distance, its 95th percentile, and average surface distance, in px.
+    float64 (k, 2)
+        Hausdorff distance and its 95th percentile, in px.
     """
-    figures = np.full((len(reference_rows), 3), np.nan)
+    figures = np.full((len(reference_rows), 2), np.nan)
     # Twice the usual: what lies beyond a window's edge is read again for the next one.
     edge = 2 * window_edge(what.pair, run.window_px)
     boxes = _pair_boxes(what, reference_rows, prediction_rows)
@@ -138,7 +138,7 @@ def _pairs_in_window(what: Outlined, rows: Rows, columns: Rows, box: Box) -> Pai
 
 
 def measured_pairs(pair: TiledPair, pairs: PairsInWindow) -> NDArray[np.float64]:
-    """Measure the pairs of a window; float64 (k, 3), as :func:`tiled_distances` gives them."""
+    """Measure the pairs of a window; float64 (k, 2), as :func:`tiled_distances` gives them."""
     reference, prediction = (
         _outlined(_Side(labels, rows, boxes, pair.ambiguous if is_cut else None), pairs.box)
         for labels, rows, boxes, is_cut in zip(

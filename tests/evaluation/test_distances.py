@@ -94,8 +94,6 @@ def test_distances_are_those_of_all_pairs_of_pixels(
     assert found.hausdorff_px[0] == max(there.max(), back.max())
     expected = max(np.percentile(there, 95), np.percentile(back, 95))
     assert found.hausdorff95_px[0] == pytest.approx(expected, rel=1e-14)
-    mean = (there.sum() + back.sum()) / (len(there) + len(back))
-    assert found.average_surface_px[0] == pytest.approx(mean, rel=1e-14)
 
 
 @pytest.mark.parametrize("apart", [32767, 32768, 50_000])
@@ -112,7 +110,7 @@ def distances_of(
 ) -> NDArray[np.float64]:
     table = overlap_table(pair)
     found = pair_distances(pair, table, judge(table, policy), rows, columns, outlines)
-    return np.stack([found.hausdorff_px, found.hausdorff95_px, found.average_surface_px])
+    return np.stack([found.hausdorff_px, found.hausdorff95_px])
 
 
 def noise_pair(rng: np.random.Generator, n: int) -> LabelPair:
