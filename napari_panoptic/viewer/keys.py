@@ -89,7 +89,10 @@ FIGURE_KEYS: tuple[Shortcut, ...] = (
 )
 """Keys of figures and of cells that can be clicked."""
 
-FIELD_KEYS: tuple[Shortcut, ...] = (Shortcut("Enter", "save tag and note with the verdict"),)
+FIELD_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Enter", "save tag and note with the verdict"),
+    Shortcut("Escape", "leave the field; what was typed stays as a draft"),
+)
 """Keys of the review's text fields."""
 
 NAPARI_KEYS: tuple[Shortcut, ...] = (
@@ -102,7 +105,7 @@ NAPARI_KEYS: tuple[Shortcut, ...] = (
 """Some of napari's own keys that the desk leaves alone."""
 
 _ARROWS = {"Left": "←", "Right": "→", "Up": "↑", "Down": "↓"}
-_WORDS = {**_ARROWS, "PageUp": "Page ↑", "PageDown": "Page ↓"}
+_WORDS = {**_ARROWS, "PageUp": "Page ↑", "PageDown": "Page ↓", "Escape": "Esc"}
 _MAC_WORDS = {**_WORDS, "Ctrl": "⌘", "Shift": "⇧", "Alt": "⌥"}
 
 

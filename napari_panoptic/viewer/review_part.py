@@ -24,9 +24,11 @@ from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import EditedEvaluation, Selection
 from napari_panoptic.verdicts import ReviewerAgreement, ReviewRecord, Share, Verdict
 from napari_panoptic.viewer import slide_words
+from napari_panoptic.viewer.camera import focus_canvas
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.drafts import Drafts, ObjectName
 from napari_panoptic.viewer.glossary import VERDICT_WORDS
-from napari_panoptic.viewer.judged import NO_VERDICT, VERDICTS, Judged, Object
+from napari_panoptic.viewer.judged import NO_VERDICT, VERDICTS, Judged, Object, judged_as_one
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.object_rows import SIDES, GivenVerdicts
 from napari_panoptic.viewer.part_work import Sight
@@ -57,6 +59,7 @@ POLL_MS = 1000
 """How often the file is looked at for what other windows did."""
 SETTLE_MS = 300
 """How long edits, settings and background figures rest before the review follows them."""
+DRAFT_KEPT = "tag and note are a draft: they are saved with the verdict"
 ASK_FOR_NAME = "Enter your name in the Review panel first: verdicts are kept under it."
 NO_OBJECT = "Select an object first (N: the next failure); then give the verdict."
 NOTHING_TO_UNDO = (
@@ -64,6 +67,10 @@ NOTHING_TO_UNDO = (
     "selected object back"
 )
 CHANGED_ELSEWHERE = "taken back or replaced in another window: {}"
+NOT_SELECTED_ANEW = (
+    "Verdict not stored: no newly selected object. Press N, or click the "
+    "object again to change its verdict."
+)
 ALL_DONE = "every failure of this region has your verdict; the next region is on J"
 HIDDEN = "no failure without a verdict is listed; {n} more are hidden by the table's filters"
 
@@ -93,7 +100,11 @@ class ReviewPart(DeskPart):
         self._look: Any | None = None
         self._wanted: ReviewRecord | None = None
         self._saved: ReviewRecord | None = None
-        self._shown_object: tuple[str, Object] | None = None
+        self._shown_object: ObjectName | None = None
+        # The object of the last verdict, until an object is selected by the user.
+        self._judged_last: ObjectName | None = None
+        self._drafts = Drafts()
+        self._reviewer = ""  # asked for at each start
         self._is_stale = True
         self._sight = Sight(self.panel, self._on_sight)
         # Children of the panel: they go when it goes.
@@ -133,10 +144,13 @@ class ReviewPart(DeskPart):
             (session.team_changed, self._on_team),
             (session.edited, self._on_edited),
             (session.selection_changed, self._on_selection),
+            (session.selected_again, self._on_selected_again),
             (session.summary_changed, self._on_summary),
             (panel.named, self._on_named),
             (panel.verdict_given, self.give),
             (panel.details_changed, self._on_details),
+            (panel.details_typed, self._on_typed),
+            (panel.typing_ended, self._return_keys),
             (panel.undo_wanted, self.undo),
             (panel.withdrawal_wanted, self.withdraw),
             (panel.next_wanted, self.go_on),
@@ -157,7 +171,7 @@ class ReviewPart(DeskPart):
         root = around.session.cohort.root
         reviewing = Reviewing(
             around.session,
-            reviewer=PREFERENCES.reviewer,
+            reviewer=self._reviewer,
             path=PREFERENCES.review_file(root) or usual_place(root),
             window=self._window,
         )
@@ -165,10 +179,11 @@ class ReviewPart(DeskPart):
         reviewing.failed.connect(self._on_failed)
         reviewing.noticed.connect(self._on_noticed)
         self.reviewing = reviewing
+        self._drafts = Drafts.read(root)
         self._lines = ReviewLines(around.session.cohort)
         self._lines.changed.connect(self._show_cohort)
         self.panel.goes_on.setChecked(PREFERENCES.goes_on)
-        self.panel.show_state("", saved=None)
+        self._say("")
         super().attach(around)
         reviewing.begin()
         self._poll.start()
@@ -181,12 +196,15 @@ class ReviewPart(DeskPart):
             lines.changed.disconnect(self._show_cohort)
             lines.stop()
         reviewing, self.reviewing, self._look = self.reviewing, None, None
+        self._drafts.write()
         if reviewing is not None:
+            self._reviewer = reviewing.reviewer
             reviewing.changed.disconnect(self.refresh)
             reviewing.failed.disconnect(self._on_failed)
             reviewing.noticed.disconnect(self._on_noticed)
             reviewing.close()
         self._wanted, self._saved, self._shown_object = None, None, None
+        self._judged_last = None
 
     def refresh(self) -> None:
         """Show verdicts as they are now; place, progress and figures once the panel is seen."""
@@ -205,20 +223,37 @@ class ReviewPart(DeskPart):
     # What somebody does.
 
     def give(self, verdict: Verdict) -> None:
-        """Give a verdict on the selected object, and go on to the next failure without one."""
+        """Give a verdict on the selected object, and go on to the next failure without one.
+
+        Only an object that was selected since the last verdict gets one: where there is nothing
+        to go on to, pressing the key again changes nothing.
+        """
         reviewing, chosen = self._ready()
         if reviewing is None or chosen is None:
+            self._show_object()  # the button that was clicked is checked
+            return
+        if self._object_name(chosen) == self._judged_last:
+            self._show_object()
+            self._say(NOT_SELECTED_ANEW)
+            show_info(NOT_SELECTED_ANEW)
             return
         following = self._next_open(chosen)
         tag, note = self.panel.details()
         record = reviewing.give(chosen.side, chosen.row, verdict, tag=tag, note=note)
         if record is None:
-            self.panel.show_state(f"NOT saved: {VERDICT_WORDS[verdict]}", saved=False)
+            self._say(f"NOT saved: {VERDICT_WORDS[verdict]}", saved=False)
             self._show_object()
             return
-        self._tell_saved(record)
-        if PREFERENCES.goes_on:
-            self._select_or_say(following)
+        self._judged_last = self._object_name(chosen)
+        self._drafts.forget(self._draft_key(chosen))
+        if not PREFERENCES.goes_on:
+            self._say_saved(record)
+        elif following is None:
+            self._say_saved(record, self._none_open())
+        else:
+            self._say_saved(record)
+            self._select(following)
+        self._return_keys()
 
     def undo(self) -> None:
         """Withdraw the newest verdict of this window and show its object."""
@@ -228,12 +263,12 @@ class ReviewPart(DeskPart):
         record = self.reviewing.undo()
         if record is None:
             if self.reviewing.problem is None:
-                self.panel.show_state(NOTHING_TO_UNDO, saved=None)
+                self._say(NOTHING_TO_UNDO)
             return
-        self.panel.show_state(
-            f"undone: {VERDICT_WORDS[record.verdict]} on {_title(record)}", saved=None
-        )
+        self._judged_last = None
+        self._say(f"undone: {VERDICT_WORDS[record.verdict]} on {_title(record)}")
         self.go_to(record)
+        self._return_keys()
 
     def withdraw(self) -> None:
         """Withdraw the verdict on the selected object, whenever it was given."""
@@ -242,14 +277,20 @@ class ReviewPart(DeskPart):
             return
         record = reviewing.withdraw(chosen.side, chosen.row)
         if record is not None:
-            self.panel.show_state(
-                f"withdrawn: {VERDICT_WORDS[record.verdict]} on {_title(record)}", saved=None
-            )
+            self._judged_last = None
+            self._say(f"withdrawn: {VERDICT_WORDS[record.verdict]} on {_title(record)}")
+            self._return_keys()
 
     def go_on(self) -> None:
         """Select the next failure without a verdict, in the order of the table."""
-        if self.around is not None:
-            self._select_or_say(self._next_open(self.around.session.selection))
+        if self.around is None:
+            return
+        following = self._next_open(self.around.session.selection)
+        if following is not None:
+            self._select(following)
+        elif text := self._none_open():
+            self._say(text)
+        self._return_keys()
 
     def go_to(self, record: ReviewRecord) -> None:
         """Show the object that a verdict is about, in whatever region and team it is."""
@@ -277,6 +318,7 @@ class ReviewPart(DeskPart):
             self.panel.ask_for_name()
             return None, None
         if self.around.session.selection is None:
+            self._say(NO_OBJECT)
             show_info(NO_OBJECT)
         return self.reviewing, self.around.session.selection
 
@@ -314,19 +356,40 @@ class ReviewPart(DeskPart):
         own = {(chosen.side, chosen.row)}
         return own if partner == NO_PARTNER else own | {(other, partner)}
 
-    def _select_or_say(self, following: Object | None) -> None:
-        if self.around is None or self.reviewing is None or self.reviewing.judged is None:
-            return
-        if following is not None:
-            self.around.session.select_row(*following)
-            return
-        done, total = self.reviewing.judged.counts()
+    def _select(self, place: Object) -> None:
+        """Select an object and bring it into view."""
+        if self.around is not None:
+            self.around.session.select_row(*place)
+            self.around.link.follow_selected()
+
+    def _none_open(self) -> str:
+        """Return why there is no failure to go on to; show it where the panel is not in sight."""
+        judged = None if self.reviewing is None else self.reviewing.judged
+        if judged is None:
+            return ""
+        done, total = judged.counts()
         text = ALL_DONE if done == total else HIDDEN.format(n=total - done)
-        before = self.panel.state_text().removeprefix("✓ ")
-        is_saved = self.panel.state_text().startswith("✓")
-        self.panel.show_state(
-            f"{before}; {text}" if is_saved else text, saved=True if is_saved else None
-        )
+        if not self._sight.is_seen:
+            show_info(text)
+        return text
+
+    def _return_keys(self) -> None:
+        """Return the keyboard focus from the panel to the image; other widgets keep it."""
+        window = self.panel.window()
+        focused = None if window is None else window.focusWidget()
+        if self.around is not None and focused is not None and self.panel.isAncestorOf(focused):
+            focused.clearFocus()  # also where there is no canvas to take it
+            focus_canvas(self.around.viewer)
+
+    def _on_typed(self) -> None:
+        """Keep what is typed with its object, also where no verdict follows."""
+        chosen = None if self.around is None else self.around.session.selection
+        if chosen is not None:
+            key = self._draft_key(chosen)
+            if self.panel.has_draft:
+                self._drafts.put(key, self.panel.details())
+            else:
+                self._drafts.forget(key)
 
     def _on_details(self) -> None:
         """Save tag and note with the verdict that the object has."""
@@ -335,27 +398,38 @@ class ReviewPart(DeskPart):
             return
         record = reviewing.record(chosen.side, chosen.row)
         if record is None:
-            self.panel.show_state("tag and note are saved with the verdict", saved=None)
+            self._say(DRAFT_KEPT)
             return
         tag, note = self.panel.details()
         again = reviewing.give(chosen.side, chosen.row, record.verdict, tag=tag, note=note)
         if again is None:
-            self.panel.show_state("NOT saved: tag and note", saved=False)
+            self._say("NOT saved: tag and note", saved=False)
         else:
-            self._tell_saved(again)
+            self._drafts.forget(self._draft_key(chosen))
+            self._say_saved(again)
 
-    def _tell_saved(self, record: ReviewRecord) -> None:
-        self._saved = record
+    def _say_saved(self, record: ReviewRecord, following: str = "") -> None:
         when = f"{record.given_at.astimezone():%H:%M:%S}"
         words = VERDICT_WORDS[record.verdict]
-        self.panel.show_state(f"saved {when}: {words} on {_title(record)}", saved=True)
+        parts = [f"saved {when}: {words} on {_title(record)}", following]
+        self._say("; ".join(part for part in parts if part), saved=True)
+        self._saved = record
+
+    def _say(self, text: str, *, saved: bool | None = None) -> None:
+        """Say in the panel what became of a verdict; no verdict is then shown as saved."""
+        self._saved = None
+        self.panel.show_state(text, saved=saved)
 
     def _on_named(self, name: str) -> None:
-        if self.reviewing is not None and name and name != self.reviewing.reviewer:
-            PREFERENCES.reviewer = name
-            self._forget_lines()
-            self.panel.show_state("", saved=None)
-            self.reviewing.use(reviewer=name)
+        if self.reviewing is None or not name or name == self.reviewing.reviewer:
+            return
+        PREFERENCES.reviewer = name
+        if not self.reviewing.reviewer:
+            self._drafts.give_to(name)  # typed before the name
+        self._forget_lines()
+        self._say("")
+        self._judged_last = None
+        self.reviewing.use(reviewer=name)
 
     def _on_goes_on(self, wanted: bool) -> None:
         PREFERENCES.goes_on = wanted
@@ -383,7 +457,7 @@ class ReviewPart(DeskPart):
             return
         PREFERENCES.choose_review_file(self.around.session.cohort.root, path)
         self._forget_lines()
-        self.panel.show_state("", saved=None)
+        self._say("")
         self.reviewing.use(path=path)
 
     def _on_retry(self) -> None:
@@ -432,7 +506,7 @@ class ReviewPart(DeskPart):
         except ReviewError as error:
             show_error(str(error))
             return
-        self.panel.show_state(f"{count} verdicts written to {path.name}", saved=None)
+        self._say(f"{count} verdicts written to {path.name}")
 
     def _on_geojson(self) -> None:
         session = None if self.around is None else self.around.session
@@ -460,11 +534,11 @@ class ReviewPart(DeskPart):
                 show_error(str(result.error))
                 text = f"NOT written: {path.name}"
             if self.around is not None:
-                self.panel.show_state(text, saved=None if result.error is None else False)
+                self._say(text, saved=None if result.error is None else False)
 
         connect_worker(worker, returned=on_returned)
         self._writers.add(worker)
-        self.panel.show_state(f"writing {path.name} …", saved=None)
+        self._say(f"writing {path.name} …")
         worker.start()
 
     def _ask_where(self, name: str, kind: str) -> Path | None:
@@ -497,8 +571,14 @@ class ReviewPart(DeskPart):
     def _on_edited(self, _edited: EditedEvaluation) -> None:
         self._settle.start()
 
-    def _on_selection(self, _selection: object) -> None:
+    def _on_selection(self, selection: Selection | None) -> None:
+        # Other settings or an edit select the same object once more: the user did not.
+        if selection is None or self._object_name(selection) != self._judged_last:
+            self._judged_last = None
         self._show_object()
+
+    def _on_selected_again(self, _selection: Selection) -> None:
+        self._judged_last = None
 
     def _on_summary(self, _summary: object) -> None:
         if not self._settle.isActive():
@@ -534,14 +614,11 @@ class ReviewPart(DeskPart):
         if record is None or reviewing is None or around is None or reviewing.judged is None:
             return
         here = (self._region(), around.session.team) == (record.region, record.team)
-        is_shown = self.panel.state_text().startswith("✓")
-        if not (here and is_shown) or record in reviewing.judged.records.values():
+        if not here or record in reviewing.judged.records.values():
             return
         if reviewing.find(record) is not None:  # else it was edited meanwhile
             words = VERDICT_WORDS[record.verdict]
-            self.panel.show_state(
-                CHANGED_ELSEWHERE.format(f"{words} on {_title(record)}"), saved=None
-            )
+            self._say(CHANGED_ELSEWHERE.format(f"{words} on {_title(record)}"))
 
     def _on_settled(self) -> None:
         """Follow edits and background figures, and count the regions with verdicts."""
@@ -576,7 +653,7 @@ class ReviewPart(DeskPart):
         reviewing, panel = self.reviewing, self.panel
         if reviewing is None:
             return
-        panel.show_reviewer(reviewing.reviewer)
+        panel.show_reviewer(reviewing.reviewer, previous=PREFERENCES.reviewer)
         panel.show_place(reviewing.path, is_there=may_be_there(reviewing.path))
         problem = reviewing.problem
         if problem is None:
@@ -604,12 +681,32 @@ class ReviewPart(DeskPart):
             self.panel.show_object(None, None, hint=hint)
             self._shown_object = None
             return
-        shown = (self._region(), (chosen.side, chosen.row))
+        name = self._object_name(chosen)
         record = self.reviewing.record(chosen.side, chosen.row)
+        is_fresh = name != self._shown_object
+        if is_fresh:
+            self._drafts.write()  # of the object before
         self.panel.show_object(
-            self._object_title(chosen), record, fresh=shown != self._shown_object
+            self._object_title(chosen),
+            record,
+            fresh=is_fresh,
+            draft=self._drafts.of(self._draft_key(chosen)),
         )
-        self._shown_object = shown
+        self._shown_object = name
+
+    def _object_name(self, chosen: Selection) -> ObjectName:
+        """Name an object so that the same one is known again, whatever its row."""
+        reviewer = "" if self.reviewing is None else self.reviewing.reviewer
+        return reviewer, self._region(), chosen.team, str(chosen.side), chosen.id
+
+    def _draft_key(self, chosen: Selection) -> ObjectName:
+        """Name the object that a verdict on the selected one is kept with."""
+        evaluation = None if self.around is None else self.around.session.evaluation
+        name = self._object_name(chosen)
+        if evaluation is None or chosen.row >= len(evaluation.outcomes.side(chosen.side)):
+            return name
+        side, row = judged_as_one(evaluation, chosen.side, chosen.row)
+        return *name[:3], str(side), int(evaluation.outcomes.side(side).ids[row])
 
     def _object_title(self, chosen: Selection) -> str:
         evaluation = None if self.around is None else self.around.session.evaluation
@@ -670,7 +767,7 @@ class ReviewPart(DeskPart):
         if found is None or self.around is None:
             show_info(f"{_title(record)} is not there under these settings.")
             return
-        self.around.session.select_row(*found)
+        self._select(found)
 
     def _region(self) -> str:
         snapshot = None if self.around is None else self.around.session.snapshot

@@ -40,6 +40,8 @@ if sys.argv[2] == "write":
     PREFERENCES.others = Others.DIMMED
     PREFERENCES.hidden_columns = {"cause", "area_px"}
     PREFERENCES.goes_on = False
+    PREFERENCES.follow = False
+    PREFERENCES.keep_drafts(here, [["Dr. Ö", "region", "team", "reference", 1, "", "pale"]])
     PREFERENCES.last_cohort = here
     PREFERENCES.choose_review_file(here, here / "mine.sqlite")
 else:
@@ -49,6 +51,8 @@ else:
     assert PREFERENCES.others is Others.DIMMED
     assert PREFERENCES.hidden_columns == {"cause", "area_px"}
     assert PREFERENCES.goes_on is False
+    assert PREFERENCES.follow is False
+    assert PREFERENCES.drafts(here) == [["Dr. Ö", "region", "team", "reference", 1, "", "pale"]]
     assert PREFERENCES.last_cohort == here
     assert PREFERENCES.review_file(here) == here / "mine.sqlite"
 """
@@ -143,7 +147,9 @@ def test_every_key_that_widgets_take_is_listed():
         "array_table": keys.TABLE_KEYS,
         "parts": keys.FIGURE_KEYS,
     }
-    assert found.pop("review_panel") == {"1"}  # with Alt: the keys of the verdicts
+    # "1" with Alt: the keys of the verdicts
+    assert found.pop("review_panel") == {"1", "Escape"}
+    assert "Escape" in {shortcut.key for shortcut in keys.FIELD_KEYS}
     assert set(found) == set(sections)
     for module, names in found.items():
         assert names <= {shortcut.key for shortcut in sections[module]}, module

@@ -77,7 +77,7 @@ def desk(open_desk, review_cohort, wait_until, told):  # noqa: ARG001
     open_desk.session.set_team("merger")
     open_desk.session.select(None)
     part.reviewing.use(reviewer="Ada", path=review_cohort.root / REVIEW_FILE)
-    part.panel.show_state("", saved=None)
+    part._say("")
     if open_desk.session.snapshot.region.name != FIRST:
         open_desk.link._request(region=FIRST)
         wait_until(lambda: open_desk.is_settled)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from napari_panoptic.verdicts import ReviewRecord, Share, Verdict
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS, VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.viewer.judged import VERDICTS
 from napari_panoptic.viewer.keys import key_text
-from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import (
     Cell,
@@ -54,6 +53,9 @@ NOTHING_TO_JUDGE = (
 )
 NO_OBJECT = "Select an object, or press N for the next failure."
 WHO = "Who reviews? Verdicts are kept under this name; others do not see them."
+NAME_NEEDED = "Enter the reviewer's name above first: verdicts are kept under it."
+LONGEST_NAME = 40
+"""Letters of a name on a button."""
 _FIGURE_TITLES = {"pq": "PQ", "sq": "SQ", "dq": "DQ", "detection_f1": "F1"}
 WHAT_IF = (
     "Figures if every verdict “prediction right” were the truth: such FNs go, such FPs become "
@@ -73,10 +75,15 @@ class BeforeAfter:
 class _Line(QLineEdit):
     """A text field that leaves the keys of verdicts to the desk."""
 
+    escaped = Signal()
+
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
         """Hand keys with Alt and a digit on; on some systems they would write something."""
         if event is not None and is_verdict_key(event):
             event.ignore()
+        elif event is not None and event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            self.escaped.emit()
         else:
             super().keyPressEvent(event)
 
@@ -93,6 +100,8 @@ class ReviewPanel(QScrollArea):
     named = Signal(str)
     verdict_given = Signal(Verdict)
     details_changed = Signal()
+    details_typed = Signal()
+    typing_ended = Signal()  # Enter or Esc in a field
     undo_wanted = Signal()
     withdrawal_wanted = Signal()
     next_wanted = Signal()
@@ -111,8 +120,9 @@ class ReviewPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.name = _Line()
+        self.same = QPushButton()
+        self.note, self._tag_line = _Line(), _Line()
         self.tag = QComboBox()
-        self.note = _Line()
         self.buttons: dict[Verdict, QPushButton] = {}
         self.undo = QPushButton(f"undo   {key_text(UNDO_KEY)}")
         self.withdrawal = QPushButton("withdraw")
@@ -126,13 +136,15 @@ class ReviewPanel(QScrollArea):
         self.region_progress, self.cohort_progress = QProgressBar(), QProgressBar()
         self.stop = QPushButton("stop")
         self._object = ElidedLabel(NO_OBJECT)
-        self._state = RichLabel()
+        self._state = PlainLabel()
+        self._draft = PlainLabel("draft")
         self._where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
         self._problem = QWidget()
         self._problem_text = PlainLabel()
         self._figures = FigureTable()
         self._export = QToolButton()
         self._shown: tuple[str, str] = ("", "")
+        self._previous = ""
         self._fill_in()
         self._lay_out()
         self._wire()
@@ -142,12 +154,20 @@ class ReviewPanel(QScrollArea):
 
     # What is shown.
 
-    def show_reviewer(self, name: str) -> None:
-        """Show who reviews; asks where nobody has said so."""
+    def show_reviewer(self, name: str, *, previous: str = "") -> None:
+        """Show who reviews; without a name, ask for one and offer the previous one."""
         if not self.name.hasFocus():
             self.name.setText(name)
         self.name.setPlaceholderText("your name")
         self._who.setVisible(not name)
+        self._previous = previous
+        self.same.setVisible(bool(previous) and not name)
+        short = previous if len(previous) <= LONGEST_NAME else f"{previous[:LONGEST_NAME]}…"
+        self.same.setText(shown(f"Continue as {short}").replace("&", "&&"))
+        self.same.setToolTip(shown(f"Review as {previous}, who reviewed last."))
+        for verdict, button in self.buttons.items():
+            key = key_text(VERDICT_KEYS[verdict])
+            button.setToolTip(f"{VERDICT_MEANINGS[verdict]} ({key})" if name else NAME_NEEDED)
 
     def show_object(
         self,
@@ -156,6 +176,7 @@ class ReviewPanel(QScrollArea):
         *,
         hint: str | None = None,
         fresh: bool = True,
+        draft: tuple[str, str] | None = None,
     ) -> None:
         """Show the selected object and its verdict.
 
@@ -169,6 +190,8 @@ class ReviewPanel(QScrollArea):
             What is said without a selection; how to make one where None.
         fresh
             Whether it is another object than before: tag and note are then its own.
+        draft
+            Tag and note that were typed but are not kept with a verdict.
         """
         self._object.set_text(title or hint or NO_OBJECT)
         for verdict, button in self.buttons.items():
@@ -178,17 +201,19 @@ class ReviewPanel(QScrollArea):
         self.withdrawal.setEnabled(record is not None)
         self.history.setEnabled(title is not None)
         kept = ("", "") if record is None else (record.tag, record.note)
-        # What somebody is typing stays, unless another verdict came in between.
-        if fresh or (record is not None and kept != self._shown):
+        # What is being typed stays: it is the draft.
+        if fresh or kept != self._shown:
             self._shown = kept
+            tag, note = draft or kept
             with QSignalBlocker(self.tag):
-                self.tag.setCurrentText(self._shown[0])
-            self.note.setText(self._shown[1])
+                self.tag.setCurrentText(tag)
+            self.note.setText(note)
+        self._show_draft()
 
     def show_state(self, text: str, *, saved: bool | None) -> None:
         """Say what became of the last verdict; `saved` only where it is on disk."""
         sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self._state.set_rich(f"<b>{sign}</b>{html.escape(text)}")
+        self._state.setText(f"{sign}{text}")
         self._state.setVisible(bool(text))
 
     def show_place(self, path: Path | None, *, is_there: bool) -> None:
@@ -261,7 +286,7 @@ class ReviewPanel(QScrollArea):
 
     def state_text(self) -> str:
         """Give what is said about the last verdict."""
-        return self._state.text().replace("<b>", "").replace("</b>", "")
+        return self._state.text()
 
     def object_text(self) -> str:
         """Give what is said about the selected object."""
@@ -278,6 +303,11 @@ class ReviewPanel(QScrollArea):
     def figures(self) -> list[list[str]]:
         """Give the figures before and after as they are shown."""
         return self._figures.texts()
+
+    @property
+    def has_draft(self) -> bool:
+        """Whether tag and note differ from those that are kept with the verdict."""
+        return self.details() != self._shown
 
     def details(self) -> tuple[str, str]:
         """Give tag and note as they stand in the fields."""
@@ -299,17 +329,20 @@ class ReviewPanel(QScrollArea):
         for verdict in VERDICTS:
             button = QPushButton(f"{VERDICT_WORDS[verdict]}   {key_text(VERDICT_KEYS[verdict])}")
             button.setCheckable(True)
-            button.setToolTip(f"{VERDICT_MEANINGS[verdict]} ({key_text(VERDICT_KEYS[verdict])})")
             button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             button.setStyleSheet("QPushButton:checked { font-weight: bold; }")
             self.buttons[verdict] = button
         self.tag.setEditable(True)
-        self.tag.setLineEdit(_Line())
+        self.tag.setLineEdit(self._tag_line)
         self.tag.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.tag.setToolTip("A word of your own for sorting, kept with the verdict.")
         self.tag.setCurrentText("")
         self.note.setToolTip("A remark, kept with the verdict. Enter saves it.")
         self.note.setPlaceholderText("note")
+        self._draft.setToolTip(
+            "Tag and note are not kept with a verdict yet: give one, or press Enter to change the "
+            "one that this object has."
+        )
         self.name.setToolTip("Who reviews. Verdicts are kept under this name. Enter to change it.")
         self.undo.setToolTip(
             "Withdraw the newest verdict that you gave in this window; the one before it stands "
@@ -376,11 +409,11 @@ class ReviewPanel(QScrollArea):
         layout.setContentsMargins(6, 4, 6, 4)
         layout.setSpacing(4)
         layout.addWidget(self._who)
-        layout.addLayout(_row(PlainLabel("Reviewer"), (self.name, 1)))
+        layout.addLayout(_row(PlainLabel("Reviewer"), (self.name, 1), self.same))
         layout.addWidget(self._problem)
         layout.addWidget(self._object)
         layout.addLayout(verdicts)
-        layout.addLayout(_row(PlainLabel("Tag"), (self.tag, 1), (self.note, 2)))
+        layout.addLayout(_row(PlainLabel("Tag"), (self.tag, 1), (self.note, 2), self._draft))
         layout.addWidget(self._state)
         layout.addLayout(
             _row(self.undo, self.withdrawal, self.following, self.history, stretch=True)
@@ -402,17 +435,14 @@ class ReviewPanel(QScrollArea):
         self.name.editingFinished.connect(self._on_name)
         for verdict, button in self.buttons.items():
             button.clicked.connect(lambda _=False, v=verdict: self.verdict_given.emit(v))
-        for field in (self.note, self.tag.lineEdit()):
-            if field is not None:
-                field.returnPressed.connect(self._on_details)
-        # What was typed is taken: N and its like would otherwise be written behind it.
-        for line, holder in (
-            (self.name, self.name),
-            (self.note, self.note),
-            (self.tag.lineEdit(), self.tag),
-        ):
-            if line is not None:
-                line.returnPressed.connect(holder.clearFocus)
+        for field in (self.note, self._tag_line):
+            field.returnPressed.connect(self._on_details)
+            field.textEdited.connect(lambda _text: self._on_typed())
+        # Enter and Esc leave the field: N and its like would otherwise be written behind the text.
+        for line in (self.name, self.note, self._tag_line):
+            line.returnPressed.connect(lambda: self.typing_ended.emit())
+            line.escaped.connect(self.typing_ended.emit)
+        self.same.clicked.connect(lambda _=False: self._on_same())
         pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
             (self.undo, self.undo_wanted),
             (self.withdrawal, self.withdrawal_wanted),
@@ -431,6 +461,18 @@ class ReviewPanel(QScrollArea):
     def _on_name(self) -> None:
         self.name.setModified(False)
         self.named.emit(self.name.text().strip())
+
+    def _on_same(self) -> None:
+        self.name.setText(self._previous)
+        self.named.emit(self._previous)
+        self.typing_ended.emit()
+
+    def _on_typed(self) -> None:
+        self._show_draft()
+        self.details_typed.emit()
+
+    def _show_draft(self) -> None:
+        self._draft.setVisible(self.has_draft)
 
     def _on_details(self) -> None:
         if self.details() != self._shown:

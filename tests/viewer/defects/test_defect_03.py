@@ -1,0 +1,94 @@
+"""The keyboard stayed with the note after a verdict, and a note without a verdict was lost."""
+
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QComboBox
+
+from napari_panoptic.evaluation.vocabulary import Side
+
+
+def type_note(review, text):
+    review.note.setFocus()
+    QTest.keyClicks(review.note, text)
+
+
+def test_defect_03_after_a_verdict_the_keys_are_those_of_the_image(review):
+    review.press(Qt.Key.Key_N)
+    type_note(review, "pale")
+    review.give(1, review.note)
+    (record,) = review.stored()
+    assert record.note == "pale"
+    assert review.panel.window().focusWidget() is review.canvas
+    following = review.session.selection
+    review.press_where_the_focus_is(Qt.Key.Key_N)
+    assert review.session.selection != following
+    assert review.note.text() == ""
+
+
+def test_defect_03_a_clicked_button_returns_the_keys(review):
+    review.press(Qt.Key.Key_N)
+    review.button("both wrong").setFocus()
+    QTest.mouseClick(review.button("both wrong"), Qt.MouseButton.LeftButton)
+    assert review.panel.window().focusWidget() is review.canvas
+
+
+def test_defect_03_escape_leaves_every_field(review):
+    review.press(Qt.Key.Key_N)
+    tag = next(menu for menu in review.panel.findChildren(QComboBox) if menu.isEditable())
+    for field in (review.note, tag, review.name):
+        field.setFocus()
+        review.press_where_the_focus_is(Qt.Key.Key_Escape)
+        assert review.panel.window().focusWidget() is review.canvas
+
+
+def test_defect_03_a_note_without_a_verdict_is_kept_for_its_object(review):
+    review.press(Qt.Key.Key_N)
+    first = review.session.selection
+    type_note(review, "blurred")
+    review.press(Qt.Key.Key_Escape, widget=review.note)
+    review.press(Qt.Key.Key_N)
+    assert review.note.text() == ""
+    review.press(Qt.Key.Key_N, Qt.KeyboardModifier.ShiftModifier)
+    assert review.session.selection == first
+    assert review.note.text() == "blurred"
+    assert "draft" in review.texts()
+    review.give(3)
+    (record,) = review.stored()
+    assert record.note == "blurred"
+    review.session.select(first)
+    assert review.note.text() == "blurred"
+    assert "draft" not in review.texts()
+
+
+def test_defect_03_such_a_note_outlives_the_window(review):
+    review.press(Qt.Key.Key_N)
+    first = review.session.selection
+    type_note(review, "out of focus")
+    review.start_again()
+    review.enter_name("Grace")
+    review.session.select(first)
+    assert review.note.text() == ""  # others' notes are not shown
+    review.enter_name("Ada")
+    assert review.note.text() == "out of focus"
+    review.give(1)
+    assert [record.note for record in review.stored()] == ["out of focus"]
+
+
+def test_defect_03_a_note_typed_before_the_name_becomes_the_reviewer_s(review):
+    review.start_again()
+    review.press(Qt.Key.Key_N)
+    type_note(review, "fold")
+    review.enter_name("Ada")
+    assert review.note.text() == "fold"
+    review.give(1)
+    assert [record.note for record in review.stored()] == ["fold"]
+
+
+def test_defect_03_the_note_of_another_reviewer_is_not_taken_over(review):
+    review.session.select_row(Side.REFERENCE, 0)
+    type_note(review, "mine")
+    review.give(1, review.note)
+    review.session.select_row(Side.REFERENCE, 0)
+    assert review.note.text() == "mine"
+    review.enter_name("Grace")
+    assert review.note.text() == ""

@@ -1,0 +1,28 @@
+"""Names with "&" and quotes were escaped twice in what the review says about a verdict."""
+
+from qtpy.QtCore import Qt
+
+from napari_panoptic.io.review_file import REVIEW_FILE
+from napari_panoptic.review import ReviewStore
+from napari_panoptic.viewer.object_rows import ObjectFilter
+
+
+def test_defect_14_names_are_shown_as_they_are_written(review):
+    review.desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
+    review.press(Qt.Key.Key_N)
+    for _ in range(review.failures()):
+        review.give(1)
+        assert "on R&D's " in review.state()
+    assert "no failure without a verdict is listed" in review.state()
+
+
+def test_defect_14_what_another_window_took_back_is_told_by_the_verdict(review, wait_until):
+    review.desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
+    review.press(Qt.Key.Key_N)
+    review.give(1)
+    (record,) = review.stored()
+    with ReviewStore(review.cohort.root / REVIEW_FILE, reviewer="Ada") as other:
+        other.withdraw(record)
+    wait_until(lambda: any("taken back" in text for text in review.texts()))
+    assert review.state() == ""
+    assert any("on R&D's " in text for text in review.texts())
