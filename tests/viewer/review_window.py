@@ -128,11 +128,12 @@ class ReviewWindow:
     # What the reviewer does.
 
     def press(self, key, modifier=PLAIN, widget=None):
-        QTest.keyClick(widget or self.canvas, key, modifier)
+        QTest.keyClick(self.canvas if widget is None else widget, key, modifier)
 
     def press_where_the_focus_is(self, key, modifier=PLAIN):
         window = self.panel.window()
-        self.press(key, modifier, window.focusWidget() or window)
+        focused = window.focusWidget()  # an empty menu is false
+        self.press(key, modifier, window if focused is None else focused)
 
     def give(self, number, widget=None):
         """Press the key of a verdict, 1 to 4."""

@@ -88,23 +88,6 @@ class _Line(QLineEdit):
             super().keyPressEvent(event)
 
 
-class _Tag(QComboBox):
-    """An editable menu that Esc leaves as it leaves a text field."""
-
-    def __init__(self, line: _Line) -> None:
-        super().__init__()
-        self.setEditable(True)
-        self.setLineEdit(line)
-        self._line = line
-
-    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
-        """Hand Esc to the line, from which Qt's menu keeps it."""
-        if event is not None and event.key() == Qt.Key.Key_Escape:
-            self._line.keyPressEvent(event)
-        else:
-            super().keyPressEvent(event)
-
-
 def is_verdict_key(event: QKeyEvent) -> bool:
     """Tell whether a key is one of those of the verdicts."""
     digits = range(Qt.Key.Key_1, Qt.Key.Key_1 + len(VERDICTS) + 1)
@@ -139,7 +122,7 @@ class ReviewPanel(QScrollArea):
         self.name = _Line()
         self.same = QPushButton()
         self.note, self._tag_line = _Line(), _Line()
-        self.tag = _Tag(self._tag_line)
+        self.tag = QComboBox()
         self.buttons: dict[Verdict, QPushButton] = {}
         self.undo = QPushButton(f"undo   {key_text(UNDO_KEY)}")
         self.withdrawal = QPushButton("withdraw")
@@ -349,6 +332,8 @@ class ReviewPanel(QScrollArea):
             button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             button.setStyleSheet("QPushButton:checked { font-weight: bold; }")
             self.buttons[verdict] = button
+        self.tag.setEditable(True)
+        self.tag.setLineEdit(self._tag_line)
         self.tag.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.tag.setToolTip("A word of your own for sorting, kept with the verdict.")
         self.tag.setCurrentText("")
