@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from napari.components import ViewerModel
 from napari.layers import Layer
 
 from napari_panoptic.io.slides import SlideImage
 from napari_panoptic.viewer.layers import PixelSize
-from napari_panoptic.viewer.owned import role_of
 
 ROLE = "napari-panoptic role"
 """Owner of the layers of the desks of nuclei and of detections (see `owned`)."""
@@ -23,16 +21,6 @@ def set_unless_so(layer: Layer, name: str, value: object) -> None:
     """Set an attribute that is not so yet: napari slices anew whenever one is set."""
     if getattr(layer, name) != value:
         setattr(layer, name, value)
-
-
-def hide_layers(viewer: ViewerModel) -> None:
-    """Hide what a desk has left behind; the next one takes it over.
-
-    To remove a layer takes napari longer, and between two drawings it can upset the display.
-    """
-    for layer in viewer.layers:
-        if role_of(layer, ROLE) is not None:
-            set_unless_so(layer, "visible", False)
 
 
 def image_layer_data(image: SlideImage) -> tuple[Any, dict[str, Any], str]:

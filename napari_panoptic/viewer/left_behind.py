@@ -25,19 +25,5 @@ def take_unit(viewer: Any, unit: str) -> None:
             layer.units = (unit,) * layer.ndim
 
 
-def remove_left_behind(viewer: Any) -> None:
-    """Remove the hidden layers of all desks, where the next one shows images of other dimensions.
-
-    Else napari would keep its slider for slices, and look at all layers' extent.
-
-    Parameters
-    ----------
-    viewer
-        The viewer; what others put into it is left alone.
-    """
-    for layer in [layer for layer in viewer.layers if _is_left_behind(layer)]:
-        viewer.layers.remove(layer)
-
-
 def _is_left_behind(layer: Any) -> bool:
     return is_own(layer) and not layer.visible

@@ -212,8 +212,7 @@ class LiveEdits:
         if is_on:
             self._activate(self._watches[side])
         elif self._is_ours(self._around.viewer.layers.selection.active):
-            image = next((at for at in self._around.viewer.layers if at.name == "image"), None)
-            self._around.viewer.layers.selection.active = image
+            self._around.viewer.layers.selection.active = self._around.link.scene.image_layer
         self.changed.emit()
         return True
 

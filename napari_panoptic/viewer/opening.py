@@ -22,7 +22,6 @@ from napari_panoptic.errors import (
 from napari_panoptic.io.pair import pair_of_files
 from napari_panoptic.io.tasks import task_of
 from napari_panoptic.regions import Task
-from napari_panoptic.viewer.left_behind import remove_left_behind
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.shown import show_error, shown
 from napari_panoptic.viewer.widgets.docks import unwrapped
@@ -64,7 +63,7 @@ class AnyDesk(Protocol):
         """Tell whether another cohort may be shown; asks where something would be lost."""
 
     def close(self) -> None:
-        """Take the panels away and let go of the viewer."""
+        """Remove the panels and the desk's layers, and leave the window as it was."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,22 +80,15 @@ class DeskKind:
         region of a name, or the first where None.
     present
         Gives the desk of this kind that is open in a viewer, or None.
-    hide
-        Hides the layers that a closed desk of this kind has left.
-    has_depth
-        Whether images may be volumes, which are shown slice by slice.
     """
 
     read: Callable[[Path, bool], Any]
     show: Callable[[Any, Any, str | None], AnyDesk]
     present: Callable[[Any], AnyDesk | None]
-    hide: Callable[[Any], None]
-    has_depth: bool = False
 
 
 def _nuclei() -> DeskKind:
     from napari_panoptic.io.cohort import open_cohort
-    from napari_panoptic.viewer.desk_layers import hide_layers
     from napari_panoptic.viewer.widgets.desk import Desk, desk_in, desk_of
 
     def show(viewer: Any, cohort: Any, region: str | None) -> Desk:
@@ -107,12 +99,11 @@ def _nuclei() -> DeskKind:
     def read(folder: Path, allow_outside: bool) -> Any:
         return open_cohort(folder, allow_outside=allow_outside)
 
-    return DeskKind(read, show, desk_in, hide_layers)
+    return DeskKind(read, show, desk_in)
 
 
 def _detections() -> DeskKind:
     from napari_panoptic.io.detections import open_detection_cohort
-    from napari_panoptic.viewer.desk_layers import hide_layers
     from napari_panoptic.viewer.widgets.detection_desk import (
         DetectionDesk,
         detection_desk_in,
@@ -127,18 +118,17 @@ def _detections() -> DeskKind:
     def read(folder: Path, allow_outside: bool) -> Any:
         return open_detection_cohort(folder, allow_outside=allow_outside)
 
-    return DeskKind(read, show, detection_desk_in, hide_layers)
+    return DeskKind(read, show, detection_desk_in)
 
 
 def _raters() -> DeskKind:
     from napari_panoptic.io.raters import open_raters
-    from napari_panoptic.viewer.rated_scene import hide_layers
     from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in, show_rated
 
     def read(folder: Path, allow_outside: bool) -> Any:
         return open_raters(folder, allow_outside=allow_outside)
 
-    return DeskKind(read, show_rated, rated_desk_in, hide_layers, has_depth=True)
+    return DeskKind(read, show_rated, rated_desk_in)
 
 
 KINDS: Mapping[Task, Callable[[], DeskKind]] = {
@@ -217,9 +207,6 @@ def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None)
         desk = kind.present(viewer)
         if desk is not None:
             desk.close()
-        kind.hide(viewer)
-        if desk is not None and kind.has_depth != own.has_depth:
-            remove_left_behind(viewer)
     desk = own.show(viewer, opened.cohort, region)
     if viewer.title.endswith(TITLE_END):  # else the window is not this program's own
         viewer.title = title_of(opened)

@@ -514,10 +514,10 @@ class PointScene:
             )
             own(layer, ROLE, IMAGE)
             self._viewer.add_layer(layer)
-            keep_in_place(layer)
             self._viewer.layers.move(self._viewer.layers.index(layer), 0)
         else:
             layer.data = image.levels[0]
+        keep_in_place(layer)
         self._place(layer)
         layer.visible = True
 

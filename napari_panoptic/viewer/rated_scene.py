@@ -110,9 +110,12 @@ class RatedScene:
     @property
     def slice_number(self) -> int:
         """The slice that is looked at."""
-        steps = self._viewer.dims.current_step
-        n = 1 if self._picture is None else self._picture.votes.shape[0]
-        return min(int(steps[0]), n - 1) if len(steps) > 2 else 0
+        picture, place = self._picture, self._viewer.dims.point
+        if picture is None or len(place) < 3:
+            return 0
+        # The third axis from the end: layers of others may have more axes, and other steps.
+        number = round(float(place[-3]) / picture.spacing[0])
+        return min(max(number, 0), len(picture.votes) - 1)
 
     def prepare(self) -> None:
         """Add the layers, hidden and empty: what that takes is spent while a case is read."""
@@ -145,7 +148,8 @@ class RatedScene:
         finally:
             self._is_filling = False
         self._viewer.layers.selection.active = self._vectors(Shown.RATERS)
-        self._viewer.dims.axis_labels = ("slice", "y", "x")
+        dims = self._viewer.dims
+        dims.axis_labels = (*dims.axis_labels[:-3], "slice", "y", "x")
         self._viewer.canvas.overlays.scale_bar.visible = picture.is_mm
         if is_new_case:
             self._viewer.reset_view()
@@ -182,7 +186,9 @@ class RatedScene:
 
     def go_to_slice(self, number: int) -> None:
         """Look at another slice."""
-        self._viewer.dims.set_current_step(0, number)
+        if self._picture is not None:
+            dims = self._viewer.dims
+            dims.set_point(dims.ndim - 3, number * self._picture.spacing[0])
 
     def close(self) -> None:
         """Let go of the viewer; layers stay as they are."""
@@ -233,6 +239,7 @@ class RatedScene:
             if isinstance(layer, Image) and layer.name == name and layer.rgb == is_rgb:
                 layer.data = values
                 self._give_place(layer)
+                keep_in_place(layer)
                 return layer
         picture = self._picture
         added = Image(
@@ -346,10 +353,3 @@ def _put_away(layer: Layer) -> None:
     elif isinstance(layer, Image) and layer.data.shape[:3] != (1, 1, 1):
         layer.data = np.zeros((1, 1, 1, 3) if layer.rgb else (1, 1, 1), layer.data.dtype)
     layer.thumbnail = np.zeros_like(layer.thumbnail)  # napari draws none of hidden layers
-
-
-def hide_layers(viewer: Any) -> None:
-    """Hide what a desk has left behind; the next one fills it again."""
-    for layer in viewer.layers:
-        if role_of(layer, OWNER):
-            layer.visible = False

@@ -134,6 +134,11 @@ class Scene:
         """Tell whether a layer is one of the scene's."""
         return layer in self._layers.values()
 
+    @property
+    def image_layer(self) -> Layer | None:
+        """The layer of the region's image; None where there is none."""
+        return self._mine(IMAGE)
+
     def _show_as_before(self) -> None:
         for role, (layer, visible) in self._seen_before.items():
             if self._mine(role) is layer and role != SELECTED:
@@ -423,7 +428,7 @@ class Scene:
         return camera.zoom(self._viewer, self._pixels)
 
     def release(self) -> None:
-        """Let go of the layers; they stay in the viewer as plain layers."""
+        """Let go of the layers; the next scene takes them over, or the desk removes them."""
         self.come_back()
         while self.catch_up_one():
             pass

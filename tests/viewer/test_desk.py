@@ -117,7 +117,7 @@ class TestManners:
         assert link._on_move not in viewer.mouse_move_callbacks
         assert desk._docks == {}
         assert not viewer.window.dock_widgets
-        assert "reference" in viewer.layers
+        assert list(viewer.layers) == []
 
     def test_closing_the_desk_puts_the_docks_of_napari_back(self, desk):
         window = desk._inspector.window()
@@ -134,7 +134,7 @@ class TestManners:
         assert len(session.region_changed) == 0
         assert not viewer.window.dock_widgets
 
-    def test_a_desk_opened_again_takes_its_layers_over(
+    def test_a_desk_opened_again_makes_the_same_layers(
         self, close_desk, desk, viewer, cohort, wait_until
     ):
         names = [layer.name for layer in viewer.layers]

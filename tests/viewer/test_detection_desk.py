@@ -629,7 +629,7 @@ def test_another_kind_of_cohort_closes_this_desk_and_back(
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     docks = {dock.objectName() for dock in viewer.window._qt_window.findChildren(QDockWidget)}
     assert "Frames" not in docks
-    assert not viewer.layers["annotated points"].visible
+    assert "annotated points" not in viewer.layers
     assert viewer.layers["reference"].visible
     for layer in viewer.layers:  # as where an image does not say how large its pixels are
         layer.units = ("pixel",) * layer.ndim

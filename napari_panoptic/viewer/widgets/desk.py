@@ -18,6 +18,7 @@ from napari_panoptic.session import Session
 from napari_panoptic.viewer.desk_part import DeskPart
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.gl_context import free_textures_in_own_context
+from napari_panoptic.viewer.kept_in_place import remove_desk_layers
 from napari_panoptic.viewer.keys import Shortcut, key_sections
 from napari_panoptic.viewer.link import Link, Panels
 from napari_panoptic.viewer.listed import Others
@@ -254,10 +255,11 @@ class Desk:
         return all(part.may_leave() for part in self.parts)
 
     def close(self) -> None:
-        """Take the panels away and let go of the viewer; layers stay."""
+        """Remove the panels and the desk's layers, and leave the window as it was."""
         if self._is_closed:
             return
         self._let_go()
+        remove_desk_layers(self._viewer)
         own = dock_of(self._inspector)
         remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
         self._docks = {}

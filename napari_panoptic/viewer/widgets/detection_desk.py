@@ -21,6 +21,7 @@ from napari_panoptic.points import DetectionCohort, Points
 from napari_panoptic.viewer.clicks import is_plain_click
 from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.gl_context import free_textures_in_own_context
+from napari_panoptic.viewer.kept_in_place import remove_desk_layers
 from napari_panoptic.viewer.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
@@ -170,10 +171,11 @@ class DetectionDesk:
         return box.clickedButton() is leave
 
     def close(self) -> None:
-        """Take the panels away and let go of the viewer; layers stay."""
+        """Remove the panels and the desk's layers, and leave the window as it was."""
         if self._is_closed:
             return
         self._let_go()
+        remove_desk_layers(self._viewer)
         own = dock_of(self._inspector)
         remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
         self._docks = {}

@@ -15,10 +15,11 @@ from napari_panoptic.rated import RatedCohort
 from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
 from napari_panoptic.viewer.gl_context import free_textures_in_own_context
+from napari_panoptic.viewer.kept_in_place import remove_desk_layers
 from napari_panoptic.viewer.keys import KEY_LIST, Shortcut
 from napari_panoptic.viewer.opening import ask_for_folder
 from napari_panoptic.viewer.rated_outlines import Shown
-from napari_panoptic.viewer.rated_scene import RatedScene, hide_layers
+from napari_panoptic.viewer.rated_scene import RatedScene
 from napari_panoptic.viewer.rated_work import CaseLoader, CaseView, CohortScores, Wanted
 from napari_panoptic.viewer.widgets.docks import (
     add_docks,
@@ -155,11 +156,11 @@ class RatedDesk:
         self._loader.load(wanted)
 
     def close(self) -> None:
-        """Take the panels away and let go of the viewer; layers are hidden."""
+        """Remove the panels and the desk's layers, and leave the window as it was."""
         if self._is_closed:
             return
         self._let_go()
-        hide_layers(self._viewer)
+        remove_desk_layers(self._viewer)
         remove_docks(self._viewer, self._docks.values())
         self._docks = {}
         self._before.restore()

@@ -41,6 +41,9 @@ class WindowBefore:
         self._window = None if window is None else weakref.ref(window)
         if window is not None:
             self._note(window)
+        self._viewer = viewer
+        self._has_scale_bar = viewer.canvas.overlays.scale_bar.visible
+        self._axis_labels = viewer.dims.axis_labels
 
     def restore(self) -> None:
         """Undo what desks change; docks that the user moved, floated or hid stay as they are.
@@ -55,6 +58,9 @@ class WindowBefore:
         window.setTabPosition(_RIGHT, self._tabs)
         self._restore_column(window)
         self._restore_sizes(window)
+        self._viewer.canvas.overlays.scale_bar.visible = self._has_scale_bar
+        if self._viewer.dims.ndim == len(self._axis_labels):
+            self._viewer.dims.axis_labels = self._axis_labels
 
     def _note(self, window: QMainWindow) -> None:
         self._corners = {corner: window.corner(corner) for corner in _CORNERS}
