@@ -11,6 +11,7 @@ from napari.layers import Shapes
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QTimer
+from superqt.utils import create_worker
 
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.io.imagescope import Annotation, Polygon
@@ -24,7 +25,9 @@ from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.live_edits import LiveEdits
 from napari_panoptic.viewer.owned import own, role_of
 from napari_panoptic.viewer.shapes_history import ShapesHistory
+from napari_panoptic.viewer.shapes_ready import are_shapes_ready, prepare_shapes
 from napari_panoptic.viewer.timers import stop_timers
+from napari_panoptic.viewer.workers import connect_worker
 
 NAME = "ambiguous areas (shapes)"
 SHAPES = "ambiguous shapes"
@@ -60,6 +63,7 @@ class AmbiguousShapes:
         self._layer: Shapes | None = None
         self._history: ShapesHistory | None = None
         self._region = ""
+        self._preparing: Any = None
         self._timer = QTimer()
         self._timer.setSingleShot(True)
         self._timer.setInterval(FOLLOW_MS)
@@ -74,9 +78,14 @@ class AmbiguousShapes:
         return self._layer is not None
 
     @property
+    def is_preparing(self) -> bool:
+        """Whether the shapes will be shown as soon as they can be drawn without a delay."""
+        return self._preparing is not None
+
+    @property
     def is_busy(self) -> bool:
-        """Whether figures are still to follow."""
-        return self._timer.isActive()
+        """Whether shapes are still to be shown, or figures to follow."""
+        return self.is_preparing or self._timer.isActive()
 
     @property
     def layer(self) -> Shapes | None:
@@ -86,17 +95,20 @@ class AmbiguousShapes:
     def close(self) -> None:
         """Let go of the shapes; they stay in the viewer as a plain layer."""
         self._disconnect()
-        self._layer = None
+        self._layer = self._preparing = None
         stop_timers(self._timer)
         self._around.viewer.layers.events.removed.disconnect(self._on_removed)
 
     def set_on(self, is_on: bool) -> None:
         """Show the areas as shapes, or hatched again."""
         snapshot = self._around.session.snapshot
+        self._preparing = None
         if is_on == self.is_on or (is_on and (snapshot is None or not snapshot.evaluations)):
             self.changed.emit()
             return
-        if is_on:
+        if is_on and not are_shapes_ready():
+            self._prepare()
+        elif is_on:
             self._make()
         else:
             if self._timer.isActive():
@@ -143,6 +155,18 @@ class AmbiguousShapes:
         if not _equal(drawn, self._present()):
             self._edits.set_ambiguous(drawn)
         self._timer.setInterval(max(FOLLOW_MS, round(2000 * (time.perf_counter() - began))))
+
+    def _prepare(self) -> None:
+        """Show the shapes once they can be drawn; the window does not stand still meanwhile."""
+        worker = create_worker(prepare_shapes, _start_thread=False)
+
+        def end(worker: Any) -> None:
+            if worker is not None and self._preparing is worker:
+                self.set_on(True)
+
+        connect_worker(worker, returned=lambda worker, _: end(worker))
+        self._preparing = worker
+        worker.start()
 
     def _make(self) -> None:
         snapshot = self._around.session.snapshot

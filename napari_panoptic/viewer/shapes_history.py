@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,19 @@ UNDO_KEY, REDO_KEY = "Control-Z", "Control-Shift-Z"
 MAX_STEPS = 100
 _ENDS_OF_STEPS = ("added", "changed", "removed")
 
-_Drawn = list[tuple[NDArray[Any], str]]
+
+@dataclass(frozen=True, eq=False)
+class _Shape:
+    """One shape with its style."""
+
+    corners: NDArray[Any]
+    kind: str
+    edge_width: float
+    edge_colour: NDArray[Any]
+    face_colour: NDArray[Any]
+
+
+_Drawn = list[_Shape]
 
 
 class ShapesHistory:
@@ -69,10 +82,23 @@ class ShapesHistory:
         self._now = source.pop()
         self._is_stepping = True
         try:
-            self._layer.selected_data = set()
-            self._layer.data = [(corners.copy(), kind) for corners, kind in self._now]
+            self._show(self._now)
         finally:
             self._is_stepping = False
+
+    def _show(self, drawn: _Drawn) -> None:
+        """Replace all shapes, each in its own style: napari keeps styles by position only."""
+        layer = self._layer
+        layer.selected_data = set()
+        layer.data = []
+        if drawn:
+            layer.add(
+                [shape.corners.copy() for shape in drawn],
+                shape_type=[shape.kind for shape in drawn],
+                edge_width=[shape.edge_width for shape in drawn],
+                edge_color=np.array([shape.edge_colour for shape in drawn]),
+                face_color=np.array([shape.face_colour for shape in drawn]),
+            )
 
     def _on_data(self, event: Any) -> None:
         if not self._is_stepping and str(event.action) in _ENDS_OF_STEPS:
@@ -92,13 +118,17 @@ class ShapesHistory:
 
     def _drawn(self) -> _Drawn:
         layer = self._layer
+        columns = (layer.data, layer.shape_type, layer.edge_width)
         return [
-            (np.array(at), str(kind)) for at, kind in zip(layer.data, layer.shape_type, strict=True)
+            _Shape(np.array(corners), str(kind), float(width), np.array(edge), np.array(face))
+            for corners, kind, width, edge, face in zip(
+                *columns, layer.edge_color, layer.face_color, strict=True
+            )
         ]
 
 
 def _equal(one: _Drawn, other: _Drawn) -> bool:
     return len(one) == len(other) and all(
-        kind == other_kind and np.array_equal(corners, other_corners)
-        for (corners, kind), (other_corners, other_kind) in zip(one, other, strict=True)
+        a.kind == b.kind and np.array_equal(a.corners, b.corners)
+        for a, b in zip(one, other, strict=True)
     )

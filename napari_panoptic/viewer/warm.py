@@ -41,6 +41,7 @@ from napari_panoptic.viewer.consensus_view import consensus_picture
 from napari_panoptic.viewer.edits import LayerValues, shows
 from napari_panoptic.viewer.failure_cells import SMALLEST_CELL_PX, FailureCells
 from napari_panoptic.viewer.outline_pixels import outline_pixels
+from napari_panoptic.viewer.shapes_ready import prepare_shapes
 from napari_panoptic.viewer.styles import ColourBy
 
 PATIENCE_S = 180.0
@@ -125,6 +126,8 @@ class WarmUp:
                     return
                 compare_something(snapshot)
                 save_something(Path(folder))
+                if not self._is_leaving.is_set():
+                    prepare_shapes()
         except RuntimeError:
             if main_thread().is_alive():
                 raise

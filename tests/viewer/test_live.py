@@ -20,6 +20,7 @@ from napari_panoptic.regions import MaskFiles, Source
 from napari_panoptic.viewer import live_edits, recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.edits import LayerValues
+from napari_panoptic.viewer.shapes_ready import prepare_shapes
 from napari_panoptic.viewer.styles import Look
 from napari_panoptic.viewer.widgets import edits_panel
 from napari_panoptic.viewer.widgets.edits_panel import (
@@ -43,6 +44,7 @@ def shown_parts():
 @pytest.fixture
 def desk(open_desk, wait_until):
     """Give the desk with nothing edited, and editing switched on."""
+    prepare_shapes()
     desk, session = open_desk, open_desk.session
     desk.link._set_look(Look())
     session.set_team("careful")

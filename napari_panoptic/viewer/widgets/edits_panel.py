@@ -81,6 +81,7 @@ DRAW_AREAS = (
     "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo (Ctrl+Z) takes back "
     "what was done last to them."
 )
+PREPARING = "Preparing shapes. The first time this takes some seconds…"
 STILL_UNSAVED = (
     "What you drew counts as not saved until it is saved in a format that holds all of it, such as "
     "a label image"
@@ -563,7 +564,8 @@ class EditsPart(DeskPart):
         evaluation = session.evaluation
         with QSignalBlocker(panel.edit), QSignalBlocker(panel.shapes):
             panel.edit.setChecked(edits.is_on)
-            panel.shapes.setChecked(self.shapes is not None and self.shapes.is_on)
+            shapes = self.shapes
+            panel.shapes.setChecked(shapes is not None and (shapes.is_on or shapes.is_preparing))
         for button in (panel.edit, panel.shapes):
             button.setEnabled(evaluation is not None)
         panel.new_object.setEnabled(edits.is_on)
@@ -794,6 +796,8 @@ class EditsPart(DeskPart):
     def _state_text(self, copies: list[Copied]) -> str:
         if self.around is None:
             return NO_REGION
+        if self.shapes is not None and self.shapes.is_preparing:
+            return PREPARING
         if self.around.session.evaluation is None:
             return on_slide(self.around.session.snapshot, slide_words.EDITS, NO_REGION)
         if not copies or self.edits is None:
@@ -901,7 +905,7 @@ class EditsPart(DeskPart):
     def _on_shapes(self, on: bool) -> None:
         if self.shapes is not None:
             self.shapes.set_on(on)
-            if self.shapes.is_on:
+            if self.shapes.is_on or self.shapes.is_preparing:
                 _raise_layer_controls(self._panel.window())
             elif self.edits is not None and self.edits.is_on:
                 self.edits.activate(self._panel.chosen_side())  # the brush works again
