@@ -22,6 +22,7 @@ from napari_panoptic.console import (
     check_report,
     checked_name,
     chosen_teams,
+    readers_may_end,
     report_date,
     report_findings,
     tables_in,
@@ -112,6 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         that an option cannot have, a name that the cohort does not have, or a command or option
         that does not suit it; 130 when it was stopped.
     """
+    with readers_may_end():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     options, unknown = parser.parse_known_args(arguments)
     if unknown:

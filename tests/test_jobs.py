@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -533,12 +532,12 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {name: (folder / f"{name}.csv").read_bytes() for name in TABLES}
 
 
-N_LARGE = 300
+N_LARGE = 60
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cohort that takes long enough to be interrupted: links to few files."""
+    """A cohort of many regions: links to few files."""
     root = write_cohort(tmp_path_factory.mktemp("large") / "one")
     many = root.parent / "many"
     source = REGIONS[1]
@@ -563,32 +562,47 @@ def large_tables(large: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return tables_of(output)
 
 
-def command(cohort: Path, output: Path, *options: str) -> list[str]:
-    start = [sys.executable, "-m", "napari_panoptic.cli", "evaluate", str(cohort)]
-    return [*start, "--output", str(output), *options]
+AT_REGION = """
+import os, signal, sys
+
+count, wanted, how = 0, int(sys.argv[1]), sys.argv[2]
+
+def on_event(event, arguments):
+    global count
+    if event != "os.rename" or not os.fspath(arguments[1]).endswith(".part.json"):
+        return
+    count += 1
+    if count == wanted:
+        match how:
+            case "kill -9":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "Ctrl-C":  # a terminal sends it to the workers as well
+                os.killpg(0, signal.SIGINT)
+            case "wait":
+                print("waiting", flush=True)
+                sys.stdin.read()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background ignores it
+sys.addaudithook(on_event)
+from napari_panoptic.cli import main
+sys.exit(main(sys.argv[3:]))
+"""
 
 
-def killed_in_the_middle(arguments: list[str], store: Path, how: str) -> subprocess.Popen[str]:
-    # Where the tests run in the background, Ctrl-C may be ignored, which children inherit.
-    process = subprocess.Popen(
-        arguments,
+def stopped_at(
+    region: int, how: str, cohort: Path, output: Path, scheduler: str
+) -> subprocess.Popen[str]:
+    """Start a run that stops itself just before it stores a region, on machines of any speed."""
+    options = ["--output", str(output), "--jobs", "2", "--scheduler", scheduler]
+    return subprocess.Popen(
+        [sys.executable, "-c", AT_REGION, str(region), how, "evaluate", str(cohort), *options],
         cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 120
-    while len(list(store.glob("*.part.json"))) < 20:
-        assert process.poll() is None, "it was done before it could be interrupted"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    if how == "Ctrl-C":  # a terminal sends it to the workers as well
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        process.kill()
-    process.wait(60)
-    return process
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C reaches the workers otherwise here")
@@ -603,19 +617,15 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_tables(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     output = tmp_path / "out"
-    process = killed_in_the_middle(
-        command(large, output, "--jobs", "2", "--scheduler", scheduler), output / ".parts", how
-    )
-    assert process.stderr is not None
-    said = process.stderr.read()
-    process.stderr.close()
+    with stopped_at(21, how, large, output, scheduler) as process:
+        said = process.communicate(timeout=500)[1]
     assert not list(output.glob("*.csv"))
     if how == "Ctrl-C":
         assert process.returncode == 130
         assert "the same command goes on from here" in said
         assert "Traceback" not in said
     n_done = len(list((output / ".parts").glob("*.part.json")))
-    assert 20 <= n_done < N_LARGE
+    assert n_done in (20, 21)
     capsys.readouterr()
     assert main(["evaluate", str(large), "--output", str(output), "--jobs", "2"]) == 0
     assert (
@@ -642,16 +652,13 @@ def children_of(pid: int) -> set[int]:
 
 
 def test_workers_end_with_the_process_that_started_them(large: Path, tmp_path: Path) -> None:
-    arguments = command(large, tmp_path, "--jobs", "2", "--scheduler", "processes")
-    process = subprocess.Popen(arguments, cwd=REPOSITORY)
-    while not list((tmp_path / ".parts").glob("*.part.json")):
-        assert process.poll() is None
-        time.sleep(0.01)
-    workers = children_of(process.pid)
-    assert len(workers) >= 2
-    process.kill()
-    process.wait(60)
-    deadline = time.monotonic() + 20
+    with stopped_at(2, "wait", large, tmp_path, "processes") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        workers = children_of(process.pid)
+        assert len(workers) >= 2
+        process.kill()
+    deadline = time.monotonic() + 300
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         assert time.monotonic() < deadline, "workers are left behind"
         time.sleep(0.05)
@@ -756,15 +763,12 @@ def test_a_killed_worker_is_survived(
     cluster: Cluster, large: Path, large_tables: dict[str, bytes], tmp_path: Path
 ) -> None:
     """Last but one of the cluster's tests: it costs a worker."""
-    arguments = command(large, tmp_path / "out", "--scheduler", cluster.address)
-    process = subprocess.Popen(arguments, cwd=REPOSITORY)
-    store = tmp_path / "out" / ".parts"
-    while len(list(store.glob("*.part.json"))) < 20:
-        assert process.poll() is None
-        time.sleep(0.01)
-    cluster.workers[0].kill()
-    assert len(list(store.glob("*.part.json"))) < N_LARGE
-    assert process.wait(180) == 0
+    with stopped_at(21, "wait", large, tmp_path / "out", cluster.address) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        cluster.workers[0].kill()
+        process.communicate(timeout=500)  # closes its input, and it goes on
+    assert process.returncode == 0
     assert tables_of(tmp_path / "out") == large_tables
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import math
 import os
 import re
@@ -27,6 +28,7 @@ from PIL import Image
 from napari_panoptic.errors import UnreadableFileError
 from napari_panoptic.evaluation.labels import size_text
 from napari_panoptic.io.limits import check_pixels, check_segment, is_endless
+from napari_panoptic.visible import visible
 
 DECODING_ERRORS: tuple[type[Exception], ...] = (
     OSError,
@@ -83,6 +85,8 @@ _LOSSY_JPEG = (6, 7, 33007)
 _UNBOUNDED_CODECS = (9, 10, 22610, 34661, 34715, 34887, 34934, 48124, 50002, 52546)
 """Such whose size cannot be told beforehand: JBIG, JPEG XR and XL, LERC, Jetraw."""
 
+logging.getLogger("tifffile").addHandler(logging.NullHandler())
+# Else Python prints what it logs of damaged files, beside the error that reports them.
 _pillow = threading.Lock()
 _NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 """What file systems answer that cannot be asked to bring a file to the disk."""
@@ -270,8 +274,11 @@ def undecodable(path: Path, what: str, error: Exception) -> UnreadableFileError:
     """Make the error for a file that a decoder gave up on."""
     reason = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
     reason = reason.replace(str(path), path.name)
+    if isinstance(error, (IndexError, AttributeError)):
+        # Says where the decoder was, not what is wrong with the file.
+        reason = "a part that the format requires is missing"
     # Decoders quote what stands in the file, which may be no text at all.
-    reason = reason.encode("utf-8", "backslashreplace").decode("utf-8")
+    reason = visible(reason)
     return UnreadableFileError(
         f"expected {what}, but it cannot be decoded: it is damaged, cut off or of another "
         f"format ({reason[:160]}); copy or export it again",

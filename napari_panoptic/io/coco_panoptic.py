@@ -42,6 +42,7 @@ from napari_panoptic.io.label_images import labels_with_classes
 from napari_panoptic.io.limits import check_length
 from napari_panoptic.io.registry import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.regions import ClassScheme, MaskFiles, Rgb
+from napari_panoptic.visible import shortened, visible
 
 WHAT = "a COCO panoptic JSON (images, annotations with segments_info, categories)"
 WHAT_PNG = "a COCO panoptic PNG (RGB: the id of a segment is R + 256 G + 65536 B)"
@@ -66,6 +67,7 @@ class _Set:
     names: Mapping[int, str]  # category -> name
     stuff: frozenset[int]  # categories that are no things
     colours: Mapping[int, Rgb]  # of the categories that have one
+    damaged: Mapping[str, str]  # file name of a PNG whose segments cannot be read -> why
 
 
 def panoptic_scheme(path: Path) -> ClassScheme:
@@ -143,7 +145,14 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
             f"changed; open the cohort again",
             path=path,
         )
-    png, segments = _png(path, file_name), known.segments[file_name]
+    if why := known.damaged.get(file_name):
+        raise UnreadableFileError(
+            f"expected segments with numbers as id and category_id for '{file_name}', found {why}; "
+            f"export it again",
+            path=path,
+        )
+    png, listed = _png(path, file_name), known.segments[file_name]
+    segments = tuple(s for s in listed if 0 < s.id <= _HIGHEST_ID)  # no pixel has another id
     ids_of_pixels = _ids(png)
     check_size(ids_of_pixels.shape, request.shape, path=png, region=request.region)
     stuff = {c for c in known.stuff if scheme.canonical(known.names[c]) is None}
@@ -151,7 +160,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     crowd = _pixels_of(ids_of_pixels, [s.id for s in segments if s.is_crowd])
     void = (ids_of_pixels == 0) if stuff else np.zeros_like(crowd)
     nothing = _pixels_of(ids_of_pixels, [s.id for s in segments if s.category in stuff])
-    findings = list(_vanished(ids_of_pixels, segments, png))
+    findings = list(_vanished(ids_of_pixels, listed, png))
     index, ids = compact(np.where(crowd | nothing, 0, ids_of_pixels))
     classes = {
         s.id: known.names[s.category]
@@ -193,7 +202,8 @@ def _pixels_of(ids_of_pixels: NDArray[np.int32], ids: list[int]) -> NDArray[np.b
 def _vanished(
     ids_of_pixels: NDArray[np.int32], segments: tuple[_Segment, ...], png: Path
 ) -> Iterator[Finding]:
-    lost = tuple(np.setdiff1d([s.id for s in segments], ids_of_pixels).tolist())
+    painted = set(np.unique(ids_of_pixels).tolist()) - {0}
+    lost = tuple(sorted({s.id for s in segments} - painted))
     if lost:
         message = f"{len(lost)} segment(s) without a pixel in the PNG: {english_list(lost)}"
         yield Finding(FindingKind.VANISHED, message, path=png, count=len(lost), object_ids=lost)
@@ -214,10 +224,14 @@ def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a f
         names = {int(c["id"]): str(c["name"]) for c in categories}
         stuff = frozenset(int(c["id"]) for c in categories if not c.get("isthing", 1))
         colours = {int(c["id"]): colour for c in categories if (colour := _colour(c.get("color")))}
-        segments = {
-            _inside(annotation["file_name"]): tuple(map(_segment, annotation["segments_info"]))
-            for annotation in table["annotations"]
-        }
+        segments, damaged = {}, {}
+        for annotation in table["annotations"]:
+            file_name = _inside(annotation["file_name"])
+            try:
+                segments[file_name] = tuple(map(_segment, annotation["segments_info"]))
+            except ValueError as error:
+                segments[file_name] = ()
+                damaged[file_name] = str(error)
         unknown = {s.category for found in segments.values() for s in found} - set(names)
         if unknown:
             raise ValueError(f"categories {sorted(unknown)[:5]} of segments are not described")
@@ -227,7 +241,7 @@ def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a f
         if isinstance(error, KeyError):
             error = KeyError(f"the key {error} is missing")
         raise undecodable(path, WHAT, error) from error
-    return _Set(segments, names, stuff, colours)
+    return _Set(segments, names, stuff, colours, damaged)
 
 
 def _colour(value: Any) -> Rgb | None:
@@ -239,16 +253,16 @@ def _colour(value: Any) -> Rgb | None:
 
 
 def _segment(info: Mapping[str, Any]) -> _Segment:
-    id_ = int(info["id"])
-    if not 0 < id_ <= _HIGHEST_ID:
-        raise ValueError(f"the id of a segment is from 1 to {_HIGHEST_ID}, found {id_}")
-    return _Segment(id_, int(info["category_id"]), bool(info.get("iscrowd", 0)))
+    try:
+        return _Segment(int(info["id"]), int(info["category_id"]), bool(info.get("iscrowd", 0)))
+    except (TypeError, LookupError, ValueError, AttributeError) as error:
+        raise ValueError(shortened(visible(repr(info)), 80)) from error
 
 
 def _inside(file_name: Any) -> str:
     """Refuse names that lead out of the folder of the PNG files."""
     name = PurePosixPath(str(file_name))
-    if name.is_absolute() or ".." in name.parts or not name.name:
+    if name.is_absolute() or ".." in name.parts or not name.name or "\0" in name.name:
         raise ValueError(f"file_name is a name in the folder of the PNG files, found '{name}'")
     return str(name)
 
