@@ -57,6 +57,7 @@ def mean_interval(
     level: float = LEVEL,
     resamples: int = RESAMPLES,
     seed: int = SEED,
+    unit: str = "patient",
 ) -> Interval:
     """Give a mean over patients with its bootstrap interval.
 
@@ -87,6 +88,8 @@ def mean_interval(
         How often patients are drawn.
     seed
         Of the random numbers.
+    unit
+        What patients are called in reasons.
 
     Raises
     ------
@@ -105,11 +108,11 @@ def mean_interval(
     n = len(values)
     if n == 0:
         nan = float("nan")
-        return Interval(0, nan, nan, nan, IntervalMethod.UNDEFINED, "no patient has a figure")
+        return Interval(0, nan, nan, nan, IntervalMethod.UNDEFINED, f"no {unit} has a figure")
     mean = float((shares * values).sum() / shares.sum())
     if n == 1:
         nan = float("nan")
-        why = "an interval needs at least two patients, found 1"
+        why = f"an interval needs at least two {unit}s, found 1"
         return Interval(1, mean, nan, nan, IntervalMethod.UNDEFINED, why)
     if (np.abs(values - mean) <= _rounding(values)).all():
         why = f"all {n} figures are equal: the interval is a point"

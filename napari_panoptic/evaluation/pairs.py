@@ -68,6 +68,7 @@ def compare_pairs(
     missing: MissingRule = MissingRule.COMPLETE_CASES,
     worst: Mapping[str, Sequence[float]] | None = None,
     higher_is_better: bool = True,
+    unit: str = "patient",
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[PairComparison, ...]:
@@ -78,7 +79,7 @@ def compare_pairs(
 
     Parameters
     ----------
-    figures, patients, missing, worst, higher_is_better
+    figures, patients, missing, worst, higher_is_better, unit
         As in ``statistics.paired_figures``.
     resamples, seed
         As in ``bootstrap.mean_interval``.
@@ -101,6 +102,7 @@ def compare_pairs(
             missing=missing,
             worst=None if worst is None else {first: worst[first], second: worst[second]},
             higher_is_better=higher_is_better,
+            unit=unit,
         )
         pairs.append(_compare(paired, resamples, seed))
     corrected = holm([pair.wilcoxon_p for pair in pairs])
@@ -118,19 +120,19 @@ def _compare(paired: PairedFigures, resamples: int, seed: int) -> PairComparison
         first=first,
         second=second,
         figures=paired,
-        difference=mean_interval(apart, resamples=resamples, seed=seed),
+        difference=mean_interval(apart, resamples=resamples, seed=seed, unit=paired.unit),
         rank_biserial=rank_biserial,
         wilcoxon_p=p,
         holm_p=p,
-        why_undefined=_why_undefined(ranked),
+        why_undefined=_why_undefined(ranked, paired.unit),
     )
 
 
-def _why_undefined(apart: NDArray[np.float64]) -> str:
+def _why_undefined(apart: NDArray[np.float64], unit: str) -> str:
     if len(apart) == 0:
-        return "no patient has a figure of both teams"
+        return f"no {unit} has a figure of both teams"
     if not apart.any():
-        return f"both teams have equal figures for each of the {len(apart)} patients"
+        return f"both teams have equal figures for each of the {len(apart)} {unit}s"
     return ""
 
 

@@ -34,19 +34,22 @@ class Omission:
         The compared teams without a figure for this patient.
     of
         How many teams are compared.
+    unit
+        What teams are compared over, in words.
     """
 
     patient: str
     teams: tuple[str, ...]
     of: int
+    unit: str = "patient"
 
     @property
     def reason(self) -> str:
         """Say why, in words."""
         if len(self.teams) == self.of:
-            return f"no team has a figure for patient {self.patient}"
+            return f"no team has a figure for {self.unit} {self.patient}"
         have = "has" if len(self.teams) == 1 else "have"
-        return f"{english_list(self.teams)} {have} no figure for patient {self.patient}"
+        return f"{english_list(self.teams)} {have} no figure for {self.unit} {self.patient}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,8 @@ class PairedFigures:
         The patients that were left out.
     counted_as_worst
         ``(team, patient)`` of each missing figure that counts as the worst.
+    unit
+        What the patients are called, in words.
     """
 
     teams: tuple[str, ...]
@@ -73,6 +78,7 @@ class PairedFigures:
     missing: MissingRule
     omitted: tuple[Omission, ...]
     counted_as_worst: tuple[tuple[str, str], ...]
+    unit: str = "patient"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +169,7 @@ def paired_figures(
     missing: MissingRule = MissingRule.COMPLETE_CASES,
     worst: Mapping[str, Sequence[float]] | None = None,
     higher_is_better: bool = True,
+    unit: str = "patient",
 ) -> PairedFigures:
     """Find the patients over whom teams can be compared.
 
@@ -183,6 +190,8 @@ def paired_figures(
         of which one part is missing, it is the mean with 0 for this part.
     higher_is_better
         False for distances.
+    unit
+        What patients are called in reasons: ``case`` where teams are compared over cases.
 
     Raises
     ------
@@ -208,7 +217,7 @@ def paired_figures(
         values = np.where(filled, at_worst, values)
     left_out = np.isnan(values).any(axis=0)
     omitted = tuple(
-        Omission(names[p], tuple(teams[t] for t in np.flatnonzero(gaps[:, p])), len(teams))
+        Omission(names[p], tuple(teams[t] for t in np.flatnonzero(gaps[:, p])), len(teams), unit)
         for p in np.flatnonzero(left_out)
     )
     return PairedFigures(
@@ -218,6 +227,7 @@ def paired_figures(
         missing=missing,
         omitted=omitted,
         counted_as_worst=tuple((teams[t], names[p]) for t, p in np.argwhere(filled)),
+        unit=unit,
     )
 
 
@@ -246,6 +256,7 @@ def compare_teams(
     missing: MissingRule = MissingRule.COMPLETE_CASES,
     worst: Mapping[str, Sequence[float]] | None = None,
     higher_is_better: bool = True,
+    unit: str = "patient",
 ) -> TeamComparison:
     """Compare teams by one metric over the same patients.
 
@@ -256,7 +267,7 @@ def compare_teams(
 
     Parameters
     ----------
-    figures, patients, missing, worst, higher_is_better
+    figures, patients, missing, worst, higher_is_better, unit
         As in ``paired_figures``.
 
     Returns
@@ -278,12 +289,13 @@ def compare_teams(
         missing=missing,
         worst=worst,
         higher_is_better=higher_is_better,
+        unit=unit,
     )
     values = with_ties(paired.values)
     n_teams, n_patients = values.shape
     ranked = stats.rankdata(-values if higher_is_better else values, axis=0)
     mean_ranks = ranked.mean(axis=1) if n_patients else np.full(n_teams, np.nan)
-    why_undefined = _why_undefined(values)
+    why_undefined = _why_undefined(values, unit)
     chi2 = p = w = float("nan")
     if not why_undefined:
         test = stats.friedmanchisquare(*values)
@@ -330,16 +342,16 @@ def critical_difference(comparison: TeamComparison) -> CriticalDifference:
     )
 
 
-def _why_undefined(values: NDArray[np.float64]) -> str:
+def _why_undefined(values: NDArray[np.float64], unit: str) -> str:
     n_teams, n_patients = values.shape
     if n_teams < 3:
         return f"the Friedman test needs at least three teams, found {n_teams}"
     if n_patients == 0:
-        return "no patient has a figure of every team"
+        return f"no {unit} has a figure of every team"
     if n_patients < 2:
-        return "the Friedman test needs at least two patients, found 1"
+        return f"the Friedman test needs at least two {unit}s, found 1"
     if (values == values[0]).all():  # all ranks are tied: the statistic is 0 / 0
-        return f"all teams have equal figures for each of the {n_patients} patients"
+        return f"all teams have equal figures for each of the {n_patients} {unit}s"
     return ""
 
 

@@ -176,15 +176,24 @@ MONUSAC_LAYOUT = Layout(
 
 
 def monusac_layout() -> Layout:
-    """Give the layout of MoNuSAC, with the forms that plugins bring."""
-    brought = {
-        form.source: [f"{{region}}{ending}" for ending in form.endings]
+    """Return the layout of MoNuSAC with all forms of one file per region that have an ending.
+
+    Of built-in forms only the first ending counts: others, such as ``.json`` and
+    ``.zip``, belong to many things. Label images are left out: they end as images and
+    colour-coded masks do.
+    """
+    endings = {
+        form.source: form.endings[:1] if form in BUILT_IN else form.endings
         for form in known_forms().values()
-        if form not in BUILT_IN and form.load is not None and form.per_class is PerClass.NEVER
+        if form.load is not None and form.per_class is PerClass.NEVER
     }
 
     def among(masks: MaskPatterns, folder: str) -> MaskPatterns:
-        more = {form: _with_and_without_patient(folder, *names) for form, names in brought.items()}
+        more = {
+            form: _with_and_without_patient(folder, *(f"{{region}}{ending}" for ending in own))
+            for form, own in endings.items()
+            if own and form not in masks.forms
+        }
         return MaskPatterns({**masks.forms, **more})
 
     return replace(

@@ -200,8 +200,8 @@ class Form:
     endings
         How the names of such files end, such as ``.geojson``; the first is
         given to files that are written. Among the folders of MoNuSAC, files
-        ``REGION`` + ending of a form that a plugin brings are found without a
-        ``cohort.toml``.
+        ``REGION`` + ending are found without a ``cohort.toml``: any ending of a
+        form that a plugin brings, the first one of a built-in form.
     write
         Writes the objects of one region to a path that ends in the first
         ending, and gives every file that was written, the one asked for first.

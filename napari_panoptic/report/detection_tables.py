@@ -16,7 +16,7 @@ from napari_panoptic.evaluation.detections import NO_PARTNER, DetectionCounts
 from napari_panoptic.evaluation.vocabulary import STATUSES, Side
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.points import DetectionCohort
-from napari_panoptic.report.tables import versions
+from napari_panoptic.report.tables import versions, warnings_record
 from napari_panoptic.report.team_statistics import bootstrap_record
 from napari_panoptic.report.writing import RECORD, write_set
 
@@ -197,9 +197,6 @@ def atypia_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
 
 def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
     """Give settings, versions, fingerprints, figures and warnings."""
-    warnings: dict[str, list[dict[str, Any]]] = {}
-    for finding in evaluation.findings:
-        warnings.setdefault(str(finding.kind), []).append(finding.as_record())
     teams = evaluation.team_names
     record: dict[str, Any] = {
         "cohort": evaluation.cohort.name,
@@ -215,7 +212,7 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
             for team in evaluation.atypia.teams
         },
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
-        "warnings": warnings,
+        "warnings": warnings_record(evaluation.findings),
         "versions": versions(),
         "inputs": input_fingerprints(evaluation.cohort, teams),
     }

@@ -138,8 +138,7 @@ def aggregation_section(report: CohortReport) -> list[Child]:
                 }
             )
         counts = [found.aggregates[team, unit, mean].spread.n for team in found.teams]
-        span = {count(n) for n in counts}
-        cells.append(Cell(english_list(sorted(span))))
+        cells.append(Cell(english_list([count(n) for n in sorted(set(counts))])))
         rows.append(cells)
     header: list[Child] = [
         "summed over, and mean of classes",

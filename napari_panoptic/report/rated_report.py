@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from napari_panoptic.errors import PanopticError
 from napari_panoptic.evaluation.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.evaluation.raters import Standing
+from napari_panoptic.evaluation.statistics import SIGNIFICANCE
 from napari_panoptic.rated import AtLevel, BothEmpty
 from napari_panoptic.rated_pipeline import (
     THERE,
@@ -38,11 +39,11 @@ from napari_panoptic.report.markup import (
     table,
     write_page,
 )
+from napari_panoptic.report.methods import REFERENCES
 from napari_panoptic.report.plots import Plot, critical_difference_diagram, png_bytes
 from napari_panoptic.report.rated_statistics import (
     ALL_STRUCTURES,
     UNIT,
-    in_cases,
     ranking_table,
     rated_statistics,
 )
@@ -244,9 +245,7 @@ def _tests(evaluation: RatedEvaluation) -> list[Child]:
         ),
         friedman_table(words, found),
         plot_figure(
-            critical_difference_diagram(
-                replace(critical, why_undefined=in_cases(critical.why_undefined)), teams
-            ),
+            critical_difference_diagram(critical, teams),
             "critical-difference",
             caption,
         ),
@@ -473,8 +472,9 @@ def _methods(evaluation: RatedEvaluation) -> list[Child]:
             f"values were averaged; missing predictions counted as background."
         ),
         paragraph(
-            "Teams were compared over cases, the structures of a case averaged: Friedman test, "
-            "and where p < 0.05 the Nemenyi test; teams that do not differ share a rank."
+            f"Teams were compared over cases, the structures of a case averaged: Friedman test, "
+            f"and where p < {SIGNIFICANCE:g} the Nemenyi test; teams that do not differ share a "
+            f"rank."
         ),
         paragraph(
             "The raters' spread is that of each rater's mask against the mean of all others by "
@@ -494,11 +494,7 @@ def _methods(evaluation: RatedEvaluation) -> list[Child]:
             element(
                 "li", "Dice LR. Measures of the amount of ecologic association. Ecology, 1945."
             ),
-            element(
-                "li",
-                "Demsar J. Statistical comparisons of classifiers over multiple data sets. "
-                "JMLR, 2006.",
-            ),
+            element("li", REFERENCES["demsar"]),
             element("li", "Brier GW. Verification of forecasts. Monthly Weather Review, 1950."),
         ),
     ]

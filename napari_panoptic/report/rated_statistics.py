@@ -8,8 +8,8 @@ of a case are averaged before teams are compared over all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pandas as pd
 
@@ -30,7 +30,10 @@ ALL_STRUCTURES = "(all)"
 UNIT = "case"
 
 
-@lru_cache(maxsize=1)  # tables, record and report ask for the same
+# Tables, record and report ask for the same. An evaluation is not kept for it.
+_KNOWN: WeakKeyDictionary[RatedEvaluation, Mapping[str, TeamStatistics]] = WeakKeyDictionary()
+
+
 def rated_statistics(evaluation: RatedEvaluation) -> Mapping[str, TeamStatistics]:
     """Compare the teams by Dice over cases: over all structures, and on each.
 
@@ -42,6 +45,12 @@ def rated_statistics(evaluation: RatedEvaluation) -> Mapping[str, TeamStatistics
     `ALL_STRUCTURES` and the structures -> what is to be said; without the
     structures where there is one only, and empty with fewer than two teams.
     """
+    if evaluation not in _KNOWN:
+        _KNOWN[evaluation] = _statistics(evaluation)
+    return _KNOWN[evaluation]
+
+
+def _statistics(evaluation: RatedEvaluation) -> Mapping[str, TeamStatistics]:
     if len(evaluation.teams) < 2:
         return {}
     cases = evaluation.cases
@@ -56,12 +65,7 @@ def _compared(evaluation: RatedEvaluation, cases: pd.DataFrame) -> TeamStatistic
     by_case = cases.groupby(["case", "team"], sort=False)["dice"]
     means = by_case.agg(mean_defined).unstack("team")
     figures = {team: means[team].tolist() if team in means else [] for team in evaluation.teams}
-    return team_statistics(figures, [str(case) for case in means.index])
-
-
-def in_cases(reason: str) -> str:
-    """Write a reason with the word that people use here."""
-    return reason.replace("patient", UNIT)
+    return team_statistics(figures, [str(case) for case in means.index], unit=UNIT)
 
 
 def tests_table(evaluation: RatedEvaluation) -> pd.DataFrame:
@@ -75,7 +79,7 @@ def tests_table(evaluation: RatedEvaluation) -> pd.DataFrame:
             "friedman_p": own.comparison.friedman_p,
             "kendall_w": own.comparison.kendall_w,
             "critical_difference": own.critical.difference,
-            "why_undefined": in_cases(own.comparison.why_undefined),
+            "why_undefined": own.comparison.why_undefined,
         }
         for structure, own in rated_statistics(evaluation).items()
     ]
@@ -112,7 +116,7 @@ def said(evaluation: RatedEvaluation) -> str:
         return ""
     comparison = found.comparison
     if comparison.why_undefined:
-        return f"no test of the teams: {in_cases(comparison.why_undefined)}"
+        return f"no test of the teams: {comparison.why_undefined}"
     differ = comparison.friedman_p < SIGNIFICANCE
     return (
         f"teams {'differ' if differ else 'do not differ significantly'} over "
@@ -123,7 +127,7 @@ def said(evaluation: RatedEvaluation) -> str:
 
 def rated_statistics_record(evaluation: RatedEvaluation) -> dict[str, Any]:
     """Give all of it as plain values, for JSON; by structure, all together under ``(all)``."""
-    record: dict[str, Any] = {"unit": UNIT, "bootstrap": bootstrap_record(RESAMPLES, SEED)}
+    record: dict[str, Any] = {"unit": UNIT, "bootstrap": bootstrap_record(RESAMPLES, SEED, UNIT)}
     for structure, own in rated_statistics(evaluation).items():
         record[structure] = statistics_record(own)
     return record

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.errors import FindingKind
 from napari_panoptic.evaluation.raters import RELIABILITY_BINS
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.rated import RatedCohort
@@ -21,7 +20,7 @@ from napari_panoptic.report.rated_statistics import (
     rated_statistics_record,
     tests_table,
 )
-from napari_panoptic.report.tables import versions
+from napari_panoptic.report.tables import versions, warnings_record
 from napari_panoptic.report.team_tables import pairs_frame
 from napari_panoptic.report.writing import RECORD, write_set
 
@@ -154,11 +153,6 @@ def reliability_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 
 def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
     """Give settings, versions, fingerprints, scores and warnings."""
-    warnings: dict[str, list[dict[str, Any]]] = {
-        str(kind): [] for kind in (FindingKind.MISSING, FindingKind.UNREADABLE)
-    }
-    for finding in evaluation.findings:
-        warnings.setdefault(str(finding.kind), []).append(finding.as_record())
     return {
         "cohort": evaluation.cohort.name,
         "task": "raters",
@@ -168,7 +162,7 @@ def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
         "score": dict(zip(evaluation.ranking["team"], evaluation.ranking["score"], strict=True)),
         "evaluated": len(evaluation.results),
         "statistics": rated_statistics_record(evaluation),
-        "warnings": warnings,
+        "warnings": warnings_record(evaluation.findings),
         "versions": versions(),
         "inputs": rated_fingerprints(evaluation.cohort, evaluation.teams),
     }

@@ -308,19 +308,22 @@ def confusion_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["team", "reference", "prediction", "count"])
 
 
+def warnings_record(findings: Iterable[Finding]) -> dict[str, list[dict[str, Any]]]:
+    """List findings by kind, for JSON; the kinds that readers look for are always there."""
+    usual = (
+        FindingKind.VANISHED,
+        FindingKind.OVERLAPPING,
+        FindingKind.MISSING,
+        FindingKind.UNREADABLE,
+    )
+    warnings: dict[str, list[dict[str, Any]]] = {str(kind): [] for kind in usual}
+    for finding in findings:
+        warnings.setdefault(str(finding.kind), []).append(finding.as_record())
+    return warnings
+
+
 def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
     """Give settings, versions, fingerprints, scores, warnings and statistics."""
-    warnings: dict[str, list[dict[str, Any]]] = {
-        str(kind): []
-        for kind in (
-            FindingKind.VANISHED,
-            FindingKind.OVERLAPPING,
-            FindingKind.MISSING,
-            FindingKind.UNREADABLE,
-        )
-    }
-    for finding in evaluation.findings:
-        warnings.setdefault(str(finding.kind), []).append(finding.as_record())
     record: dict[str, Any] = {
         "cohort": evaluation.cohort.name,
         "protocol": evaluation.protocol,
@@ -340,7 +343,7 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
         "statistics": {
             name: statistics_record(found) for name, found in statistics_of(evaluation).items()
         },
-        "warnings": warnings,
+        "warnings": warnings_record(evaluation.findings),
         "versions": versions(),
         "inputs": input_fingerprints(evaluation.cohort, evaluation.team_names),
     }

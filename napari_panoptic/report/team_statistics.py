@@ -52,6 +52,7 @@ def team_statistics(
     missing: MissingRule = MissingRule.COMPLETE_CASES,
     worst: Mapping[str, Sequence[float]] | None = None,
     higher_is_better: bool = True,
+    unit: str = "patient",
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> TeamStatistics:
@@ -59,7 +60,7 @@ def team_statistics(
 
     Parameters
     ----------
-    figures, patients, missing, worst, higher_is_better
+    figures, patients, missing, worst, higher_is_better, unit
         As in ``evaluation.statistics.paired_figures``.
     resamples, seed
         As in ``evaluation.bootstrap.mean_interval``.
@@ -75,12 +76,13 @@ def team_statistics(
         missing=missing,
         worst=worst,
         higher_is_better=higher_is_better,
+        unit=unit,
     )
     return TeamStatistics(
         comparison=comparison,
         critical=critical_difference(comparison),
         means={
-            team: mean_interval(values, resamples=resamples, seed=seed)
+            team: mean_interval(values, resamples=resamples, seed=seed, unit=unit)
             for team, values in figures.items()
         },
         pairs=compare_pairs(
@@ -89,15 +91,16 @@ def team_statistics(
             missing=missing,
             worst=worst,
             higher_is_better=higher_is_better,
+            unit=unit,
             resamples=resamples,
             seed=seed,
         ),
     )
 
 
-def bootstrap_record(resamples: int, seed: int) -> dict[str, Any]:
+def bootstrap_record(resamples: int, seed: int, unit: str = "patient") -> dict[str, Any]:
     """Say how intervals were found, for a record."""
-    return {"over": "patients", "level": LEVEL, "resamples": resamples, "seed": seed}
+    return {"over": f"{unit}s", "level": LEVEL, "resamples": resamples, "seed": seed}
 
 
 def statistics_record(statistics: TeamStatistics) -> dict[str, Any]:

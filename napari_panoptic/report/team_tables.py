@@ -51,10 +51,6 @@ class TableWords:
         """Give a cell with a team's name beside its colour."""
         return Cell(self.name(team))
 
-    def reason(self, text: str) -> str:
-        """Write why something is undefined."""
-        return text.replace("patient", self.unit)
-
     def places(self, name: str) -> int:
         """Give how many decimals a figure is written with: distances are no ratios."""
         return 1 if name.endswith("_px") else 3
@@ -75,7 +71,7 @@ def friedman_table(words: TableWords, found: Mapping[str, TeamStatistics]) -> Ht
                 number(comparison.friedman_p, p_value),
                 number(comparison.kendall_w),
                 number(own.critical.difference, lambda v: ratio(v, 2)),
-                Cell(words.reason(comparison.why_undefined)),
+                Cell(comparison.why_undefined),
             ]
         )
         records.append(
@@ -111,7 +107,7 @@ def nemenyi_table(words: TableWords, found: TeamStatistics) -> Html:
     """Show which teams differ, by their ranks."""
     comparison = found.comparison
     if comparison.nemenyi_p is None:
-        why = words.reason(comparison.why_undefined) or "the Friedman test finds no difference"
+        why = comparison.why_undefined or "the Friedman test finds no difference"
         return note(f"No Nemenyi test of {words.by}: {why}.")
     rows = [
         [
@@ -143,7 +139,7 @@ def means_table(words: TableWords, found: Mapping[str, TeamStatistics]) -> Html:
                     number(mean.n, count),
                     number(mean.mean, writer(name)),
                     Cell(interval(mean.low, mean.high, places), mean.low),
-                    Cell(words.reason(mean.why)),
+                    Cell(mean.why),
                 ]
             )
             records.append(
@@ -206,7 +202,7 @@ def _pair_row(words: TableWords, pair: PairComparison, places: int) -> list[Cell
         number(pair.rank_biserial, lambda v: signed(v, 2)),
         number(pair.wilcoxon_p, p_value),
         number(pair.holm_p, p_value),
-        Cell(words.reason(pair.why_undefined or difference.why)),
+        Cell(pair.why_undefined or difference.why),
     ]
 
 
