@@ -26,9 +26,8 @@ from napari_panoptic.errors import LabelError, PanopticError, english_list
 from napari_panoptic.evaluation.live import IdWindow
 from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.io import comparison as arrays
-from napari_panoptic.io.folder_scan import REFERENCE_WORDS
 from napari_panoptic.io.label_images import read_sidecar
-from napari_panoptic.io.pair import ONLY_CLASS
+from napari_panoptic.io.pair import ONLY_CLASS, REFERENCE_WORDS
 from napari_panoptic.regions import ClassScheme
 from napari_panoptic.session import Session
 from napari_panoptic.viewer.opening import read_folder, show_in
