@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.pipeline import RegionResult, write_rows
-from napari_panoptic.report.writing import write_table
+from napari_panoptic.report.writing import write_set
 from napari_panoptic.spreadsheets import inert, inert_cells
 
 FORMULAS = ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x","y")']
@@ -37,7 +37,7 @@ def test_numbers_and_undefined_cells_stay() -> None:
 
 def test_tables_and_rows_of_objects(tmp_path: Path) -> None:
     frame = pd.DataFrame({"team": ["=1+1"], "score": [-0.25]})
-    path = write_table(tmp_path / "teams.csv", frame)
+    path, _ = write_set(tmp_path, {"teams.csv": frame}, ("record.json", {}))
     assert path.read_text(encoding="utf-8") == "team,score\n'=1+1,-0.25\n"
     result = RegionResult("=team", "-patient", "@region", None, None)
     with (tmp_path / "rows.csv").open("w", encoding="utf-8", newline="") as file:
