@@ -88,7 +88,7 @@ def own_tables(folder: Path, names: Sequence[str]) -> frozenset[str]:
         return frozenset()
     if not is_own:
         return frozenset()
-    if not isinstance(wanted, dict):  # versions before 1.1 wrote no fingerprints
+    if not isinstance(wanted, dict):  # earlier versions wrote no fingerprints
         return frozenset(names)
     found = file_fingerprints((folder / name for name in names), folder)
     return frozenset([names[-1], *(n for n in names if n in wanted and wanted[n] == found[n])])
