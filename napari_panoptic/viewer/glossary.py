@@ -136,6 +136,7 @@ FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.MALFORMED: "malformed line",
     FindingKind.BROKEN_PLUGIN: "broken plugin",
     FindingKind.AMBIGUOUS_VARIABLE: "unclear variable",
+    FindingKind.CONVENTION: "unclear convention",
 }
 """What was odd, in the column of a list; as a heading it is in `errors.FINDING_TITLES`."""
 
