@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.errors import Finding
-from napari_panoptic.regions import FoundByName, Team, expected_at
+from napari_panoptic.regions import FoundByName, Placement, Team, expected_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +127,8 @@ class DetectionCohort(FoundByName[Frame]):
     prediction_places
         Where detections are looked for in a folder of this layout, for people:
         ``Teams/TEAM/REGION.csv``.
+    placement
+        Where its frames lie in a viewer, where layers of the user's say so.
     """
 
     name: str
@@ -137,6 +139,7 @@ class DetectionCohort(FoundByName[Frame]):
     atypia: tuple[ScoredFrame, ...] = ()
     findings: tuple[Finding, ...] = ()
     prediction_places: tuple[str, ...] = ()
+    placement: Placement | None = None
 
     region_word = "frame"
 

@@ -306,6 +306,25 @@ class Team:
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Where the pixels of a region lie in a viewer, where layers of the user's say so.
+
+    Parameters
+    ----------
+    scale_yx
+        World units per pixel.
+    translate_yx
+        World position of the middle of the first pixel.
+    units
+        Names of the world units, (y, x).
+    """
+
+    scale_yx: tuple[float, float] = (1.0, 1.0)
+    translate_yx: tuple[float, float] = (0.0, 0.0)
+    units: tuple[str, str] = ("pixel", "pixel")
+
+
+@dataclass(frozen=True)
 class Cohort(FoundByName[Region]):
     """Regions, teams, and which files hold which team's predictions.
 
@@ -329,6 +348,8 @@ class Cohort(FoundByName[Region]):
     annotation_places, prediction_places
         Where files of each kind are looked for in a folder of this layout, for people:
         ``Teams/TEAM/REGION.geojson``.
+    placement
+        Where its regions lie in a viewer; None for the micrometres per pixel of each.
     """
 
     name: str
@@ -340,6 +361,7 @@ class Cohort(FoundByName[Region]):
     findings: tuple[Finding, ...] = ()
     annotation_places: tuple[str, ...] = ()
     prediction_places: tuple[str, ...] = ()
+    placement: Placement | None = None
 
     @property
     def patients(self) -> tuple[str, ...]:

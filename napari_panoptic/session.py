@@ -45,12 +45,18 @@ class EditedEvaluation:
         of an object or the ambiguous area was changed.
     evaluation
         The team's evaluation after it.
+    is_mirrored
+        Whether it only follows the source of the objects, such as a layer of
+        the user's: then there is nothing to save.
     """
 
     team: str
     side: Side
     edit: Edit | None
     evaluation: Evaluation
+    is_mirrored: bool = False
+    box: tuple[int, int, int, int] | None = None
+    """y0, x0, y1, x1 of a window that holds all pixels that changed, where known."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,9 @@ class Session:
         teams = (*cohort.competing_teams, *cohort.teams)
         self._state.team = teams[0].name if teams else None
         self._copies = WorkingCopies()
+        # What has edits that are not mirrored: sides by region and team, areas by region.
+        self._drawn: set[tuple[str, str | None]] = set()
+        self._drawn_areas: set[str] = set()
 
     @property
     def snapshot(self) -> RegionSnapshot | None:
@@ -350,6 +359,49 @@ class Session:
             ),
         )
 
+    def mirror_window(
+        self,
+        side: Side,
+        window: IdWindow,
+        *,
+        team: str | None = None,
+        classes: Mapping[int, str] | None = None,
+    ) -> EditedEvaluation:
+        """Follow a change of the source that objects come from, otherwise as :meth:`edit_window`.
+
+        Parameters
+        ----------
+        side, window, classes
+            As there.
+        team
+            Whose prediction it is, also one that is not shown; None for the one
+            that is.
+        """
+        (y, x), (height, width) = window.corner_yx, window.numbers.shape
+        return self._edit(
+            side,
+            lambda originals, team: self._copies.edit_window(
+                originals, team, side, window, classes
+            ),
+            team=team,
+            is_mirrored=True,
+            box=(y, x, y + height, x + width),
+        )
+
+    def evaluate_edited(self) -> None:
+        """Evaluate the teams that edits of the annotation or of their own have left behind."""
+        state, snapshot = self._state, self.snapshot
+        if snapshot is None or not self._copies.has_edits(snapshot.region.name):
+            return
+        originals, _ = self._editable()
+        missing = [team for team in snapshot.predictions if team not in snapshot.evaluations]
+        settings = self._settings_of_edits
+        found = {team: self._copies.evaluate(originals, team, settings) for team in missing}
+        evaluated = {team: each for team, each in found.items() if each is not None}
+        state.snapshot = replace(snapshot, evaluations={**snapshot.evaluations, **evaluated})
+        for team, each in evaluated.items():
+            self.add_summary(RegionSummary(snapshot.region.name, team, each.counts, each.metrics))
+
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
         """Give an object of a working copy another class."""
         return self._edit(
@@ -362,18 +414,44 @@ class Session:
         originals, team = self._editable()
         return self._copies.known_ids(originals, team, side)
 
-    def set_ambiguous(self, ambiguous: NDArray[np.bool_] | None) -> EditedEvaluation:
-        """Redraw the ambiguous area of the region, for all teams."""
+    def set_ambiguous(
+        self, ambiguous: NDArray[np.bool_] | None, *, is_mirrored: bool = False
+    ) -> EditedEvaluation:
+        """Redraw the ambiguous area of the region, for all teams.
+
+        Parameters
+        ----------
+        ambiguous
+            bool image (y, x), or None for no such area.
+        is_mirrored
+            Whether this only follows the source of the area.
+        """
         originals, _ = self._editable()
         is_new = not self._copies.is_ambiguous_edited(originals.region)
         self._copies.set_ambiguous(originals, ambiguous)
-        return self._after_edit(Side.REFERENCE, None, is_new=is_new)
+        if not is_mirrored:
+            self._drawn_areas.add(originals.region)
+        return self._after_edit(Side.REFERENCE, None, is_new=is_new, is_mirrored=is_mirrored)
 
     def is_edited(self, side: Side, team: str | None = None) -> bool:
         """Tell whether a side of the current region is a working copy."""
         if self.snapshot is None:
             return False
         return self._copies.is_edited(self.snapshot.region.name, side, team or self.team)
+
+    def is_drawn(self, side: Side, team: str | None = None) -> bool:
+        """Return whether a side is a working copy with edits that are not mirrored."""
+        if self.snapshot is None:
+            return False
+        key = None if side is Side.REFERENCE else team or self.team
+        is_drawn = (self.snapshot.region.name, key) in self._drawn
+        return is_drawn and self.is_edited(side, team)
+
+    @property
+    def is_area_drawn(self) -> bool:
+        """Whether the ambiguous area of the region was redrawn on the desk."""
+        name = None if self.snapshot is None else self.snapshot.region.name
+        return name in self._drawn_areas and self._copies.is_ambiguous_edited(str(name))
 
     @property
     def is_flattened(self) -> bool:
@@ -404,7 +482,10 @@ class Session:
         state = self._state
         if state.loaded is None or not self._copies.has_edits(state.loaded.region.name):
             return
-        self._copies.discard(state.loaded.region.name)
+        name = state.loaded.region.name
+        self._copies.discard(name)
+        self._drawn = {at for at in self._drawn if at[0] != name}
+        self._drawn_areas.discard(name)
         before, state.selection = state.selection, None
         state.snapshot = state.loaded
         self.copies_changed.emit()
@@ -446,23 +527,51 @@ class Session:
         )
         return originals, team
 
-    def _edit(self, side: Side, do: Callable[[Originals, str], Edit | None]) -> EditedEvaluation:
-        originals, team = self._editable()
+    def _edit(
+        self,
+        side: Side,
+        do: Callable[[Originals, str], Edit | None],
+        *,
+        team: str | None = None,
+        is_mirrored: bool = False,
+        box: tuple[int, int, int, int] | None = None,
+    ) -> EditedEvaluation:
+        originals, shown = self._editable()
+        team = team or shown
         is_new = not self._copies.is_edited(originals.region, side, team)
         is_other = self._copies.is_restored_differently(originals, side, team)
         edit = do(originals, team)
         is_other = is_other and not self._copies.is_edited(originals.region, side, team)
-        return self._after_edit(side, edit, is_new=is_new, is_other_picture=is_other)
+        if not is_mirrored:
+            self._drawn.add((originals.region, None if side is Side.REFERENCE else team))
+        return self._after_edit(
+            side,
+            edit,
+            is_new=is_new,
+            is_other_picture=is_other,
+            team=team,
+            is_mirrored=is_mirrored,
+            box=box,
+        )
 
     @property
     def _settings_of_edits(self) -> EvaluationSettings:
         return _flattened(self.settings)
 
     def _after_edit(
-        self, side: Side, edit: Edit | None, *, is_new: bool, is_other_picture: bool = False
+        self,
+        side: Side,
+        edit: Edit | None,
+        *,
+        is_new: bool,
+        is_other_picture: bool = False,
+        team: str | None = None,
+        is_mirrored: bool = False,
+        box: tuple[int, int, int, int] | None = None,
     ) -> EditedEvaluation:
         """Show an edit; `is_other_picture` where more pixels changed than were edited."""
-        originals, team = self._editable()
+        originals, shown = self._editable()
+        team = team or shown
         evaluation = self._copies.evaluate(originals, team, self._settings_of_edits)
         if evaluation is None or self.snapshot is None:
             raise PanopticError("an edit without a working copy", region=originals.region)
@@ -490,7 +599,7 @@ class Session:
         selection = self._state.selection
         if selection is not None:
             self._state.selection = self._refound(selection)
-        result = EditedEvaluation(team, side, edit, evaluation)
+        result = EditedEvaluation(team, side, edit, evaluation, is_mirrored, box)
         if is_new or is_as_on_disk:
             self.copies_changed.emit()
         if is_other_picture:

@@ -106,6 +106,7 @@ def load_in_steps(
         # What was read ahead as a whole is of no use here.
         kept = kept if kept is not None and kept.slide.is_slide else None
         start = _begun(region, size, settings, source, kept)
+        start = replace(start, placement=cohort.placement)
         yield from _slide_in_steps(cohort, start, kept, first, Watch(is_wanted, progress))
         return
     yield from load_held_in_steps(

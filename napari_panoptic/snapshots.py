@@ -32,7 +32,7 @@ from napari_panoptic.pipeline import (
     unreadable,
     way_of,
 )
-from napari_panoptic.regions import Cohort, Region, Source
+from napari_panoptic.regions import Cohort, Placement, Region, Source
 
 AT_A_TIME = 2
 """How many teams are restored and evaluated side by side: kernels let go of the interpreter."""
@@ -131,6 +131,8 @@ class RegionSnapshot:
         there is no reference, prediction or evaluation in memory.
     slide
         What is known of such a region, so that it need not be read again.
+    placement
+        Where its pixels lie in a viewer; None for micrometres per pixel.
     """
 
     region: Region
@@ -149,6 +151,7 @@ class RegionSnapshot:
     known_teams: Mapping[str, KnownTeam] = field(default_factory=dict)
     slides: Mapping[str, TiledEvaluation] = field(default_factory=dict)
     slide: KnownSlide = field(default_factory=KnownSlide)
+    placement: Placement | None = None
 
     @property
     def keeps_overlaps(self) -> bool:
@@ -298,6 +301,7 @@ def load_in_steps(
         # Pixels are decoded without the interpreter, beside the annotation and the first team.
         pixels = pool.submit(_pixels, region, kept)
         start = _without_teams(_reference(cohort, region, settings, kept), region, settings, source)
+        start = replace(start, placement=cohort.placement)
         if kept is not None and kept.source == source:
             start = replace(start, known_teams=kept.known_teams)
         if first in names and len(names) > 1:

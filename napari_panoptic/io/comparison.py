@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
 Classes = Mapping[int, str] | str
 """Id -> name of its class, or one class for every object."""
 _CHUNK_PX = 1024
+_TILE_PX = 256
+_LARGE_PX = 2**28
+"""Larger arrays are written in blocks, which can be read window by window."""
 _UNSAFE = re.compile(r'[\\/:*?"<>|{}\x00-\x1f]+')
 
 
@@ -53,11 +57,14 @@ class Comparison:
     predictions
         Team -> its objects.
     image
-        uint8 (y, x, 3) or any grey or RGB array, or None.
+        uint8 (y, x, 3) or any grey or RGB array, or None; a lazy one is written
+        block by block.
     ambiguous
         Boolean array (y, x), True where nothing is scored, or None.
     mpp
         Micrometres per pixel, or None.
+    image_limits
+        Values that are shown black and white; None for the range of the image.
     """
 
     reference: Labels
@@ -65,6 +72,7 @@ class Comparison:
     image: Any = None
     ambiguous: Any = None
     mpp: float | None = None
+    image_limits: tuple[float, float] | None = None
     name: str = "comparison"
     region: str = field(default=PAIR)
 
@@ -120,20 +128,7 @@ class Comparison:
         PanopticError
             Where the folder has files in it, or cannot be written.
         """
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if any(folder.iterdir()):
-                raise PanopticError(
-                    "the folder is not empty; choose a new or empty one", path=folder
-                )
-            self._write_files(folder)
-        except OSError as error:
-            raise PanopticError(
-                f"the comparison cannot be written ({error.strerror or error}); choose another "
-                "folder",
-                path=folder,
-            ) from error
-        return folder
+        return _written(folder, self._write_files)
 
     def _write_files(self, folder: Path) -> None:
         if self.image is not None:
@@ -156,11 +151,15 @@ class Comparison:
         path = folder / "image" / f"{self.region}.tif"
         path.parent.mkdir(parents=True, exist_ok=True)
         size = None if self.mpp is None else 10_000 / self.mpp
+        shape = tuple(self.image.shape[:2])
+        # Taken apart into tiles here: a lazy image is then never held as a whole.
         tifffile.imwrite(
             path,
-            rgb(self.image),
+            _tiles(self.image, self.image_limits),
+            shape=(*shape, 3),
+            dtype=np.uint8,
             photometric="rgb",
-            tile=(256, 256),
+            tile=(_TILE_PX, _TILE_PX),
             compression="adobe_deflate",
             resolution=None if size is None else (size, size),
             resolutionunit=None if size is None else "CENTIMETER",
@@ -173,11 +172,11 @@ class Comparison:
         place = folder / "reference" if team is None else folder / "teams" / safe_name(team)
         place.mkdir(parents=True, exist_ok=True)
         # A mask of the ambiguous area can lie beside a TIFF only.
-        is_lazy = not isinstance(side.array, np.ndarray) and self.ambiguous is None
+        is_large = not isinstance(side.array, np.ndarray) or side.array.size > _LARGE_PX
+        is_lazy = is_large and self.ambiguous is None
         path = place / f"{self.region}{'.zarr' if is_lazy else '.tif'}"
         if is_lazy:
-            _write_blocks(path, side.array)
-            ids = _ids_of_blocks(side.array)
+            ids = _write_blocks(path, side.array)
         else:
             array = np.asarray(side.array)
             write_labels(path, array)
@@ -208,24 +207,59 @@ def class_rows(ids: Any, classes: Classes) -> list[tuple[int, str]]:
     return rows
 
 
-def rgb(image: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def rgb(
+    image: Any, limits: tuple[float, float] | None = None
+) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Turn a grey or RGB(A) image of any type into RGB of 8 bits.
 
-    Floats up to 1 are taken as shares of white; other types are scaled by their
-    range in the image, as napari shows them.
+    Parameters
+    ----------
+    image
+        The pixels (y, x) or (y, x, channel).
+    limits
+        Values that become black and white. None leaves 8 bits as they are and
+        takes floats up to 1 as shares of white; other types are scaled by their
+        range in the image, as napari shows them.
     """
     pixels = np.asarray(image)
     if pixels.ndim == 2:
         pixels = np.repeat(pixels[..., None], 3, axis=2)
     pixels = pixels[..., :3]
-    if pixels.dtype == np.uint8:
+    if pixels.dtype == np.uint8 and limits in (None, (0, 255)):
         return np.ascontiguousarray(pixels)
     values = np.nan_to_num(pixels.astype(np.float64))
-    low, high = float(values.min(initial=0)), float(values.max(initial=0))
-    if np.issubdtype(pixels.dtype, np.floating) and low >= 0 and high <= 1:
+    low, high = limits or (float(values.min(initial=0)), float(values.max(initial=0)))
+    if limits is None and np.issubdtype(pixels.dtype, np.floating) and low >= 0 and high <= 1:
         low, high = 0.0, 1.0
-    scaled = (values - low) * (255 / (high - low) if high > low else 0)
+    scaled = (values.clip(low, high) - low) * (255 / (high - low) if high > low else 0)
     return scaled.round().astype(np.uint8)
+
+
+def _tiles(
+    image: Any, limits: tuple[float, float] | None
+) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
+    """Yield the tiles of an image row by row, those at the margins filled up."""
+    if isinstance(image, np.ndarray):
+        image, limits = rgb(image, limits), None
+    height, width = image.shape[:2]
+    for y in range(0, height, _TILE_PX):
+        strip = rgb(image[y : y + _TILE_PX], limits)
+        for x in range(0, width, _TILE_PX):
+            tile = np.zeros((_TILE_PX, _TILE_PX, 3), np.uint8)
+            part = strip[:, x : x + _TILE_PX]
+            tile[: part.shape[0], : part.shape[1]] = part
+            yield tile
+
+
+def unique_safe_names(names: Iterable[str]) -> list[str]:
+    """Return a different folder name for each name, also where case is ignored."""
+    found: list[str] = []
+    for name in names:
+        safe, number = safe_name(name), 2
+        while safe.casefold() in {each.casefold() for each in found}:
+            safe, number = f"{safe_name(name)} ({number})", number + 1
+        found.append(safe)
+    return found
 
 
 def safe_name(name: str) -> str:
@@ -233,27 +267,108 @@ def safe_name(name: str) -> str:
     return _UNSAFE.sub("_", name).strip(" .") or "_"
 
 
-def _write_blocks(path: Path, array: Any) -> None:
-    """Write a lazy array as Zarr, of which only some blocks are held at a time."""
+def _write_blocks(path: Path, array: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Write a lazy array as Zarr, of which only some blocks are held at a time; return its ids."""
     import zarr
 
     height, width = array.shape
     dtype = np.dtype(array.dtype)
-    if dtype.kind == "b":
-        dtype = np.dtype(np.uint8)
+    if dtype.kind not in "iub":
+        raise LabelError(f"labels must be whole numbers, found {dtype}")
     target = zarr.create_array(
         str(path),
         shape=array.shape,
-        dtype=dtype,
+        dtype=np.uint8 if dtype.kind == "b" else dtype,
         chunks=(min(_CHUNK_PX, height), min(_CHUNK_PX, width)),
         zarr_format=2,
     )
+    found = np.zeros(0, np.int64)
     for y in range(0, height, _CHUNK_PX):
-        target[y : y + _CHUNK_PX] = np.asarray(array[y : y + _CHUNK_PX]).astype(dtype)
+        strip = np.asarray(array[y : y + _CHUNK_PX]).astype(target.dtype)
+        target[y : y + _CHUNK_PX] = strip
+        found = np.union1d(found, np.unique(strip)).astype(np.int64)
+    return found
 
 
-def _ids_of_blocks(array: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    found = [
-        np.unique(np.asarray(array[y : y + _CHUNK_PX])) for y in range(0, array.shape[0], _CHUNK_PX)
-    ]
-    return np.unique(np.concatenate(found)).astype(np.int64)
+@dataclass(frozen=True, eq=False)
+class PointsComparison:
+    """Annotated points and detections of one image, as arrays.
+
+    Parameters
+    ----------
+    reference
+        float (n, 2): x and y of the annotated points, in px.
+    predictions
+        Team -> float (n, 2) or (n, 3): x, y and perhaps confidence.
+    mpp_xy
+        Micrometres per pixel.
+    image, image_limits, name, region
+        As in `Comparison`; without an image a black one is written.
+    shape
+        Height and width in px.
+    """
+
+    reference: np.ndarray[Any, np.dtype[np.float64]]
+    predictions: Mapping[str, np.ndarray[Any, np.dtype[np.float64]]]
+    mpp_xy: tuple[float, float]
+    shape: tuple[int, int]
+    image: Any = None
+    image_limits: tuple[float, float] | None = None
+    name: str = "comparison"
+    region: str = field(default=PAIR)
+
+    def write(self, folder: Path) -> Path:
+        """Write all of it as a cohort of detections, otherwise as `Comparison.write`."""
+        return _written(folder, self._write_files)
+
+    def _write_files(self, folder: Path) -> None:
+        image = np.zeros(self.shape, np.uint8) if self.image is None else self.image
+        pixels = Comparison(
+            Labels(np.zeros(self.shape, np.uint8)),
+            {"": Labels(np.zeros(self.shape, np.uint8))},
+            image=image,
+            image_limits=self.image_limits,
+        )
+        pixels.write_image(folder)
+        _write_points(folder / "reference" / f"{self.region}.csv", self.reference)
+        for team, points in self.predictions.items():
+            _write_points(folder / "teams" / safe_name(team) / f"{self.region}.csv", points)
+        lines = (
+            "# Where the files of this cohort are; see docs/detections.md.",
+            'task = "detections"',
+            f"name = {json.dumps(self.name)}",
+            f"mpp = [{self.mpp_xy[0]!r}, {self.mpp_xy[1]!r}]",
+            "",
+            "[files]",
+            'image = "image/{region}.tif"',
+            'reference = "reference/{region}.csv"',
+            'predictions = "teams/{team}/{region}.csv"',
+        )
+        (folder / DESCRIPTION).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write_points(path: Path, points: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(points.tolist())
+
+
+def _written(folder: Path, write: Callable[[Path], None]) -> Path:
+    """Write into a new or empty folder.
+
+    Raises
+    ------
+    PanopticError
+        Where the folder has files in it, or cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise PanopticError("the folder is not empty; choose a new or empty one", path=folder)
+        write(folder)
+    except OSError as error:
+        raise PanopticError(
+            f"the comparison cannot be written ({error.strerror or error}); choose another folder",
+            path=folder,
+        ) from error
+    return folder

@@ -40,7 +40,7 @@ CORNERS = 64
 """Corners of the polygon that stands for a drawn ellipse."""
 _AREA = "area"
 _SCHEME = ClassScheme(names=("none",), colours=((0, 0, 0),), ambiguous=_AREA)
-_WITH_AN_AREA = ("polygon", "rectangle", "ellipse", "path")
+WITH_AN_AREA = ("polygon", "rectangle", "ellipse", "path")
 
 
 class AmbiguousShapes:
@@ -173,7 +173,7 @@ class AmbiguousShapes:
         if snapshot is None:
             return
         self._region = snapshot.region.name
-        pixels = PixelSize.from_mpp(snapshot.mpp)
+        pixels = PixelSize.of(snapshot)
         layer = Shapes(
             outlines(self._present(), snapshot.shape),
             shape_type="polygon",
@@ -182,6 +182,7 @@ class AmbiguousShapes:
             face_color=FACE_COLOUR,
             edge_width=EDGE_PX,
             scale=pixels.scale,
+            translate=pixels.origin,
             units=pixels.units,
         )
         layer.current_edge_color = EDGE_COLOUR
@@ -265,14 +266,15 @@ def filled(
     bool image (y, x), or None where no pixel is covered.
     """
     polygons = [
-        Polygon(number, _AREA, np.round(_corners(np.asarray(data), kind))[:, ::-1])
+        Polygon(number, _AREA, np.round(corners_of(np.asarray(data), kind))[:, ::-1])
         for number, (data, kind) in enumerate(zip(shapes, types, strict=True), start=1)
-        if kind in _WITH_AN_AREA
+        if kind in WITH_AN_AREA
     ]
     return rasterize(Annotation(tuple(polygons), None), shape, _SCHEME).ambiguous
 
 
-def _corners(data: NDArray[Any], kind: str) -> NDArray[np.float64]:
+def corners_of(data: NDArray[Any], kind: str) -> NDArray[np.float64]:
+    """Return the outline (n, 2) of a shape of napari, y and x in px."""
     corners = data[:, -2:].astype(np.float64)
     if kind != "ellipse":
         return corners

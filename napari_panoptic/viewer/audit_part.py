@@ -13,6 +13,7 @@ from napari_panoptic.evaluation.vocabulary import Side
 from napari_panoptic.viewer import marks, slide_words
 from napari_panoptic.viewer.audited import Audited, audited
 from napari_panoptic.viewer.desk_part import Connections, Surroundings
+from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.part_work import Latest, Material, TeamPart
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.audit_panel import EMPTY, AuditPanel
@@ -99,7 +100,7 @@ class AuditPart(TeamPart[Audited]):
 
     def _on_drawn(self, picture: NDArray[np.uint8]) -> None:
         if self.marks is not None and self.value is not None:
-            self.marks.show(picture, self.value.snapshot.mpp)
+            self.marks.show(picture, PixelSize.of(self.value.snapshot))
 
     def _follow_policy(self, policy: AmbiguousPolicy) -> None:
         if policy is self._policy_set:

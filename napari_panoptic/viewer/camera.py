@@ -30,7 +30,7 @@ def fit(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
     """Show a whole region of so many pixels, (y, x), in the canvas or in a cell of it."""
     height, width = shape
     middle = pixels.to_world(((height - 1) / 2, (width - 1) / 2))
-    extent = np.array(pixels.to_world((height, width)))
+    extent = np.array(pixels.extent((height, width)))
     camera = viewer.scene.camera
     zoom = (1 - MARGIN) * float(np.min(canvas_size(viewer) / extent))
     with moved_once(viewer):
@@ -56,7 +56,7 @@ def centre(
     """
     y0, x0, y1, x1 = (float(value) for value in box)
     middle = np.array(pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
-    extent = np.array(pixels.to_world((y1 - y0, x1 - x0)))
+    extent = np.array(pixels.extent((y1 - y0, x1 - x0)))
     camera = viewer.scene.camera
     canvas = canvas_size(viewer) / camera.zoom
     beyond = np.abs(middle - camera.center[-2:]) + extent / 2 > canvas / 2
@@ -82,7 +82,7 @@ class Follow:
         """Centre a box (y0, x0, y1, x1 in px) and zoom where it is too small or too large."""
         y0, x0, y1, x1 = (float(value) for value in box)
         camera, canvas = viewer.scene.camera, canvas_size(viewer)
-        extent = np.array(pixels.to_world((y1 - y0, x1 - x0)))
+        extent = np.array(pixels.extent((y1 - y0, x1 - x0)))
         larger, zoom = float(extent.max()), float(camera.zoom)
         is_followed = bool(np.isclose(zoom, self._followed_zoom))
         if not is_followed:
@@ -117,7 +117,7 @@ def canvas_size(viewer: ViewerModel) -> NDArray[np.float64]:
 
 def zoom(viewer: ViewerModel, pixels: PixelSize) -> float:
     """Tell how large an image pixel is on the screen."""
-    return float(viewer.scene.camera.zoom) * pixels.scale[0]
+    return float(viewer.scene.camera.zoom) * min(pixels.scale)
 
 
 def ring_px(zoom: float, on_screen_px: float = RING_ON_SCREEN_PX) -> int:

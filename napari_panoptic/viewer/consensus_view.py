@@ -23,6 +23,7 @@ from napari_panoptic.viewer import marks, styles
 from napari_panoptic.viewer.desk_layers import AMBIGUOUS, IMAGE, SELECTED
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
+from napari_panoptic.viewer.owned import own
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.scene import Scene
 from napari_panoptic.viewer.stand_in import Pointed
@@ -30,6 +31,8 @@ from napari_panoptic.viewer.styles import Display, Look
 
 CONSENSUS_LAYER = "consensus of the teams"
 INVENTED_LAYER = "invented by several teams"
+CONSENSUS = "napari-panoptic consensus"
+"""Owner of these layers (see `owned`)."""
 SEVERAL = 2
 """From so many teams on, an invented place is worth a look."""
 
@@ -223,7 +226,7 @@ class ConsensusView:
             (INVENTED_LAYER, picture.places),
             (CONSENSUS_LAYER, picture.objects),
         ):
-            self._fill(name, data, snapshot.mpp)
+            self._fill(name, data, PixelSize.of(snapshot))
         if active is not None and active in self._viewer.layers:
             self._viewer.layers.selection.active = active
         self.show_count(count)
@@ -268,7 +271,7 @@ class ConsensusView:
         snapshot, picture = self._session.snapshot, self._picture
         if snapshot is None or picture is None or self._scene.look.display is Display.HIDDEN:
             return []
-        y, x = PixelSize.from_mpp(snapshot.mpp).to_px((position[-2], position[-1]))
+        y, x = PixelSize.of(snapshot).to_px((position[-2], position[-1]))
         if not (0 <= y < snapshot.shape[0] and 0 <= x < snapshot.shape[1]):
             return []
         found = []
@@ -298,14 +301,15 @@ class ConsensusView:
         places = self._picture.consensus.invented_by(SEVERAL)
         return any(row in place.rows.get(team, ()) for place in places)
 
-    def _fill(self, name: str, data: NDArray[np.uint16], mpp: float | None) -> None:
+    def _fill(self, name: str, data: NDArray[np.uint16], pixels: PixelSize) -> None:
         layer = self._layers.get(name)
         if layer is not None and layer not in self._viewer.layers:
             layer = None  # somebody deleted it
-        pixels = PixelSize.from_mpp(mpp)
         if layer is None:
-            layer = Labels(data, name=name, scale=pixels.scale, units=pixels.units)
+            layer = Labels(data, name=name)
+            layer.units, layer.scale, layer.translate = pixels.units, pixels.scale, pixels.origin
             layer.colormap = label_colours(np.zeros((2, 4), np.float32))
+            own(layer, CONSENSUS, name)
             self._viewer.add_layer(layer)
             layer.editable = False
             keep_in_place(layer)
@@ -313,4 +317,4 @@ class ConsensusView:
         elif layer.data is not data:
             layer.data = data
             layer.editable = False
-        layer.units, layer.scale = pixels.units, pixels.scale
+        layer.units, layer.scale, layer.translate = pixels.units, pixels.scale, pixels.origin

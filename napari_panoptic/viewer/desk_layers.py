@@ -23,15 +23,26 @@ def set_unless_so(layer: Layer, name: str, value: object) -> None:
         setattr(layer, name, value)
 
 
-def image_layer_data(image: SlideImage) -> tuple[Any, dict[str, Any], str]:
-    """Give data, options and type of the layer that shows a region's pixels."""
+def image_layer_data(
+    image: SlideImage, pixels: PixelSize | None = None
+) -> tuple[Any, dict[str, Any], str]:
+    """Return data, options and type of the layer that shows a region's pixels.
+
+    Parameters
+    ----------
+    image
+        The pixels.
+    pixels
+        How large they are and where they lie; as the image says where None.
+    """
     several = len(image.levels) > 1
-    pixels = PixelSize.from_mpp(image.mpp)
+    pixels = pixels or PixelSize.from_mpp(image.mpp)
     options = {
         "name": IMAGE,
         "rgb": True,
         "multiscale": several,
         "scale": pixels.scale,
+        "translate": pixels.origin,
         "units": pixels.units,
     }
     return (list(image.levels) if several else image.levels[0]), options, "image"

@@ -78,6 +78,11 @@ class LayerValues:
             result[found] = self._order[place[found]] + 1
         return result
 
+    def has_room_for(self, ids: NDArray[np.int64]) -> bool:
+        """Return whether each id has a pixel value of its own that 16 bits can hold."""
+        new = ids[~np.isin(ids, self._sorted)] - self._beyond
+        return not len(new) or (new.min() > len(self._ids) and new.max() <= MAX_OBJECTS)
+
     def shown(self, labels: LabelImage) -> NDArray[np.int64]:
         """Give the pixel value of every slot of a label image, 0 for background."""
         return np.concatenate([[0], self.values(labels.ids)])
@@ -219,19 +224,38 @@ class LayerWatch:
         both = {name: getattr(self.layer, f"_{name}_history", None) for name in ("undo", "redo")}
         return {} if None in both.values() else both
 
-    def follow_copy(self) -> None:
-        """Write what was edited elsewhere into the layer."""
+    def follow_copy(self, box: Box | None = None) -> None:
+        """Write what was edited elsewhere into the layer.
+
+        Parameters
+        ----------
+        box
+            A box that holds all pixels that were edited; None for the whole image.
+        """
         current, data = self._current(), self.layer.data
         if current is None or data.shape != current.shape or data.dtype != np.uint16:
             return
         shown = self._slot_values(current)
         index = np.ascontiguousarray(current.index)
-        (top, left, bottom, right), _ = _differing(data, index, (0, 0), shown)
+        y0, x0, y1, x1 = box or (0, 0, *current.shape)
+        part = np.ascontiguousarray(data[y0:y1, x0:x1])
+        (top, left, bottom, right), _ = _differing(part, index, (y0, x0), shown)
         if top < bottom:
-            window = np.s_[top:bottom, left:right]
+            rows, columns = slice(y0 + top, y0 + bottom), slice(x0 + left, x0 + right)
             with self.paused():
-                data[window] = shown[index[window]]
-                self.layer.refresh()
+                data[rows, columns] = shown[index[rows, columns]]
+                if not self._redraw_part(rows, columns):
+                    self.layer.refresh()
+
+    def _redraw_part(self, *window: slice) -> bool:
+        """Redraw a part of the layer; False where this version of napari cannot."""
+        redraw = getattr(self.layer, "_partial_labels_refresh", None)
+        accumulate = getattr(self.layer, "_accumulate_updated_slice", None)
+        if redraw is None or accumulate is None or not self.layer.visible:
+            return False
+        accumulate(window)
+        redraw()
+        return True
 
     @property
     def is_resting(self) -> bool:

@@ -15,6 +15,7 @@ from napari_panoptic.viewer import camera, marks, slide_words
 from napari_panoptic.viewer.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.viewer.desk_part import Connections, Surroundings
 from napari_panoptic.viewer.grouped import Grouped, grouped
+from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.part_work import Material, Stream, TeamPart
 from napari_panoptic.viewer.slide_words import on_slide
 from napari_panoptic.viewer.widgets.groups_panel import EMPTY, GroupsPanel
@@ -149,7 +150,9 @@ class GroupsPart(TeamPart[Grouped]):
             group.bbox,
             ring_px=camera.ring_px(around.link.scene.zoom, _RING_ON_SCREEN_PX),
         )
-        self.marks.show(picture.image, value.snapshot.mpp, origin_yx_px=picture.origin_yx_px)
+        self.marks.show(
+            picture.image, PixelSize.of(value.snapshot), origin_yx_px=picture.origin_yx_px
+        )
 
     # Over the cohort.
 

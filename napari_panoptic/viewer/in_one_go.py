@@ -32,7 +32,13 @@ def drawn_once(layer: Layer) -> Iterator[None]:
     layer.refresh()
 
 
-def put_data(layer: Any, data: NDArray[Any], pixels: PixelSize) -> None:
+def put_data(
+    layer: Any,
+    data: NDArray[Any],
+    pixels: PixelSize,
+    *,
+    origin_yx_px: tuple[float, float] = (0, 0),
+) -> None:
     """Give a labels layer other data.
 
     Data of the same type are no news to colours and controls: who listens is
@@ -45,7 +51,9 @@ def put_data(layer: Any, data: NDArray[Any], pixels: PixelSize) -> None:
     data
         Its new labels (y, x).
     pixels
-        How large they are.
+        How large they are, and where they lie.
+    origin_yx_px
+        Where the first pixel of the data lies in the region.
     """
     is_same_type = layer.data.dtype == data.dtype
     with layer.events.data.blocker() if is_same_type else nullcontext():
@@ -56,6 +64,9 @@ def put_data(layer: Any, data: NDArray[Any], pixels: PixelSize) -> None:
     # Also where it stays: napari then forgets how far the former data reached.
     with layer.events.scale.blocker() if is_same_scale else nullcontext():
         layer.scale = np.array(pixels.scale)
+    origin = pixels.to_world(origin_yx_px)
+    if tuple(layer.translate) != origin:
+        layer.translate = origin
 
 
 def moved_once(viewer: Any) -> AbstractContextManager[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic._compiled import compiled
 from napari_panoptic.evaluation.labels import LabelImage
 from napari_panoptic.evaluation.outcomes import SideOutcomes
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.regions import ClassScheme, Placement
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
@@ -43,9 +44,21 @@ DASHES_PER_RING = 3
 """Length of the dashes of a partner's ring, in ring widths."""
 
 
+class Placed(Protocol):
+    """What PixelSize needs of a region's snapshot."""
+
+    @property
+    def mpp(self) -> float | None:
+        """Micrometres per pixel, or None."""
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where its pixels lie, where layers of the user's say so."""
+
+
 @dataclass(frozen=True)
 class PixelSize:
-    """How large a pixel is in the world of the viewer.
+    """How large pixels are in the world of the viewer, and where they begin.
 
     Parameters
     ----------
@@ -53,10 +66,13 @@ class PixelSize:
         World units per pixel, (y, x).
     units
         Their names: micrometres where known, else pixels.
+    origin
+        World position of the middle of the first pixel, (y, x).
     """
 
     scale: tuple[float, float]
     units: tuple[str, str]
+    origin: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def from_mpp(cls, mpp: float | None) -> PixelSize:
@@ -65,14 +81,32 @@ class PixelSize:
             return cls((1.0, 1.0), ("pixel", "pixel"))
         return cls((mpp, mpp), ("micrometer", "micrometer"))
 
+    @classmethod
+    def of(cls, placed: Placed | None) -> PixelSize:
+        """Take the placement of a region, or else its micrometres per pixel."""
+        if placed is None or placed.placement is None:
+            return cls.from_mpp(None if placed is None else placed.mpp)
+        found = placed.placement
+        return cls(found.scale_yx, found.units, found.translate_yx)
+
     def to_world(self, point_yx_px: tuple[float, float]) -> tuple[float, float]:
-        """Turn a pixel position into a world position."""
-        return point_yx_px[0] * self.scale[0], point_yx_px[1] * self.scale[1]
+        """Return the world position of a pixel position."""
+        y, x = self.extent(point_yx_px)
+        return y + self.origin[0], x + self.origin[1]
+
+    def extent(self, size_yx_px: tuple[float, float]) -> tuple[float, float]:
+        """Return height and width in world units."""
+        return size_yx_px[0] * self.scale[0], size_yx_px[1] * self.scale[1]
 
     def to_px(self, point_yx: tuple[float, float]) -> tuple[int, int]:
-        """Turn a world position into the pixel that it lies in."""
-        y, x = (math.floor(p / s + 0.5) for p, s in zip(point_yx, self.scale, strict=True))
+        """Return the pixel that a world position lies in."""
+        placed = zip(point_yx, self.origin, self.scale, strict=True)
+        y, x = (math.floor((p - o) / s + 0.5) for p, o, s in placed)
         return y, x
+
+    def lies_at(self, layer: Any) -> bool:
+        """Return whether a layer has this scale and origin."""
+        return tuple(layer.scale) == self.scale and tuple(layer.translate) == self.origin
 
 
 @dataclass(frozen=True, eq=False)

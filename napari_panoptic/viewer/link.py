@@ -417,11 +417,16 @@ class Link:
     def _show_settings(self, settings: EvaluationSettings) -> None:
         self._panels.settings.show_settings(settings, self._session.protocol, self._session.source)
 
-    def _show_edit(self, _edit: EditedEvaluation) -> None:
+    def _show_edit(self, edit: EditedEvaluation) -> None:
         """Follow an edit with colours and figures; what takes longer comes a moment later."""
         if self._session.snapshot is None:
             return
         self._pointed = []
+        if edit.team != self._session.team:  # its layer is out of sight
+            self.scene.take_unseen_edit(self._session.snapshot, edit.team)
+            if not self._edited_since.isActive():
+                self._edited_since.start()
+            return
         self.scene.take_edit(self._session.snapshot, edited=self._edited())
         self._show_headline()
         self._show_counts()
@@ -437,9 +442,7 @@ class Link:
             return
         panels.metrics.show_evaluation(evaluation, session.cohort.scheme)
         panels.objects.show_outcomes(evaluation.outcomes)
-        session.add_summary(
-            RegionSummary(snapshot.region.name, session.team, evaluation.counts, evaluation.metrics)
-        )
+        self._add_summaries(snapshot)
         chosen = session.selection
         panels.objects.select(None if chosen is None else (chosen.side, chosen.row))
         if chosen is not None:
@@ -451,9 +454,9 @@ class Link:
         session = self._session
         teams = () if session.snapshot is None else session.snapshot.predictions
         found: list[tuple[Side, str | None]] = [
-            (Side.PREDICTION, team) for team in teams if session.is_edited(Side.PREDICTION, team)
+            (Side.PREDICTION, team) for team in teams if session.is_drawn(Side.PREDICTION, team)
         ]
-        return [(Side.REFERENCE, None), *found] if session.is_edited(Side.REFERENCE) else found
+        return [(Side.REFERENCE, None), *found] if session.is_drawn(Side.REFERENCE) else found
 
     def _show_figures(self) -> None:
         """Show what belongs to the current region and team."""

@@ -447,7 +447,9 @@ class LiveEdits:
         if result.edit is None and self._is_redrawing:
             copied = Copied(name, None)
         self._revision += 1
-        if self._is_copy(copied):
+        if result.is_mirrored and copied not in self._unsaved:
+            pass  # what it follows is kept elsewhere
+        elif self._is_copy(copied):
             self._unsaved[copied] = self._revision
         else:
             self._unsaved.pop(copied, None)  # every edit was undone
@@ -460,16 +462,26 @@ class LiveEdits:
             self._told_flattened.add(name)
             show_warning(FLATTENED)
         if not self._is_taking and result.edit is not None:
-            for watch in self._watches.values():
-                watch.follow_copy()
+            self._show_edit(result)
         self.changed.emit()
+
+    def _show_edit(self, result: EditedEvaluation) -> None:
+        """Bring the layer of a side up to date with an edit made elsewhere."""
+        team = self._around.session.team
+        if result.side is Side.PREDICTION and result.team != team:
+            return  # the scene fills that layer when it is looked at
+        watch, labels = self._watches.get(result.side), self._labels(result.side)
+        if watch is not None and labels is not None and watch.values.has_room_for(labels.ids):
+            watch.follow_copy(result.box)
+        elif result.is_mirrored:
+            self._put_back(result.side)
 
     def _is_copy(self, copied: Copied) -> bool:
         """Tell whether something of the region that is shown is not as on disk."""
         session = self._around.session
         if copied.side is None:
-            return session.copies.is_ambiguous_edited(copied.region)
-        return session.is_edited(copied.side, copied.team)
+            return session.is_area_drawn
+        return session.is_drawn(copied.side, copied.team)
 
     def set_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area."""
@@ -587,7 +599,7 @@ class LiveEdits:
         for side in gone:
             watch = self._watches.pop(side)
             watch.close()
-            if session.is_edited(side) and self._labels(side) is not None:
+            if session.is_drawn(side) and self._labels(side) is not None:
                 scene.restore_objects(side, session.team)
                 show_warning(
                     f"The layer '{watch.layer.name}' shows a working copy: nothing is lost by "

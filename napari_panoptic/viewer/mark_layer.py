@@ -14,7 +14,11 @@ from napari_panoptic.viewer.in_one_go import drawn_once, put_data
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.marks import MARK_COLOURS
+from napari_panoptic.viewer.owned import own
 from napari_panoptic.viewer.recolour import label_colours
+
+MARKS = "napari-panoptic marks"
+"""Owner of the layers of marks (see `owned`)."""
 
 
 class MarkLayer:
@@ -49,7 +53,7 @@ class MarkLayer:
     def show(
         self,
         picture: NDArray[np.uint8],
-        mpp: float | None,
+        pixels: PixelSize,
         *,
         origin_yx_px: tuple[int, int] = (0, 0),
     ) -> None:
@@ -59,18 +63,18 @@ class MarkLayer:
         ----------
         picture
             uint8 (y, x): values as the colours name them.
-        mpp
-            Micrometres per pixel, or None.
+        pixels
+            How large the region's pixels are, and where they lie.
         origin_yx_px
             Where its upper left corner lies in the region.
         """
-        pixels = PixelSize.from_mpp(mpp)
         layer = self.layer
         if layer is None:
             active = self._viewer.layers.selection.active
             layer = Labels(picture, name=self._name, scale=pixels.scale, units=pixels.units)
             layer.colormap = label_colours(np.array(self._colours))
             layer.translate = pixels.to_world(origin_yx_px)
+            own(layer, MARKS, self._name)
             self._viewer.add_layer(layer)
             layer.editable = False
             keep_in_place(layer)
@@ -78,8 +82,7 @@ class MarkLayer:
             self._viewer.layers.selection.active = active
             return
         with drawn_once(layer):
-            put_data(layer, picture, pixels)
-            layer.translate = pixels.to_world(origin_yx_px)
+            put_data(layer, picture, pixels, origin_yx_px=origin_yx_px)
         if not layer.visible:
             layer.visible = True
 

@@ -81,6 +81,8 @@ class PointScene:
         self._on_tool = on_tool
         self._on_marked = on_marked
         self._mpp_xy = (1.0, 1.0)
+        self.origin_yx = (0.0, 0.0)
+        """World position of the middle of the first pixel."""
         self._distance_um = 1.0
         self._shape: tuple[int, int] | None = None
         self._known: dict[Side, PointValues] = {}
@@ -208,7 +210,7 @@ class PointScene:
         extent = np.array(shape) * scale
         camera = self._viewer.scene.camera
         canvas = np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
-        camera.center = (0.0, *((np.array(shape) - 1) / 2 * scale))
+        camera.center = (0.0, *((np.array(shape) - 1) / 2 * scale + self.origin_yx))
         camera.zoom = (1 - MARGIN) * float(np.min(canvas / extent))
 
     def centre(self, side: Side, row: int) -> None:
@@ -217,13 +219,14 @@ class PointScene:
         if points is None or not 0 <= row < len(points):
             return
         camera = self._viewer.scene.camera
-        camera.center = (0.0, *(points.xy_px[row, ::-1] * self._mpp_xy[::-1]))
+        place = points.xy_px[row, ::-1] * self._mpp_xy[::-1] + self.origin_yx
+        camera.center = (0.0, *place)
         canvas = np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
         camera.zoom = max(camera.zoom, float(canvas.min()) / COMFORTABLE_UM)
 
     def point_at(self, position: Any) -> tuple[Side, int] | None:
         """Find the point under a world position, detections before annotated ones."""
-        place = np.array(position[-2:]) / self._mpp_xy[::-1]
+        place = (np.array(position[-2:]) - self.origin_yx) / self._mpp_xy[::-1]
         for side in (Side.PREDICTION, Side.REFERENCE):
             points = self._known.get(side)
             if points is None or not len(points) or not self._layer(side).visible:
@@ -385,11 +388,17 @@ class PointScene:
     @property
     def _placed(self) -> dict[str, Any]:
         """Scale and units of every layer: napari warns where they differ for a moment."""
-        return {"scale": self._mpp_xy[::-1], "units": ("micrometer", "micrometer")}
+        return {
+            "scale": self._mpp_xy[::-1],
+            "translate": self.origin_yx,
+            "units": ("micrometer", "micrometer"),
+        }
 
     def _place(self, layer: Layer) -> None:
         layer.units = self._placed["units"]
         layer.scale = self._placed["scale"]
+        if tuple(layer.translate) != self.origin_yx:
+            layer.translate = self.origin_yx
 
     @property
     def _mean_mpp(self) -> float:

@@ -40,7 +40,7 @@ from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import PixelSize
 from napari_panoptic.viewer.left_behind import take_unit
 from napari_panoptic.viewer.listed import Listed, Others
-from napari_panoptic.viewer.owned import find_own, own, role_of
+from napari_panoptic.viewer.owned import find_own, is_own, own, role_of
 from napari_panoptic.viewer.recolour import label_colours, set_colours
 from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.stand_in import Pointed, StandIn
@@ -50,6 +50,8 @@ _TEAM = "team: "
 
 EDITED = " (edited)"
 """Added to the name of a layer that shows a working copy."""
+RESULTS = " (results)"
+"""Added to the name of a layer where a layer of the user's has that name."""
 
 
 class Scene:
@@ -232,6 +234,19 @@ class Scene:
         self.mark_edited(edited)
         self._apply_colours()
 
+    def take_unseen_edit(self, snapshot: RegionSnapshot, team: str) -> None:
+        """Follow an edit of a team that is not looked at: its layer is filled again later."""
+        self._snapshot = snapshot
+        role = _TEAM + team
+        labels, layer = snapshot.predictions.get(team), self._mine(role)
+        if labels is None or layer is None:
+            return
+        self._contents.pop(role, None)
+        self._colours.pop(role, None)
+        self._behind[role] = labels
+        if layer.visible:  # the user opened its eye
+            self._apply_colours()
+
     def mark_edited(self, edited: Sequence[tuple[Side, str | None]]) -> None:
         """Say in the names of layers which of them show working copies."""
         roles = frozenset(
@@ -241,8 +256,9 @@ class Scene:
             return
         self._edited_roles = roles
         for role in list(self._layers):
-            layer, plain = self._mine(role), shown(role.removeprefix(_TEAM))
-            if layer is not None and layer.name in (plain, plain + EDITED):
+            layer, name = self._mine(role), shown(role.removeprefix(_TEAM))
+            plain = "" if layer is None else layer.name.removesuffix(EDITED)
+            if layer is not None and plain in (name, name + RESULTS):
                 layer.name = plain + EDITED if role in roles else plain
 
     def show_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
@@ -376,10 +392,8 @@ class Scene:
             layer = self._add_labels(SELECTED, SELECTED, picture.image)
             layer.colormap = label_colours(np.array(list(contents.EMPHASIS_COLOURS.values())))
             self._viewer.layers.selection.active = active
-        y, x = picture.origin_yx_px
         with drawn_once(layer):
-            put_data(layer, picture.image, self._pixels)
-            layer.translate = self._pixels.to_world((y, x))
+            put_data(layer, picture.image, self._pixels, origin_yx_px=picture.origin_yx_px)
         set_unless_so(layer, "visible", True)
 
     def centre(self, selection: Selection, *, only_if_hidden: bool = False) -> None:
@@ -447,7 +461,7 @@ class Scene:
 
     @property
     def _pixels(self) -> PixelSize:
-        return PixelSize.from_mpp(None if self._snapshot is None else self._snapshot.mpp)
+        return PixelSize.of(self._snapshot)
 
     def _object_contents(
         self, snapshot: RegionSnapshot
@@ -509,9 +523,12 @@ class Scene:
             self._viewer.layers.remove(layer)
             self._forget(IMAGE)
             layer = None
-        data, options, _ = image_layer_data(image)
+        data, options, _ = image_layer_data(image, self._pixels)
         if layer is None:
-            self._own(IMAGE, self._viewer.add_layer(Image(data, **options)))
+            layer = Image(data, **options)
+            layer.name = self._result_name(IMAGE)
+            own(layer, ROLE, IMAGE)
+            self._own(IMAGE, self._viewer.add_layer(layer))
         elif self._contents.get(IMAGE) is not image:
             self._size(layer)
             layer.data = data
@@ -582,7 +599,7 @@ class Scene:
         own = self._arrays.get(role)
         can_reuse = own is not None and own is layer.data and own.shape == labels.shape
         with drawn_once(layer):
-            if can_reuse and not self._has_copy(layer) and tuple(layer.scale) == self._pixels.scale:
+            if can_reuse and not self._has_copy(layer) and self._pixels.lies_at(layer):
                 contents.label_data(labels, out=own)  # sooner done than with other data
             else:
                 self._arrays[role] = contents.label_data(labels)
@@ -641,21 +658,28 @@ class Scene:
         return (
             values is not None
             and role in self._contents
-            and tuple(layer.scale) == self._pixels.scale
+            and self._pixels.lies_at(layer)
             and shows(layer.data, values, labels)
         )
 
     def _add_labels(
         self, role: str, name: str, data: NDArray[Any], *, visible: bool = True
     ) -> Labels:
-        shown_name = shown(name) + (EDITED if role in self._edited_roles else "")
+        plain = self._result_name(shown(name))
+        shown_name = plain + (EDITED if role in self._edited_roles else "")
         layer = Labels(data, name=shown_name, visible=visible)
         draw_outlines_fast(layer)
         self._size(layer)
+        own(layer, ROLE, role)  # before others hear of it
         self._viewer.add_layer(layer)
         layer.editable = False  # the figures would not follow
         self._own(role, layer)
         return layer
+
+    def _result_name(self, name: str) -> str:
+        """Return a layer's name that is no name of a layer of the user's."""
+        is_taken = any(layer.name == name for layer in self._viewer.layers if not is_own(layer))
+        return name + RESULTS if is_taken else name
 
     def _own(self, role: str, layer: Layer) -> None:
         self._layers[role] = layer
@@ -667,6 +691,8 @@ class Scene:
         layer.units = self._pixels.units
         if tuple(layer.scale) != self._pixels.scale:
             layer.scale = self._pixels.scale
+        if tuple(layer.translate) != self._pixels.origin:
+            layer.translate = self._pixels.origin
 
     def _arrange(self) -> None:
         """Put the own layers in order, wherever those of others are."""

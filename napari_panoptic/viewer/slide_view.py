@@ -35,6 +35,7 @@ from napari_panoptic.viewer.failure_cells import (
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
 from napari_panoptic.viewer.listed import Listed
+from napari_panoptic.viewer.owned import own
 from napari_panoptic.viewer.recolour import label_colours
 from napari_panoptic.viewer.scene import Scene
 from napari_panoptic.viewer.shown import show_error, shown
@@ -52,6 +53,8 @@ from napari_panoptic.viewer.styles import ColourBy, Display, Look, count_text
 FAILURES = "failures"
 SMALLEST_ON_SCREEN_PX = 3.0
 """Objects that are smaller on the screen are not drawn one by one."""
+SLIDE = "napari-panoptic slide"
+"""Owner of the layers of this view (see `owned`)."""
 ON_SLIDE = " (slide)"
 """Added to the names of layers of objects, since the scene may have hidden ones so called."""
 ENTERED_ON_SCREEN_PX = 12.0
@@ -106,7 +109,7 @@ class SlideView:
         self._team: str | None = None
         self.region: str | None = None  # the slide that is shown
         self._shape = (0, 0)
-        self._mpp: float | None = None
+        self._pixels = PixelSize.from_mpp(None)
         self._diameter_px = 1.0
         self._arrivals = _Arrivals()
         self._arrivals.arrived.connect(self._on_arrival)
@@ -146,7 +149,7 @@ class SlideView:
             return
         self._team = team
         self.region = snapshot.region.name
-        self._shape, self._mpp = snapshot.shape, snapshot.mpp
+        self._shape, self._pixels = snapshot.shape, PixelSize.of(snapshot)
         self._outcomes, self._cells = outcomes, None
         self._diameter_px = _usual_diameter_px(outcomes)
         active = self._viewer.layers.selection.active
@@ -215,7 +218,7 @@ class SlideView:
             return False
         camera = self._viewer.scene.camera
         camera.center = (0.0, float(position[-2]), float(position[-1]))
-        camera.zoom = ENTERED_ON_SCREEN_PX / self._diameter_px / self._pixels.scale[0]
+        camera.zoom = ENTERED_ON_SCREEN_PX / self._diameter_px / min(self._pixels.scale)
         return True
 
     # As a stand-in for the scene.
@@ -276,17 +279,18 @@ class SlideView:
             layer.colormap = label_colours(np.array(list(EMPHASIS_COLOURS.values())))
         layer.visible = False  # nothing is sliced until everything is set
         layer.data = rings.image
-        layer.units, layer.scale = self._pixels.units, self._pixels.scale
+        self._place(layer)
         y, x = rings.origin_yx_px
         layer.translate = self._pixels.to_world((y, x))
         layer.visible = True
 
-    @property
-    def _pixels(self) -> PixelSize:
-        return PixelSize.from_mpp(self._mpp)
-
     def _size(self) -> dict[str, Any]:
-        return {"scale": self._pixels.scale, "units": self._pixels.units}
+        pixels = self._pixels
+        return {"scale": pixels.scale, "translate": pixels.origin, "units": pixels.units}
+
+    def _place(self, layer: Layer) -> None:
+        pixels = self._pixels
+        layer.units, layer.scale, layer.translate = pixels.units, pixels.scale, pixels.origin
 
     def _shows_cells(self) -> bool:
         layer = self._mine(FAILURES)
@@ -323,7 +327,7 @@ class SlideView:
             self._layers[name] = self._layers.pop(former)
             layer.visible = False  # nothing is sliced until everything is set
             layer.data = list(drawn.levels)
-            layer.units, layer.scale = self._pixels.units, self._pixels.scale
+            self._place(layer)
             layer.name = name + ON_SLIDE
             layer.editable = False
         else:
@@ -351,7 +355,7 @@ class SlideView:
         if layer is not None:
             layer.visible = False  # nothing is sliced until everything is set
             layer.data = list(self._area.levels)
-            layer.units, layer.scale = self._pixels.units, self._pixels.scale
+            self._place(layer)
             layer.editable = False
         else:
             layer = self._add(
@@ -382,6 +386,7 @@ class SlideView:
 
     def _add(self, name: str, layer: Layer) -> Any:
         active = self._viewer.layers.selection.active
+        own(layer, SLIDE, name)
         self._viewer.add_layer(layer)
         keep_in_place(layer)
         if isinstance(layer, Labels):
@@ -420,7 +425,7 @@ class SlideView:
         layer.data = picture
         layer.units = self._pixels.units
         height, width = self._cells.size_yx_px
-        layer.scale = self._pixels.to_world((height, width))
+        layer.scale = self._pixels.extent((height, width))
         layer.translate = self._pixels.to_world(((height - 1) / 2, (width - 1) / 2))
         layer.visible = visible
 

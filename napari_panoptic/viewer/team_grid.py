@@ -85,7 +85,7 @@ class _Contents:
     @property
     def pixels(self) -> PixelSize:
         """How large pixels are."""
-        return PixelSize.from_mpp(self.snapshot.mpp)
+        return PixelSize.of(self.snapshot)
 
 
 @dataclass(eq=False)
@@ -358,7 +358,7 @@ class TeamGrid:
         contents, layers = coming.contents, self._viewer.layers
         layer: Layer
         if role == "image" and contents.snapshot.image is not None:
-            data, options, _ = image_layer_data(contents.snapshot.image)
+            data, options, _ = image_layer_data(contents.snapshot.image, contents.pixels)
             layer = Image(data, **{**options, "visible": False})
         elif role == "ring":
             layer = Labels(_NO_RING, visible=False)
@@ -703,6 +703,7 @@ class _Before:
 def _size(layer: Layer, pixels: PixelSize) -> None:
     set_unless_so(layer, "units", pixels.units)
     layer.scale = pixels.scale
+    layer.translate = pixels.origin
 
 
 def _next_turn(action: Callable[[], None]) -> QTimer:

@@ -36,6 +36,7 @@ from napari_panoptic.viewer.widgets.docks import (
     put_napari_below,
     remove_docks,
     share_left_column,
+    tab_behind,
     unwrapped,
 )
 from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
@@ -131,6 +132,8 @@ class Desk:
         self._before = WindowBefore(viewer)
         self._docks: dict[str, QDockWidget] = {}
         self._is_closed = False
+        self.companions: list[object] = []
+        """Objects that live as long as the desk is open."""
         self._sizes: KeptSizes | None = None
         self.link: Link | None = None
         self.session: Session | None = None
@@ -173,6 +176,14 @@ class Desk:
             if part.widget.focusProxy() is not None:
                 part.widget.setFocus()  # its arrow keys work at once
 
+    def tab_behind(self, dock: QDockWidget) -> None:
+        """Put a dock into a tab behind the panels at the right."""
+        last = self.parts[-1].title if self.parts else OBJECTS_DOCK
+        window = self._inspector.window()
+        is_tall = window is not None and window.height() >= TALL_WINDOW
+        front = OBJECTS_DOCK if is_tall else METRICS_DOCK
+        tab_behind(self._docks.get(last), dock, self._docks.get(front))
+
     def build(self) -> None:
         """Put the panels around the image; done only once."""
         if self._docks or self._is_closed:
@@ -209,6 +220,7 @@ class Desk:
         *,
         region: str | None = None,
         settings: EvaluationSettings | None = None,
+        team: str | None = None,
         ahead: ReadAhead | None = None,
     ) -> None:
         """Show a cohort instead of the one shown before.
@@ -221,12 +233,16 @@ class Desk:
             The region to start with; the first where None.
         settings
             How to evaluate; the default protocol where None.
+        team
+            The team to start with; the first where None.
         ahead
             What has begun to read the region, if anything has.
         """
         if self.link is not None:
             self.link.close()
         self.session = Session(cohort, settings)
+        if team is not None:
+            self.session.set_team(team)
         self.link = Link(
             self._viewer, self.session, self.panels, self.parts, self.raise_part, ahead
         )
@@ -280,6 +296,7 @@ class Desk:
         if link is not None:
             link.close()
         self.closed.emit()
+        self.companions.clear()
 
     def _arrange(self, window: QMainWindow) -> None:
         """Give each panel its place; nothing is cut off in a window of 1280 x 800."""

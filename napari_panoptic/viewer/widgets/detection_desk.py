@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import napari
-from psygnal import SignalInstance
+from psygnal import Signal, SignalInstance
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QFileDialog, QMainWindow, QMessageBox, QVBoxLayout
 
@@ -55,6 +55,7 @@ from napari_panoptic.viewer.widgets.docks import (
     remove_docks,
     share_height,
     share_left_column,
+    tab_behind,
     unwrapped,
 )
 from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
@@ -107,6 +108,8 @@ class DetectionDesk:
         The main dock's widget.
     """
 
+    closed = Signal()
+
     def __init__(self, viewer: Any, inspector: DetectionInspector) -> None:
         self._viewer = viewer
         self._inspector = inspector
@@ -120,6 +123,8 @@ class DetectionDesk:
         self._image: SlideImage | None = None
         self._wanted: str | None = None
         self._is_closed = self._is_paused = False
+        self.companions: list[object] = []
+        """Objects that live as long as the desk is open."""
         self.session: DetectionSession | None = None
         self.reader: FrameReader | None = None
         self.finder = StandingsFinder()
@@ -191,8 +196,14 @@ class DetectionDesk:
         if self._guard is not None:
             self._guard.release()
             self._guard = None
+        self.closed.emit()
+        self.companions.clear()
 
     # --- docks ---
+
+    def tab_behind(self, dock: QDockWidget) -> None:
+        """Put a dock into a tab behind the figures."""
+        tab_behind(self._docks.get(FIGURES_DOCK), dock)
 
     def build(self) -> None:
         """Put the panels around the image; done only once."""
@@ -257,6 +268,8 @@ class DetectionDesk:
         """
         self._leave_cohort()
         self.session = DetectionSession(cohort)
+        placed = cohort.placement
+        self.scene.origin_yx = (0.0, 0.0) if placed is None else placed.translate_yx
         self.reader = FrameReader(cohort)
         session = self.session
         self._connected = [

@@ -110,6 +110,27 @@ def dock_of(widget: QWidget) -> QDockWidget | None:
     return parent if isinstance(parent, QDockWidget) else None
 
 
+def tab_behind(
+    place: QDockWidget | None, dock: QDockWidget, front: QDockWidget | None = None
+) -> None:
+    """Put a dock into the tabs of another one; a floating dock stays where the user put it.
+
+    Parameters
+    ----------
+    place
+        The dock among whose tabs it comes; nothing is done where None.
+    dock
+        The dock.
+    front
+        The tab that is in front afterwards; `place` where None.
+    """
+    if place is None or dock.isFloating() or not isinstance(window := dock.window(), QMainWindow):
+        return
+    if dock not in window.tabifiedDockWidgets(place):
+        window.tabifyDockWidget(place, dock)
+    after_layout(dock, (front or place).raise_)  # Qt brings what was put last to the front
+
+
 def give_corners_to_sides(window: QMainWindow) -> None:
     """Let the columns at the left and the right be as high as the window."""
     for corner, area in (

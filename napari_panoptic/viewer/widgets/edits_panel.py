@@ -784,13 +784,13 @@ class EditsPart(DeskPart):
             return []
         session, snapshot = self.around.session, self.around.session.snapshot
         name = snapshot.region.name
-        found = [Copied(name, Side.REFERENCE)] if session.is_edited(Side.REFERENCE) else []
+        found = [Copied(name, Side.REFERENCE)] if session.is_drawn(Side.REFERENCE) else []
         found += [
             Copied(name, Side.PREDICTION, team)
             for team in snapshot.predictions
-            if session.is_edited(Side.PREDICTION, team)
+            if session.is_drawn(Side.PREDICTION, team)
         ]
-        is_redrawn = session.copies.is_ambiguous_edited(name)
+        is_redrawn = session.is_area_drawn
         return [*found, Copied(name, None)] if is_redrawn else found
 
     def _state_text(self, copies: list[Copied]) -> str:

@@ -1,0 +1,395 @@
+"""Layers of the user's as the source of a comparison: they are read, never changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from napari.layers import Image, Labels, Layer, Points, Shapes
+from numpy.typing import NDArray
+
+from napari_panoptic.errors import PanopticError, english_list
+from napari_panoptic.io import comparison as arrays
+from napari_panoptic.io.label_images import read_sidecar
+from napari_panoptic.io.pair import ONLY_CLASS
+from napari_panoptic.io.polygons import Polygons
+from napari_panoptic.io.rasterize import rasterize_polygons
+from napari_panoptic.pipeline import HELD_UP_TO_PX
+from napari_panoptic.regions import ClassScheme, Placement
+from napari_panoptic.viewer.ambiguous_shapes import WITH_AN_AREA, corners_of
+
+TWO_D = "The program compares 2-D images; of stacks it compares the slice that is shown."
+_ONE_CLASS = ClassScheme((ONLY_CLASS,), ((255, 0, 0),))
+_MICROMETRES = {"micrometer", "um", "µm"}
+_CONFIDENCE = ("confidence", "score")
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The layers to compare.
+
+    Parameters
+    ----------
+    reference
+        The annotation: Labels, Shapes or Points.
+    predictions
+        The predictions; Points where the annotation has points, else Labels or Shapes.
+    image
+        The image, or None.
+    ambiguous
+        Labels or Shapes of the area where nothing is scored, or None.
+    class_column
+        Column of the layers' features with the class of each object; None for
+        one class.
+    class_table
+        A CSV or JSON table of id and class in place of the column.
+    """
+
+    reference: Layer
+    predictions: tuple[Layer, ...]
+    image: Layer | None = None
+    ambiguous: Layer | None = None
+    class_column: str | None = None
+    class_table: Path | None = None
+
+    @property
+    def sides(self) -> tuple[Layer, ...]:
+        """The layers with objects, the reference first."""
+        return (self.reference, *self.predictions)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every layer, the reference first."""
+        others = (self.image, self.ambiguous)
+        return (*self.sides, *(each for each in others if each is not None))
+
+    @property
+    def is_of_points(self) -> bool:
+        """Whether points are compared with points."""
+        return isinstance(self.reference, Points)
+
+    @cached_property
+    def table(self) -> Mapping[int, str] | None:
+        """The classes of the table, read once."""
+        if self.class_table is None:
+            return None
+        return read_sidecar(self.class_table, _ONE_CLASS)
+
+    @cached_property
+    def teams(self) -> dict[Layer, str]:
+        """The team that each prediction is shown as; layers may have any name."""
+        names = arrays.unique_safe_names(layer.name for layer in self.predictions)
+        return dict(zip(self.predictions, names, strict=True))
+
+    @property
+    def name(self) -> str:
+        """A name for people."""
+        return f"{self.reference.name} / {english_list([p.name for p in self.predictions])}"
+
+
+def arrays_of(choice: Choice, viewer: Any) -> arrays.Comparison | arrays.PointsComparison:
+    """Read the slice that is shown of each layer.
+
+    Raises
+    ------
+    PanopticError
+        In one sentence, for layers that do not lie over one another.
+    """
+    _check_choice(choice)
+    for layer in choice.layers:
+        _check_upright(layer)
+        _check_placement(choice.reference, layer)
+    if choice.is_of_points:
+        return _points_comparison(choice, viewer)
+    shape = shape_of(choice, viewer)
+    sides = {layer: _side(layer, labels_of(layer, viewer, shape), choice) for layer in choice.sides}
+    placement = placement_of(choice.reference)
+    is_square = placement.scale_yx[0] == placement.scale_yx[1]
+    is_um = set(placement.units) <= _MICROMETRES
+    image, limits = (None, None) if choice.image is None else _image_of(choice.image, viewer)
+    return arrays.Comparison(
+        sides[choice.reference],
+        {team: sides[layer] for layer, team in choice.teams.items()},
+        image=image,
+        image_limits=limits,
+        ambiguous=ambiguous_of(choice, viewer, shape),
+        mpp=placement.scale_yx[0] if is_um and is_square else None,
+        name=choice.name,
+    )
+
+
+def ambiguous_of(choice: Choice, viewer: Any, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
+    """Return where nothing is scored, bool (y, x), or None without such a layer."""
+    if choice.ambiguous is None:
+        return None
+    return np.asarray(labels_of(choice.ambiguous, viewer, shape)) > 0
+
+
+def placement_of(layer: Layer) -> Placement:
+    """Return scale, position and units of the last two axes of a layer."""
+    y, x = (float(value) for value in layer.scale[-2:])
+    top, left = (float(value) for value in layer.translate[-2:])
+    units = tuple(str(unit) for unit in layer.units[-2:])
+    return Placement((y, x), (top, left), (units[0], units[-1]))
+
+
+def slice_of(layer: Layer, viewer: Any) -> tuple[int, ...]:
+    """Return the indices of the slice that is shown of a layer, along its leading axes."""
+    if layer.ndim <= 2:
+        return ()
+    if tuple(viewer.dims.order[-2:]) != tuple(sorted(viewer.dims.order))[-2:]:
+        raise PanopticError(
+            f"'{layer.name}' has {layer.ndim} axes and is shown from another side; show the last "
+            f"two axes. {TWO_D}"
+        )
+    # In world units: layers may have steps of their own along the leading axes.
+    place = np.array(viewer.dims.point[-layer.ndim :], float)
+    at = np.round(np.asarray(layer.world_to_data(place), float)[:-2]).astype(int)
+    if isinstance(layer, (Points, Shapes)):
+        return tuple(at.tolist())
+    sizes = data_of(layer).shape
+    return tuple(min(max(i, 0), size - 1) for i, size in zip(at.tolist(), sizes, strict=False))
+
+
+def is_lazy(layer: Layer) -> bool:
+    """Return whether a layer's pixels are not in memory."""
+    return isinstance(layer, (Labels, Image)) and not isinstance(data_of(layer), np.ndarray)
+
+
+def is_large(layer: Layer, viewer: Any) -> bool:
+    """Return whether a layer's slice is too large to be held in memory."""
+    if not isinstance(layer, (Labels, Image)):
+        return False
+    n_px: int = math.prod(_plane(layer, viewer).shape[:2])
+    return n_px > HELD_UP_TO_PX
+
+
+def shape_of(choice: Choice, viewer: Any) -> tuple[int, int]:
+    """Return height and width of what is compared; shapes and points have none of their own."""
+    for layer in choice.layers:
+        if isinstance(layer, (Labels, Image)):
+            height, width = _plane(layer, viewer).shape[:2]
+            return int(height), int(width)
+    raise PanopticError("Shapes do not tell the size of the image; choose the image, too.")
+
+
+def labels_of(layer: Layer, viewer: Any, shape: tuple[int, int]) -> Any:
+    """Return the objects of a layer as a label array (y, x); of a lazy layer, a lazy one."""
+    if isinstance(layer, Labels):
+        found = _plane(layer, viewer)
+        if tuple(found.shape) != shape:
+            raise PanopticError(
+                f"'{layer.name}' has {found.shape[0]} x {found.shape[1]} px and the others "
+                f"{shape[0]} x {shape[1]}; crop or resample one of them."
+            )
+        return found if is_large(layer, viewer) else np.asarray(found)
+    return _drawn(layer, slice_of(layer, viewer), shape)
+
+
+def _drawn(layer: Any, at: tuple[int, ...], shape: tuple[int, int]) -> NDArray[np.int32]:
+    """Return the shapes of a slice as labels: the pixels whose centres lie inside."""
+    rings, ids = [], []
+    for number, (data, kind) in enumerate(zip(layer.data, layer.shape_type, strict=True), start=1):
+        if kind in WITH_AN_AREA and (np.round(data[:, :-2]) == np.array(at)).all():
+            # In layers a pixel's centre has whole numbers, in outlines its corner.
+            rings.append(corners_of(data, kind)[:, ::-1] + 0.5)
+            ids.append(number)
+    starts = np.concatenate([[0], np.cumsum([len(ring) for ring in rings], dtype=np.int64)])
+    polygons = Polygons(
+        vertices_xy=np.concatenate([np.zeros((0, 2)), *rings]),
+        ring_starts=starts.astype(np.int64),
+        is_hole=np.zeros(len(rings), bool),
+        object_starts=np.arange(len(rings) + 1, dtype=np.int64),
+        ids=np.array(ids, np.int64),
+        class_index=np.ones(len(rings), np.int16),
+    )
+    labels = rasterize_polygons(polygons, shape, _ONE_CLASS).labels
+    known = np.concatenate([[0], labels.ids]).astype(np.int32)
+    return known[labels.index]
+
+
+def classes_of(layer: Layer, choice: Choice) -> Mapping[int, str] | str:
+    """Return the classes that are stated for a layer's objects, or the one class of all."""
+    if choice.table is not None:
+        return choice.table
+    column, features = choice.class_column, layer.features
+    if column is None or column not in features:
+        return ONLY_CLASS
+    if "index" in features:
+        ids = features["index"]
+    else:
+        ids = pd.RangeIndex(1, len(features) + 1)
+        ids = ids if isinstance(layer, Shapes) else ids - 1
+    named = zip(ids, features[column], strict=True)
+    return {int(id_): str(name) for id_, name in named if not pd.isna(name) and str(name).strip()}
+
+
+def class_of(classes: Mapping[int, str] | str, id_: int) -> str:
+    """Return the class of an object; one without has that of cohorts without classes."""
+    return classes if isinstance(classes, str) else classes.get(id_, ONLY_CLASS)
+
+
+class _Defaulting(dict[int, str]):
+    """Classes of objects whose ids are not known yet."""
+
+    def get(self, key: int, default: Any = None) -> Any:
+        return super().get(key, ONLY_CLASS if default is None else default)
+
+    def values(self) -> Any:
+        return [*super().values(), ONLY_CLASS]
+
+
+def _side(layer: Layer, pixels: Any, choice: Choice) -> arrays.Labels:
+    classes = classes_of(layer, choice)
+    if isinstance(classes, str):
+        return arrays.Labels(pixels, classes)
+    if not isinstance(pixels, np.ndarray):
+        return arrays.Labels(pixels, _Defaulting(classes))
+    ids = np.unique(pixels).tolist()
+    return arrays.Labels(pixels, {id_: class_of(classes, id_) for id_ in ids if id_})
+
+
+def data_of(layer: Any) -> Any:
+    """Return a layer's data, of several levels the finest."""
+    return layer.data[0] if getattr(layer, "multiscale", False) else layer.data
+
+
+def _plane(layer: Layer, viewer: Any) -> Any:
+    """Return the 2-D slice of a layer's data that is shown."""
+    data = data_of(layer)
+    at = slice_of(layer, viewer)
+    return data[at] if at else data
+
+
+def _image_of(layer: Layer, viewer: Any) -> tuple[Any, tuple[float, float] | None]:
+    """Return the pixels of an image, and the values that napari shows black and white."""
+    plane = _plane(layer, viewer)
+    if getattr(layer, "rgb", False):
+        return plane, None
+    low, high = (float(value) for value in layer.contrast_limits)
+    return plane, (low, high)
+
+
+def _points_comparison(choice: Choice, viewer: Any) -> arrays.PointsComparison:
+    placement = placement_of(choice.reference)
+    if not set(placement.units) <= _MICROMETRES:
+        raise PanopticError(
+            "Points are paired within a distance in µm; set the layers' units to micrometer and "
+            "their scale to the pixel size, in µm."
+        )
+    found = {layer: _points_of(layer, viewer) for layer in choice.sides}
+    image, limits, shape = None, None, (1, 1)
+    if choice.image is None:
+        highest = [points[:, :2].max(axis=0, initial=0) for points in found.values()]
+        width, height = np.ceil(np.max(highest, axis=0)).astype(int) + 1
+        shape = int(height), int(width)
+    else:
+        image, limits = _image_of(choice.image, viewer)
+    return arrays.PointsComparison(
+        found[choice.reference][:, :2],
+        {team: found[layer] for layer, team in choice.teams.items()},
+        mpp_xy=placement.scale_yx[::-1],
+        shape=shape,
+        image=image,
+        image_limits=limits,
+        name=choice.name,
+    )
+
+
+def _points_of(layer: Any, viewer: Any) -> NDArray[np.float64]:
+    """Return x, y and, where a column states it, the confidence of the points that are shown."""
+    data = np.asarray(layer.data, float)
+    is_here = (np.round(data[:, :-2]) == np.array(slice_of(layer, viewer))).all(axis=1)
+    points: NDArray[np.float64] = data[is_here][:, :-3:-1]
+    column = next((name for name in _CONFIDENCE if name in layer.features), None)
+    if column is None:
+        return points
+    confidence = pd.to_numeric(layer.features[column], errors="coerce").to_numpy(float)[is_here]
+    return points if np.isnan(confidence).any() else np.column_stack([points, confidence])
+
+
+def _check_choice(choice: Choice) -> None:
+    """Check which layers are chosen for what.
+
+    Raises
+    ------
+    PanopticError
+        Naming the layer that does not fit.
+    """
+    reference = choice.reference
+    if not choice.predictions:
+        raise PanopticError("Choose at least one layer with predictions.")
+    if reference in choice.predictions:
+        raise PanopticError(
+            f"'{reference.name}' is chosen as reference and as prediction; choose it once."
+        )
+    others = [p for p in choice.predictions if isinstance(p, Points) != choice.is_of_points]
+    if others:
+        points, outlines = (others[0], reference)[:: -1 if choice.is_of_points else 1]
+        raise PanopticError(
+            f"'{points.name}' has points and '{outlines.name}' has outlines; compare points with "
+            "points, or outlines with outlines."
+        )
+    if choice.ambiguous is not None and choice.ambiguous in choice.sides:
+        raise PanopticError(
+            f"'{choice.ambiguous.name}' is chosen as ambiguous area and as "
+            "reference or prediction; choose it once."
+        )
+
+
+def _check_upright(layer: Layer) -> None:
+    """Check that a layer is neither turned nor sheared.
+
+    Raises
+    ------
+    PanopticError
+        Naming the transformation.
+    """
+    turned = {
+        "rotate": not np.allclose(np.asarray(layer.rotate)[-2:, -2:], np.eye(2)),
+        "shear": not np.allclose(layer.shear, 0),
+        "affine": not np.allclose(layer.affine.affine_matrix, np.eye(layer.ndim + 1)),
+    }
+    if not any(turned.values()):
+        return
+    name = next(name for name, is_so in turned.items() if is_so)
+    raise PanopticError(
+        f"'{layer.name}' has a {name} transformation, which cannot be compared; resample its "
+        "pixels upright, or reset it."
+    )
+
+
+def _check_placement(reference: Layer, layer: Layer) -> None:
+    """Check that two layers lie over one another, pixel by pixel.
+
+    Raises
+    ------
+    PanopticError
+        Naming the first difference and the remedy.
+    """
+    one, other = placement_of(reference), placement_of(layer)
+    for name, mine, yours in (
+        ("scale", one.scale_yx, other.scale_yx),
+        ("translate", one.translate_yx, other.translate_yx),
+    ):
+        if not np.allclose(mine, yours, rtol=1e-9, atol=1e-12):
+            raise PanopticError(
+                f"'{layer.name}' and '{reference.name}' differ in {name} ({_text(yours)} and "
+                f"{_text(mine)}); give both the same {name}, and resample one of them if its "
+                "pixels are larger."
+            )
+    if one.units != other.units:
+        raise PanopticError(
+            f"'{layer.name}' and '{reference.name}' differ in units ({other.units[0]} and "
+            f"{one.units[0]}); give both the same units."
+        )
+
+
+def _text(values: tuple[float, float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)

@@ -1,0 +1,653 @@
+"""Layers of the user's on a desk, followed as they change.
+
+The layers are written as a small cohort into a temporary folder, and the desk opens on it. From
+then on they are watched: what changes in them is mirrored in the session. They are never changed
+themselves, but for the columns of results in their features.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import napari
+import numpy as np
+from napari.layers import Labels, Layer, Points
+from numpy.typing import NDArray
+from qtpy.QtCore import QTimer
+from superqt.utils import create_worker
+
+from napari_panoptic.detection_session import DetectionSession
+from napari_panoptic.errors import PanopticError, english_list
+from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.evaluation.live import IdWindow
+from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.io import comparison as arrays
+from napari_panoptic.session import Selection, Session
+from napari_panoptic.viewer import layer_sources as sources
+from napari_panoptic.viewer.edits import boxes_of
+from napari_panoptic.viewer.layer_features import write_features
+from napari_panoptic.viewer.layer_sources import Choice
+from napari_panoptic.viewer.opening import Opened, read_folder, show_in
+from napari_panoptic.viewer.shown import show_info, show_warning
+from napari_panoptic.viewer.timers import stop_timers
+from napari_panoptic.viewer.widgets.docks import unwrapped
+
+FOLLOW_MS = 16
+"""How long after a change of a layer it is compared with what was seen last."""
+REST_MS = 150
+"""The same for large layers, and for all that builds the comparison again."""
+LARGE_PX = 16_000_000
+FEATURES_MS = 200
+"""How long after the last change results are written to the layers' features."""
+_MOST_IDS = np.iinfo(np.uint16).max
+Box = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """What is kept where a comparison is built again."""
+
+    settings: Any
+    layer: Layer | None
+    """The prediction that was looked at."""
+    selection: Selection | None
+    center: tuple[float, ...]
+    zoom: float
+    active: Layer | None
+
+
+class LiveComparison:
+    """A comparison of layers of the user's.
+
+    Parameters
+    ----------
+    viewer
+        The viewer.
+    choice
+        The layers.
+    say
+        Receives one sentence where something went wrong or takes long, and an
+        empty one where all is well.
+    """
+
+    def __init__(
+        self, viewer: napari.Viewer, choice: Choice, say: Callable[[str], None] | None = None
+    ) -> None:
+        self._viewer = unwrapped(viewer)
+        self._choice = choice
+        self._tell = say
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._desk: Any = None
+        self._session: Any = None
+        self._seen: dict[Layer, NDArray[Any]] = {}
+        self._slices: dict[Layer, tuple[int, ...]] = {}
+        self._classes: dict[Layer, Mapping[int, str] | str] = {}
+        self._area: NDArray[np.bool_] | None = None
+        self._changed: dict[Layer, Box | None] = {}
+        self._removed: list[str] = []
+        self._is_writing = False
+        self._follow = _timer(FOLLOW_MS, self._take_changes)
+        self._again = _timer(REST_MS, self._rebuild)
+        self._features = _timer(FEATURES_MS, self._settle)
+        self._gone = _timer(0, self._report_removed)
+        self._worker: Any = None
+        self._connections: list[tuple[Any, Callable[..., Any]]] = []
+        self._of_session: list[tuple[Any, Callable[..., Any]]] = []
+
+    @property
+    def desk(self) -> Any:
+        """The desk, while it shows this comparison."""
+        return self._desk
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the desk shows the layers as they are."""
+        timers = (self._follow, self._again, self._features, self._gone)
+        is_waiting = any(timer.isActive() for timer in timers) or self._worker is not None
+        return not is_waiting and (self._desk is None or self._desk.is_settled)
+
+    def start(self, earlier: LiveComparison | None = None) -> bool:
+        """Open the desk; False where the user keeps what is open.
+
+        Parameters
+        ----------
+        earlier
+            A comparison that this one takes the place of: settings, team and
+            view stay as they are.
+
+        Raises
+        ------
+        PanopticError
+            Where the layers cannot be compared.
+        """
+        found = sources.arrays_of(self._choice, self._viewer)
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="napari-panoptic-", ignore_cleanup_errors=True
+        )
+        view = None
+        if earlier is not None and earlier.desk is not None:
+            view, self._desk, self._session = earlier._view(), earlier.desk, earlier._session
+        if not self._open(found, view, is_reopened=view is not None):
+            self.close()
+            return False
+        self._connect()
+        return True
+
+    def save(self, folder: Path) -> Path:
+        """Write the comparison as a cohort, to be opened again later.
+
+        Raises
+        ------
+        PanopticError
+            Where the folder is not empty, or cannot be written.
+        """
+        return sources.arrays_of(self._choice, self._viewer).write(folder)
+
+    def be_silent(self) -> None:
+        """Tell nothing any more: the dock that listened is gone."""
+        self._tell = None
+
+    def close(self) -> None:
+        """Let go of the layers; results stay in their features."""
+        for emitter, slot in (*self._connections, *self._of_session):
+            emitter.disconnect(slot)
+        self._connections, self._of_session = [], []
+        stop_timers(self._follow, self._again, self._features, self._gone)
+        self._seen, self._slices, self._classes = {}, {}, {}
+        if self._desk is not None and self in self._desk.companions:
+            self._desk.companions.remove(self)
+        self._desk = self._session = None
+        self._tell = None
+        self._changed.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    # --- opening ------------------------------------------------------------------------------
+
+    def _open(
+        self,
+        found: arrays.Comparison | arrays.PointsComparison,
+        view: _View | None,
+        *,
+        is_reopened: bool,
+    ) -> bool:
+        """Write the layers as they are, and show them; False where the user refuses."""
+        if self._folder is None:
+            return False
+        is_of_labels = isinstance(found, arrays.Comparison)
+        is_reopened = is_reopened and is_of_labels and isinstance(self._session, Session)
+        if is_reopened and not self._desk.may_leave():
+            return False
+        self._note_seen(found)
+        place = Path(tempfile.mkdtemp(dir=self._folder.name))
+        placement = sources.placement_of(self._choice.reference)
+
+        def prepare() -> Opened:
+            opened = read_folder(found.write(place))
+            cohort: Any = opened.cohort
+            return replace(opened, cohort=replace(cohort, placement=placement))
+
+        is_large = any(sources.is_large(at, self._viewer) for at in self._choice.layers)
+        if not is_large:
+            return self._show(prepare(), view, is_reopened=is_reopened)
+        self._say("The layers are read block by block; the desk opens after that.")
+        self._worker = create_worker(lambda: _tried(prepare), _start_thread=False)
+
+        def take(answer: Opened | str) -> None:
+            self._worker = None
+            if self._folder is None:
+                return  # closed meanwhile
+            if isinstance(answer, str):
+                self._say(answer)
+                return
+            self._say("")
+            self._show(answer, view, is_reopened=is_reopened)
+
+        self._worker.returned.connect(take)
+        self._worker.start()
+        return True
+
+    def _show(self, opened: Opened, view: _View | None, *, is_reopened: bool) -> bool:
+        self._drop_session()
+        team = None if view is None else self._choice.teams.get(view.layer)
+        settings = None if view is None else view.settings
+        if is_reopened:
+            desk = self._desk
+            desk.show_cohort(opened.cohort, settings=settings, team=team)
+        else:
+            desk = show_in(self._viewer, opened)
+            if desk is None:
+                if self._session is not None:
+                    self._listen_to_session()
+                return False
+        self._desk, self._session = desk, desk.session
+        if self not in desk.companions:
+            desk.companions.append(self)
+        session = self._session
+        if isinstance(session, Session):
+            if view is not None:
+                self._keep_view(session, view)
+        elif settings is not None and type(settings) is type(session.settings):
+            session.set_settings(settings)
+        self._listen_to_session()
+        return True
+
+    def _keep_view(self, session: Session, view: _View) -> None:
+        """Show the same part of the image, and select the same object, once there is one."""
+        camera, layers = self._viewer.scene.camera, self._viewer.layers
+
+        def restore(_snapshot: object = None) -> None:
+            session.region_changed.disconnect(restore)
+            camera.center, camera.zoom = view.center, view.zoom
+            if view.active is not None and view.active in layers:
+                layers.selection.active = view.active
+            chosen, shown = view.selection, session.shown
+            if chosen is None or shown is None:
+                return
+            row = shown.outcomes.side(chosen.side).row_of(chosen.id)
+            if row is not None:
+                session.select_row(chosen.side, row)
+
+        session.region_changed.connect(restore)
+
+    def _view(self) -> _View | None:
+        """Note how the comparison is looked at."""
+        session = self._session
+        if session is None:
+            return None
+        layers = {team: layer for layer, team in self._choice.teams.items()}
+        camera = self._viewer.scene.camera
+        return _View(
+            session.settings,
+            layers.get(session.team),
+            session.selection if isinstance(session, Session) else None,
+            tuple(camera.center),
+            float(camera.zoom),
+            self._viewer.layers.selection.active,
+        )
+
+    def _note_seen(self, found: arrays.Comparison | arrays.PointsComparison) -> None:
+        """Note what the session is about to show, to tell later what has changed."""
+        choice = self._choice
+        self._slices = {at: sources.slice_of(at, self._viewer) for at in choice.layers}
+        self._changed.clear()
+        if isinstance(found, arrays.PointsComparison):
+            return
+        sides = (found.reference, *found.predictions.values())
+        self._seen = {
+            layer: np.array(side.array)
+            for layer, side in zip(choice.sides, sides, strict=True)
+            if not sources.is_large(layer, self._viewer)
+        }
+        self._classes = {layer: sources.classes_of(layer, choice) for layer in choice.sides}
+        self._area = None if found.ambiguous is None else np.asarray(found.ambiguous)
+
+    def _rebuild(self) -> None:
+        """Compare the layers again: another slice, another size, another name."""
+        if not self._is_alive():
+            return
+        choice = replace(self._choice)  # names its teams again: layers may have other names now
+        try:
+            found = sources.arrays_of(choice, self._viewer)
+        except (PanopticError, ValueError) as error:
+            self._warn(f"{error} The results are those from before.")
+            return
+        self._say("")
+        view, self._choice = self._view(), choice
+        self._open(found, view, is_reopened=True)
+
+    # --- listening ----------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        layers, dims = self._viewer.layers.events, self._viewer.dims.events
+        self._listen(layers.removed, self._on_removed)
+        for emitter in (dims.current_step, dims.order):
+            self._listen(emitter, self._on_step)
+        for layer in self._choice.layers:
+            self._listen_to(layer)
+
+    def _listen_to(self, layer: Layer) -> None:
+        events: Any = layer.events
+        is_labels = isinstance(layer, Labels)
+
+        def on_change(_event: Any) -> None:
+            self._on_changed(layer)
+
+        def on_stroke(event: Any) -> None:
+            offset, size = tuple(event.offset), event.data.shape
+            if len(offset) != 2:
+                self._on_changed(layer)
+                return
+            y, x = (int(value) for value in offset)
+            self._on_changed(layer, (y, x, y + int(size[0]), x + int(size[1])))
+
+        def on_paint(event: Any) -> None:
+            for box in boxes_of(event.value):
+                self._on_changed(layer, box)
+
+        self._listen(events.data, on_change)
+        if is_labels:
+            self._listen(events.labels_update, on_stroke)
+            self._listen(events.paint, on_paint)
+            # Undo, redo and refresh() by other code tell nothing else.
+            is_fixed = hasattr(sources.data_of(layer), "dask")
+            if not is_fixed and not sources.is_large(layer, self._viewer):
+                self._listen(events.set_data, on_change)
+        if layer in self._choice.sides and self._choice.class_column is not None:
+            self._listen(events.features, lambda _event: self._on_classes(layer))
+        self._listen(events.name, self._on_renamed)
+        for name in ("scale", "translate", "rotate", "shear", "affine", "units"):
+            if (emitter := getattr(events, name, None)) is not None:
+                self._listen(emitter, self._on_placed)
+
+    def _listen_to_session(self) -> None:
+        session, desk = self._session, self._desk
+        table: list[tuple[Any, Callable[..., Any]]] = [(desk.closed, self.close)]
+        if isinstance(session, Session):
+            table += [
+                (session.region_changed, self._on_results),
+                (session.edited, self._on_results),
+                (session.settings_changed, self._on_results),
+                (session.team_changed, self._on_results),
+                (session.copies_changed, self._on_copies),
+            ]
+        elif isinstance(session, DetectionSession):
+            table += [(session.judged_changed, self._on_results)]
+        for signal, slot in table:
+            signal.connect(slot)
+        self._of_session = table
+
+    def _drop_session(self) -> None:
+        for signal, slot in self._of_session:
+            signal.disconnect(slot)
+        self._of_session = []
+
+    def _listen(self, emitter: Any, slot: Callable[..., Any]) -> None:
+        emitter.connect(slot)
+        self._connections.append((emitter, slot))
+
+    def _is_alive(self) -> bool:
+        """Return whether the desk still shows this comparison; lets go where it does not."""
+        if self._worker is not None:
+            return self._folder is not None
+        if self._desk is not None and self._desk.session is self._session is not None:
+            return True
+        self.close()
+        return False
+
+    def _on_changed(self, layer: Layer, box: Box | None = None) -> None:
+        if self._is_writing or not self._is_alive():
+            return
+        is_area = layer is self._choice.ambiguous and self._seen
+        if layer not in self._seen and not is_area:
+            self._on_unseen(layer)
+            return
+        known = self._changed.get(layer, box)
+        is_whole = box is None or known is None
+        self._changed[layer] = None if is_whole else _around(known, box)  # type: ignore[arg-type]
+        size = max(seen.size for seen in self._seen.values())
+        is_slow = size > LARGE_PX or sources.is_lazy(layer)
+        self._follow.setInterval(REST_MS if is_slow else FOLLOW_MS)
+        if not self._follow.isActive():
+            self._follow.start()
+
+    def _on_unseen(self, layer: Layer) -> None:
+        """Follow a layer whose pixels are not compared with what was seen of them."""
+        if isinstance(layer, Points) or layer is self._choice.image:
+            self._again.start()
+        else:  # to read it takes long, and many events change nothing
+            self._say(f"'{layer.name}' may have changed; press Compare to evaluate it again.")
+
+    def _on_step(self, _event: Any = None) -> None:
+        if self._is_writing or not self._is_alive():
+            return
+        try:
+            now = {at: sources.slice_of(at, self._viewer) for at in self._choice.layers}
+        except PanopticError as error:
+            self._warn(str(error))
+            return
+        if now != self._slices:
+            self._again.start()
+
+    def _on_placed(self, _event: Any = None) -> None:
+        if self._is_alive():
+            self._again.start()
+
+    def _on_renamed(self, _event: Any = None) -> None:
+        if self._is_alive():
+            self._again.start()
+
+    def _on_classes(self, layer: Layer) -> None:
+        """Compare again where a class in the user's column is another one."""
+        if self._is_writing or not self._is_alive():
+            return
+        if sources.classes_of(layer, self._choice) != self._classes.get(layer):
+            self._again.start()
+
+    def _on_removed(self, event: Any) -> None:
+        layer, choice = event.value, self._choice
+        if layer not in choice.layers or not self._is_alive():
+            return
+        self._removed.append(layer.name)
+        self._gone.start()
+
+    def _report_removed(self) -> None:
+        """Say once which layers are gone, and go on without them where that is possible."""
+        names, self._removed = self._removed, []
+        if not self._is_alive():
+            return
+        choice, present = self._choice, self._viewer.layers
+        words = english_list([f"'{name}'" for name in names])
+        was = "The layer {} was removed" if len(names) == 1 else "The layers {} were removed"
+        left = tuple(each for each in choice.predictions if each in present)
+        if choice.reference not in present or not left:
+            text = f"{was.format(words)}: the results are those of the last state."
+            self._again.stop()
+            for layer in [layer for layer in self._seen if layer not in present]:
+                del self._seen[layer]
+        else:
+            text = f"{was.format(words)} from the comparison."
+            self._choice = replace(
+                choice,
+                predictions=left,
+                image=choice.image if choice.image in present else None,
+                ambiguous=choice.ambiguous if choice.ambiguous in present else None,
+            )
+            self._again.start()
+        show_info(text)
+        self._say(text)
+
+    def _on_results(self, *_: Any) -> None:
+        self._features.start()
+
+    def _on_copies(self) -> None:
+        """Mirror the layers again where their mirror was discarded with the user's edits."""
+        session = self._session
+        if session is None or session.snapshot is None or self._is_writing:
+            return
+        if session.copies.has_edits(session.snapshot.region.name) or session.loaded is None:
+            return
+        for layer in self._seen:
+            labels = self._mirror_of(layer, session.loaded)
+            if labels is not None:
+                self._seen[layer] = _ids_of(labels, np.s_[:, :]).astype(self._seen[layer].dtype)
+                self._changed[layer] = None
+        if self._choice.ambiguous is not None:
+            self._area = session.loaded.ambiguous
+            self._changed[self._choice.ambiguous] = None
+        self._follow.start()
+
+    # --- following ----------------------------------------------------------------------------
+
+    def _take_changes(self) -> None:
+        """Mirror in the session what has changed in the layers."""
+        if not self._is_alive() or self._session is None:
+            return
+        snapshot = self._session.snapshot
+        if snapshot is None or snapshot.pending:  # still loading: look again later
+            if not self._desk.is_settled:
+                self._follow.start()
+            return
+        waiting, self._changed = self._changed, {}
+        for layer, box in waiting.items():
+            try:
+                if layer is self._choice.ambiguous:
+                    self._take_area()
+                elif layer in self._seen:
+                    self._take(layer, box)
+            except (PanopticError, ValueError):
+                self._again.start()
+                return
+
+    def _take(self, layer: Layer, box: Box | None) -> None:
+        """Mirror what has changed in one layer, within a box where that is known.
+
+        Raises
+        ------
+        PanopticError
+            Where it is more than an edit can be.
+        """
+        seen = self._seen[layer]
+        now = sources.labels_of(layer, self._viewer, seen.shape)
+        is_reference = layer is self._choice.reference
+        team = None if is_reference else self._choice.teams[layer]
+        for part, changed in _differences(seen, now, box):
+            labels = self._mirror_of(layer, self._session.snapshot)
+            if labels is None:
+                raise PanopticError("there is no working copy")
+            # Pixels beside those that changed stay, also where the user drew on the desk's copy.
+            ids = np.where(changed, now[part], _ids_of(labels, part))
+            for window in _windows(ids.astype(np.int64), (part[0].start, part[1].start)):
+                self._session.mirror_window(
+                    Side.REFERENCE if is_reference else Side.PREDICTION,
+                    window,
+                    team=team,
+                    classes=self._class_names(layer, window.ids.tolist(), labels),
+                )
+            seen[part] = now[part]
+
+    def _class_names(self, layer: Layer, ids: list[int], labels: LabelImage) -> dict[int, str]:
+        """Return the classes of ids as the cohort spells them."""
+        classes = self._classes.get(layer, "")
+        spelt = {name.casefold(): name for name in labels.class_names}
+        named = {id_: sources.class_of(classes, id_) for id_ in ids if id_}
+        return {id_: spelt.get(name.casefold(), name) for id_, name in named.items()}
+
+    def _take_area(self) -> None:
+        """Mirror the ambiguous area."""
+        shape = next(iter(self._seen.values())).shape
+        now = sources.ambiguous_of(self._choice, self._viewer, shape)
+        if now is None or (self._area is not None and np.array_equal(now, self._area)):
+            return
+        self._area = now
+        self._session.set_ambiguous(now, is_mirrored=True)
+
+    def _mirror_of(self, layer: Layer, snapshot: Any) -> LabelImage | None:
+        """Return the objects of a layer as a snapshot has them."""
+        if layer is self._choice.reference:
+            labels: LabelImage | None = snapshot.reference
+            return labels
+        return snapshot.predictions.get(self._choice.teams[layer])  # type: ignore[no-any-return]
+
+    def _settle(self) -> None:
+        """Evaluate all teams after the last change, and write results to the layers."""
+        if not self._is_alive() or self._session is None:
+            return
+        if isinstance(self._session, DetectionSession):
+            return
+        if self._session.snapshot is None:
+            return
+        self._session.evaluate_edited()
+        self._write_features()
+
+    def _write_features(self) -> None:
+        """Write each team's results to its layer, those of the current team to the reference."""
+        snapshot, team = self._session.snapshot, self._session.team
+        present = self._viewer.layers
+        self._is_writing = True
+        try:
+            for layer, name in self._choice.teams.items():
+                found = snapshot.result(name)
+                if found is not None and layer in present:
+                    write_features(layer, found.objects, Side.PREDICTION)
+            found = snapshot.result(team)
+            if found is not None and self._choice.reference in present:
+                write_features(self._choice.reference, found.objects, Side.REFERENCE)
+        finally:
+            self._is_writing = False
+
+    # --- telling ------------------------------------------------------------------------------
+
+    def _say(self, text: str) -> None:
+        if self._tell is not None:
+            self._tell(text)
+
+    def _warn(self, text: str) -> None:
+        self._say(text)
+        show_warning(text)
+
+
+def _tried(prepare: Callable[[], Opened]) -> Opened | str:
+    """Do something in another thread; an error that is raised there would count as a crash."""
+    try:
+        return prepare()
+    except PanopticError as error:
+        return str(error)
+
+
+def _ids_of(labels: LabelImage, part: Any) -> NDArray[np.int64]:
+    """Return the id of each pixel of a part, 0 for background."""
+    known = np.concatenate([[0], labels.ids])
+    ids: NDArray[np.int64] = known[labels.index[part]]
+    return ids
+
+
+def _around(one: Box, other: Box) -> Box:
+    return (
+        min(one[0], other[0]),
+        min(one[1], other[1]),
+        max(one[2], other[2]),
+        max(one[3], other[3]),
+    )
+
+
+def _differences(
+    seen: NDArray[Any], now: NDArray[Any], box: Box | None
+) -> Iterator[tuple[tuple[slice, slice], NDArray[np.bool_]]]:
+    """Yield the window in which two label arrays differ, if there is one, and where it does."""
+    height, width = seen.shape
+    y0, x0, y1, x1 = box or (0, 0, height, width)
+    y0, x0, y1, x1 = max(y0, 0), max(x0, 0), min(y1, height), min(x1, width)
+    changed = seen[y0:y1, x0:x1] != now[y0:y1, x0:x1]
+    rows = np.flatnonzero(changed.any(axis=1))
+    if not len(rows):
+        return
+    top, bottom = int(rows[0]), int(rows[-1]) + 1
+    columns = np.flatnonzero(changed[top:bottom].any(axis=0))
+    left, right = int(columns[0]), int(columns[-1]) + 1
+    part = slice(y0 + top, y0 + bottom), slice(x0 + left, x0 + right)
+    yield part, changed[top:bottom, left:right]
+
+
+def _windows(ids: NDArray[np.int64], corner_yx: tuple[int, int]) -> Iterator[IdWindow]:
+    """Yield windows of few enough ids that together cover an array of ids."""
+    unique, numbers = np.unique(ids, return_inverse=True)
+    if len(unique) > _MOST_IDS and len(ids) > 1:
+        half = len(ids) // 2
+        yield from _windows(ids[:half], corner_yx)
+        yield from _windows(ids[half:], (corner_yx[0] + half, corner_yx[1]))
+        return
+    yield IdWindow(corner_yx, numbers.reshape(ids.shape).astype(np.uint16), unique)
+
+
+def _timer(interval: int, slot: Callable[[], None]) -> QTimer:
+    timer = QTimer()
+    timer.setSingleShot(True)
+    timer.setInterval(interval)
+    timer.timeout.connect(slot)
+    return timer
