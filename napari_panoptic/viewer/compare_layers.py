@@ -14,7 +14,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QSizePolicy
 
 from napari_panoptic.errors import LabelError, PanopticError
-from napari_panoptic.io.folder_scan import REFERENCE_WORDS
+from napari_panoptic.io.pair import REFERENCE_WORDS
 from napari_panoptic.viewer.layer_features import own_columns
 from napari_panoptic.viewer.layer_sources import TWO_D, Choice
 from napari_panoptic.viewer.live_comparison import LiveComparison
