@@ -149,22 +149,7 @@ class Comparison:
     def write_image(self, folder: Path) -> None:
         """Write the image into a comparison's folder."""
         path = folder / "image" / f"{self.region}.tif"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        size = None if self.mpp is None else 10_000 / self.mpp
-        shape = tuple(self.image.shape[:2])
-        # Taken apart into tiles here: a lazy image is then never held as a whole.
-        tifffile.imwrite(
-            path,
-            _tiles(self.image, self.image_limits),
-            shape=(*shape, 3),
-            dtype=np.uint8,
-            photometric="rgb",
-            tile=(_TILE_PX, _TILE_PX),
-            compression="adobe_deflate",
-            resolution=None if size is None else (size, size),
-            resolutionunit=None if size is None else "CENTIMETER",
-            metadata=None,
-        )
+        _write_image(path, self.image, self.image_limits, self.mpp)
 
     def write_side(self, folder: Path, team: str | None) -> str:
         """Write the objects of a team, or the annotation where None; return the file's ending."""
@@ -233,6 +218,26 @@ def rgb(
         low, high = 0.0, 1.0
     scaled = (values.clip(low, high) - low) * (255 / (high - low) if high > low else 0)
     return scaled.round().astype(np.uint8)
+
+
+def _write_image(
+    path: Path, image: Any, limits: tuple[float, float] | None, mpp: float | None = None
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    size = None if mpp is None else 10_000 / mpp
+    # Taken apart into tiles here: a lazy image is then never held as a whole.
+    tifffile.imwrite(
+        path,
+        _tiles(image, limits),
+        shape=(*image.shape[:2], 3),
+        dtype=np.uint8,
+        photometric="rgb",
+        tile=(_TILE_PX, _TILE_PX),
+        compression="adobe_deflate",
+        resolution=None if size is None else (size, size),
+        resolutionunit=None if size is None else "CENTIMETER",
+        metadata=None,
+    )
 
 
 def _tiles(
@@ -305,7 +310,7 @@ class PointsComparison:
     image, image_limits, name, region
         As in `Comparison`; without an image a black one is written.
     shape
-        Height and width in px.
+        Height and width in px, where there is no image.
     """
 
     reference: np.ndarray[Any, np.dtype[np.float64]]
@@ -323,13 +328,7 @@ class PointsComparison:
 
     def _write_files(self, folder: Path) -> None:
         image = np.zeros(self.shape, np.uint8) if self.image is None else self.image
-        pixels = Comparison(
-            Labels(np.zeros(self.shape, np.uint8)),
-            {"": Labels(np.zeros(self.shape, np.uint8))},
-            image=image,
-            image_limits=self.image_limits,
-        )
-        pixels.write_image(folder)
+        _write_image(folder / "image" / f"{self.region}.tif", image, self.image_limits)
         _write_points(folder / "reference" / f"{self.region}.csv", self.reference)
         for team, points in self.predictions.items():
             _write_points(folder / "teams" / safe_name(team) / f"{self.region}.csv", points)

@@ -131,8 +131,13 @@ class LiveComparison:
         view = None
         if earlier is not None and earlier.desk is not None:
             view, self._desk, self._session = earlier._view(), earlier.desk, earlier._session
-        if not self._open(found, view, is_reopened=view is not None):
-            self.close()
+        is_open = False
+        try:
+            is_open = self._open(found, view, is_reopened=view is not None)
+        finally:
+            if not is_open:
+                self.close()
+        if not is_open:
             return False
         self._connect()
         return True
