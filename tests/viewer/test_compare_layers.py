@@ -7,6 +7,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import dask.array as da
+import napari
 import numpy as np
 import pandas as pd
 import pytest
@@ -604,3 +605,30 @@ def test_nothing_stays_alive_after_closing(pair):
     pair.wait(is_gone)  # a worker that is about to end may hold the session
     pair.one.paint((20, 20), 3)  # nobody listens any more
     QCoreApplication.processEvents()
+
+
+def test_the_folder_is_removed_with_the_window(qapp, napari_application, wait_until):  # noqa: ARG001
+    viewer = napari.Viewer()
+    opened = Window(viewer, wait_until)
+    viewer.add_labels(blobs(1), name="truth")
+    viewer.add_labels(blobs(2), name="model")
+    opened.compare()
+    folder = opened.session.cohort.root
+    assert folder.exists()
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    wait_until(lambda: not folder.exists())
+
+
+def test_the_files_of_the_comparison_follow(pair):
+    pair.compare()
+    pair.one.paint((40, 40), 99)
+    pair.settle()
+    cohort, settings = pair.session.cohort, pair.session.settings
+    expected = pair.session.snapshot.evaluations["one"].metrics.pq
+
+    def follows():
+        found = load_region(cohort, "pair", settings).evaluations["one"]
+        return found.metrics.pq == expected and found.outcomes.prediction.row_of(99) is not None
+
+    pair.wait(follows)
