@@ -280,19 +280,28 @@ def _write_blocks(path: Path, array: Any) -> np.ndarray[Any, np.dtype[np.int64]]
     dtype = np.dtype(array.dtype)
     if dtype.kind not in "iub":
         raise LabelError(f"labels must be whole numbers, found {dtype}")
+    rows = _rows_of_blocks(array)
     target = zarr.create_array(
         str(path),
         shape=array.shape,
         dtype=np.uint8 if dtype.kind == "b" else dtype,
-        chunks=(min(_CHUNK_PX, height), min(_CHUNK_PX, width)),
+        chunks=(min(rows, height), min(_CHUNK_PX, width)),
         zarr_format=2,
     )
     found = np.zeros(0, np.int64)
-    for y in range(0, height, _CHUNK_PX):
-        strip = np.asarray(array[y : y + _CHUNK_PX]).astype(target.dtype)
-        target[y : y + _CHUNK_PX] = strip
+    for y in range(0, height, rows):
+        strip = np.asarray(array[y : y + rows]).astype(target.dtype)
+        target[y : y + rows] = strip
         found = np.union1d(found, np.unique(strip)).astype(np.int64)
     return found
+
+
+def _rows_of_blocks(array: Any) -> int:
+    """Return how many rows are read at a time: those of the array's own blocks, where it can be."""
+    blocks = getattr(array, "chunks", None)
+    rows = blocks[0] if blocks else _CHUNK_PX
+    rows = int(rows[0] if isinstance(rows, tuple) else rows)
+    return rows if _TILE_PX <= rows <= 4 * _CHUNK_PX else _CHUNK_PX
 
 
 @dataclass(frozen=True, eq=False)
