@@ -149,22 +149,7 @@ class Comparison:
     def write_image(self, folder: Path) -> None:
         """Write the image into a comparison's folder."""
         path = folder / "image" / f"{self.region}.tif"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        size = None if self.mpp is None else 10_000 / self.mpp
-        shape = tuple(self.image.shape[:2])
-        # Taken apart into tiles here: a lazy image is then never held as a whole.
-        tifffile.imwrite(
-            path,
-            _tiles(self.image, self.image_limits),
-            shape=(*shape, 3),
-            dtype=np.uint8,
-            photometric="rgb",
-            tile=(_TILE_PX, _TILE_PX),
-            compression="adobe_deflate",
-            resolution=None if size is None else (size, size),
-            resolutionunit=None if size is None else "CENTIMETER",
-            metadata=None,
-        )
+        _write_image(path, self.image, self.image_limits, self.mpp)
 
     def write_side(self, folder: Path, team: str | None) -> str:
         """Write the objects of a team, or the annotation where None; return the file's ending."""
@@ -235,6 +220,26 @@ def rgb(
     return scaled.round().astype(np.uint8)
 
 
+def _write_image(
+    path: Path, image: Any, limits: tuple[float, float] | None, mpp: float | None = None
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    size = None if mpp is None else 10_000 / mpp
+    # Taken apart into tiles here: a lazy image is then never held as a whole.
+    tifffile.imwrite(
+        path,
+        _tiles(image, limits),
+        shape=(*image.shape[:2], 3),
+        dtype=np.uint8,
+        photometric="rgb",
+        tile=(_TILE_PX, _TILE_PX),
+        compression="adobe_deflate",
+        resolution=None if size is None else (size, size),
+        resolutionunit=None if size is None else "CENTIMETER",
+        metadata=None,
+    )
+
+
 def _tiles(
     image: Any, limits: tuple[float, float] | None
 ) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
@@ -275,19 +280,28 @@ def _write_blocks(path: Path, array: Any) -> np.ndarray[Any, np.dtype[np.int64]]
     dtype = np.dtype(array.dtype)
     if dtype.kind not in "iub":
         raise LabelError(f"labels must be whole numbers, found {dtype}")
+    rows = _rows_of_blocks(array)
     target = zarr.create_array(
         str(path),
         shape=array.shape,
         dtype=np.uint8 if dtype.kind == "b" else dtype,
-        chunks=(min(_CHUNK_PX, height), min(_CHUNK_PX, width)),
+        chunks=(min(rows, height), min(_CHUNK_PX, width)),
         zarr_format=2,
     )
     found = np.zeros(0, np.int64)
-    for y in range(0, height, _CHUNK_PX):
-        strip = np.asarray(array[y : y + _CHUNK_PX]).astype(target.dtype)
-        target[y : y + _CHUNK_PX] = strip
+    for y in range(0, height, rows):
+        strip = np.asarray(array[y : y + rows]).astype(target.dtype)
+        target[y : y + rows] = strip
         found = np.union1d(found, np.unique(strip)).astype(np.int64)
     return found
+
+
+def _rows_of_blocks(array: Any) -> int:
+    """Return how many rows are read at a time: those of the array's own blocks, where it can be."""
+    blocks = getattr(array, "chunks", None)
+    rows = blocks[0] if blocks else _CHUNK_PX
+    rows = int(rows[0] if isinstance(rows, tuple) else rows)
+    return rows if _TILE_PX <= rows <= 4 * _CHUNK_PX else _CHUNK_PX
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +319,7 @@ class PointsComparison:
     image, image_limits, name, region
         As in `Comparison`; without an image a black one is written.
     shape
-        Height and width in px.
+        Height and width in px, where there is no image.
     """
 
     reference: np.ndarray[Any, np.dtype[np.float64]]
@@ -323,13 +337,7 @@ class PointsComparison:
 
     def _write_files(self, folder: Path) -> None:
         image = np.zeros(self.shape, np.uint8) if self.image is None else self.image
-        pixels = Comparison(
-            Labels(np.zeros(self.shape, np.uint8)),
-            {"": Labels(np.zeros(self.shape, np.uint8))},
-            image=image,
-            image_limits=self.image_limits,
-        )
-        pixels.write_image(folder)
+        _write_image(folder / "image" / f"{self.region}.tif", image, self.image_limits)
         _write_points(folder / "reference" / f"{self.region}.csv", self.reference)
         for team, points in self.predictions.items():
             _write_points(folder / "teams" / safe_name(team) / f"{self.region}.csv", points)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import napari
 import numpy as np
+import pandas as pd
 from napari.layers import Labels, Layer, Points
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
@@ -40,6 +42,8 @@ FOLLOW_MS = 16
 """How long after a change of a layer it is compared with what was seen last."""
 REST_MS = 150
 """The same for large layers, and for all that builds the comparison again."""
+STORE_MS = 1500
+"""How long after the last change the files follow, which all that looks at cohorts reads."""
 LARGE_PX = 16_000_000
 FEATURES_MS = 200
 """How long after the last change results are written to the layers' features."""
@@ -94,6 +98,10 @@ class LiveComparison:
         self._again = _timer(REST_MS, self._rebuild)
         self._features = _timer(FEATURES_MS, self._settle)
         self._gone = _timer(0, self._report_removed)
+        self._store = _timer(STORE_MS, self._store_changes)
+        self._place: Path | None = None
+        self._unstored: set[Layer] = set()
+        self._writer = ThreadPoolExecutor(1, "comparison")
         self._worker: Any = None
         self._connections: list[tuple[Any, Callable[..., Any]]] = []
         self._of_session: list[tuple[Any, Callable[..., Any]]] = []
@@ -131,8 +139,13 @@ class LiveComparison:
         view = None
         if earlier is not None and earlier.desk is not None:
             view, self._desk, self._session = earlier._view(), earlier.desk, earlier._session
-        if not self._open(found, view, is_reopened=view is not None):
-            self.close()
+        is_open = False
+        try:
+            is_open = self._open(found, view, is_reopened=view is not None)
+        finally:
+            if not is_open:
+                self.close()
+        if not is_open:
             return False
         self._connect()
         return True
@@ -156,7 +169,8 @@ class LiveComparison:
         for emitter, slot in (*self._connections, *self._of_session):
             emitter.disconnect(slot)
         self._connections, self._of_session = [], []
-        stop_timers(self._follow, self._again, self._features, self._gone)
+        stop_timers(self._follow, self._again, self._features, self._gone, self._store)
+        self._writer.shutdown(cancel_futures=True)  # it writes into the folder
         self._seen, self._slices, self._classes = {}, {}, {}
         if self._desk is not None and self in self._desk.companions:
             self._desk.companions.remove(self)
@@ -184,7 +198,7 @@ class LiveComparison:
         if is_reopened and not self._desk.may_leave():
             return False
         self._note_seen(found)
-        place = Path(tempfile.mkdtemp(dir=self._folder.name))
+        place = self._place = Path(tempfile.mkdtemp(dir=self._folder.name))
         placement = sources.placement_of(self._choice.reference)
 
         def prepare() -> Opened:
@@ -276,6 +290,7 @@ class LiveComparison:
         choice = self._choice
         self._slices = {at: sources.slice_of(at, self._viewer) for at in choice.layers}
         self._changed.clear()
+        self._unstored.clear()
         if isinstance(found, arrays.PointsComparison):
             return
         sides = (found.reference, *found.predictions.values())
@@ -530,6 +545,8 @@ class LiveComparison:
                     classes=self._class_names(layer, window.ids.tolist(), labels),
                 )
             seen[part] = now[part]
+            self._unstored.add(layer)
+            self._store.start()
 
     def _class_names(self, layer: Layer, ids: list[int], labels: LabelImage) -> dict[int, str]:
         """Return the classes of ids as the cohort spells them."""
@@ -580,6 +597,29 @@ class LiveComparison:
                 write_features(self._choice.reference, found.objects, Side.REFERENCE)
         finally:
             self._is_writing = False
+
+    def _store_changes(self) -> None:
+        """Write the sides that have changed to the comparison's files, in another thread."""
+        place, choice, layers = self._place, self._choice, self._unstored
+        if place is None or not layers or not self._is_alive():
+            return
+        self._unstored = set()
+        try:
+            found = sources.arrays_of(choice, self._viewer)
+        except (PanopticError, ValueError):
+            return  # they no longer fit together, which was said
+        if not isinstance(found, arrays.Comparison):
+            return
+        sides = {choice.teams.get(at): self._seen[at].copy() for at in layers if at in self._seen}
+        known: dict[str | None, arrays.Labels] = {None: found.reference, **found.predictions}
+        for team, pixels in sides.items():
+            side = replace(known[team], array=pixels)
+            changed = replace(
+                found,
+                reference=side if team is None else found.reference,
+                predictions=found.predictions if team is None else {team: side},
+            )
+            self._writer.submit(changed.write_side, place, team)
 
     # --- telling ------------------------------------------------------------------------------
 
@@ -636,7 +676,7 @@ def _differences(
 
 def _windows(ids: NDArray[np.int64], corner_yx: tuple[int, int]) -> Iterator[IdWindow]:
     """Yield windows of few enough ids that together cover an array of ids."""
-    unique, numbers = np.unique(ids, return_inverse=True)
+    numbers, unique = pd.factorize(ids.ravel())  # by hashing: far faster than sorting
     if len(unique) > _MOST_IDS and len(ids) > 1:
         half = len(ids) // 2
         yield from _windows(ids[:half], corner_yx)
