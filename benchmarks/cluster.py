@@ -17,10 +17,10 @@ from pathlib import Path
 from distributed import Client
 
 from benchmarks.slide import QUICK, SIDES, X, write_slide
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.tiled import evaluate_tiles
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.slide_cluster import ClusterWorkers, SlideFiles
+from napari_panoptic.nuclei.slide_cluster import ClusterWorkers, SlideFiles
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles
 
 
 @contextmanager

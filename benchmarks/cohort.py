@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from napari_panoptic import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.snapshots import load_region
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.snapshots import load_region
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases"
 REPEATS = 3
@@ -25,7 +25,7 @@ REGIONS = 6
 def evaluated(cohort: Path) -> tuple[float, float]:
     """Run ``evaluate`` as a process of its own; seconds, and MiB at most."""
     with tempfile.TemporaryDirectory() as output:
-        command = [sys.executable, "-m", "napari_panoptic.cli", "evaluate", str(cohort)]
+        command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(cohort)]
         start = time.perf_counter()
         process = subprocess.Popen(  # noqa: S603
             [*command, "--output", output], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -31,24 +31,24 @@ from skimage.segmentation import expand_labels
 
 from benchmarks.cases import CLASSES, Labels
 from benchmarks.live import strokes
-from napari_panoptic._compiled import compiled
-from napari_panoptic.evaluation.ambiguity import JudgedOverlap, judge
-from napari_panoptic.evaluation.distances import pair_distances
-from napari_panoptic.evaluation.evaluate import evaluate, evaluated
-from napari_panoptic.evaluation.known_distances import KnownDistances
-from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.live import LiveEvaluation
-from napari_panoptic.evaluation.matching import Matches, match
-from napari_panoptic.evaluation.metrics import Counts, class_figures, count, unit_metrics
-from napari_panoptic.evaluation.outcomes import Outcomes, outcomes
-from napari_panoptic.evaluation.overlap import OverlapTable, counted_pair, overlap_table
-from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Restoration
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io._kernels import classify
-from napari_panoptic.io.colour_coded import ColourCodedMask, restore
-from napari_panoptic.io.polygons import Polygons
-from napari_panoptic.io.rasterize import rasterize_polygons
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.io.formats.labels.colour_coded import ColourCodedMask, restore
+from napari_panoptic.io.formats.polygons.model import Polygons
+from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels.restore import classify
+from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
+from napari_panoptic.nuclei.distance_cache import KnownDistances
+from napari_panoptic.nuclei.distances import pair_distances
+from napari_panoptic.nuclei.edits.pair import LiveEvaluation
+from napari_panoptic.nuclei.evaluate import evaluate, evaluated
+from napari_panoptic.nuclei.matching import Matches, match
+from napari_panoptic.nuclei.metrics import Counts, class_figures, count, unit_metrics
+from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
+from napari_panoptic.nuclei.overlap import OverlapTable, counted_pair, overlap_table
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Restoration
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 Pairs = NDArray[np.int64]
 Distances = NDArray[np.float64]

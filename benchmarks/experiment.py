@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from napari_panoptic.evaluation.robustness import LESSONS_NEIGHBOURS
-from napari_panoptic.experiment import (
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.conditions import (
     Condition,
     Experiment,
     cohort_robustness,
@@ -30,9 +30,9 @@ from napari_panoptic.experiment import (
     shift_conditions,
     threshold_conditions,
 )
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.jobs import PROCESSES, THREADS, run_regions
-from napari_panoptic.regions import Cohort
+from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS
+from napari_panoptic.nuclei.run import PROCESSES, THREADS, run_regions
+from napari_panoptic.nuclei.values.cohort import Cohort
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases" / "monusac"
 LIMIT_S = 15.0
@@ -155,7 +155,7 @@ def memory(sizes: tuple[int, ...]) -> None:
         with TemporaryDirectory() as place:
             cohort = write_cohort(Path(place), n_regions)
             output = Path(place) / "out"
-            command = [sys.executable, "-m", "napari_panoptic.cli", "evaluate", str(cohort)]
+            command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(cohort)]
             start = time.perf_counter()
             options = ["--output", str(output), "--jobs", "1", "--scheduler", THREADS]
             process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL)  # noqa: S603

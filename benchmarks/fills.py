@@ -23,8 +23,8 @@ import numpy as np
 from benchmarks.cases import LARGE, MEDIUM, Size
 from benchmarks.strokes import write_cohort
 from benchmarks.windows import settle
-from napari_panoptic.evaluation.live import LiveEvaluation
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.edits.pair import LiveEvaluation
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 
 REPEATS = 2

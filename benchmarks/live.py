@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import CLASSES, LARGE, MEDIUM, Labels, Size, label_pair
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.live import LiveEvaluation
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.edits.pair import LiveEvaluation
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 STROKES = 200
 RADIUS_PX = 11

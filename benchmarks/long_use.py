@@ -32,14 +32,14 @@ from qtpy.QtCore import QCoreApplication, QEvent, QObject
 from qtpy.QtWidgets import QApplication
 
 from benchmarks.windows import opened, settle
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.live import LiveEvaluation
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.sample import write_sample_cohort
-from napari_panoptic.session import Session
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.edits.pair import LiveEvaluation
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer.widgets.desk import Desk
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from napari_panoptic.io.polygon_tiles import open_polygon_tiles
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 
 OBJECTS = 600_000
 CELL_PX = 52

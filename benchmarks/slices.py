@@ -17,7 +17,7 @@ from qtpy.QtWidgets import QApplication
 from scipy.ndimage import zoom
 
 from benchmarks.windows import PATIENCE_S
-from napari_panoptic.io.raters import open_raters
+from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.viewer.widgets.rated_desk import RatedDesk, show_rated
 
 SHAPE = (100, 512, 512)

@@ -24,11 +24,11 @@ import tifffile
 from numpy.typing import NDArray
 
 from benchmarks.cases import CLASSES
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.tiled import evaluate_tiles
-from napari_panoptic.evaluation.tiles import TiledPair
-from napari_panoptic.io.label_tiles import open_label_tiles
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles
 
 TILE_PX = 512
 SIDES = ("reference", "prediction")

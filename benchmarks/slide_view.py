@@ -28,9 +28,9 @@ from qtpy.QtWidgets import QApplication
 
 from benchmarks.cases import CLASSES
 from benchmarks.windows import PATIENCE_S, settle
-from napari_panoptic._compiled import compiled
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.session import Session
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 
 TILE_PX = 512

@@ -18,8 +18,8 @@ import tifffile
 from benchmarks.cases import LARGE, MEDIUM, Size, label_pair
 from benchmarks.strokes import write_cohort
 from benchmarks.windows import answer_ms, opened, settle
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.viewer.widgets.desk import Desk
 
 TEAMS = 4

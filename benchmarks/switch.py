@@ -24,8 +24,8 @@ from qtpy.QtWidgets import QApplication
 from benchmarks.cases import LARGE, MEDIUM
 from benchmarks.sliders import write_colour_coded_cohort
 from benchmarks.windows import opened, settle
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.read_ahead import ReadAhead
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.viewer.widgets.desk import Desk
 
 SWITCHES = 12

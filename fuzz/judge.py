@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.errors import Finding, PanopticError
+from napari_panoptic.common.errors import Finding, PanopticError
 from napari_panoptic.io.limits import VARIABLE
 
 SECONDS = 2.0

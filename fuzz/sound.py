@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from fuzz.judge import check_findings
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.io.polygons import AMBIGUOUS, LARGEST_COORDINATE, PolygonFile
-from napari_panoptic.io.registry import LoadedMasks
-from napari_panoptic.io.tiled_masks import TiledMasks
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, LARGEST_COORDINATE, PolygonFile
+from napari_panoptic.io.formats.windowed_masks import TiledMasks
+from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.nuclei.values.labels import LabelImage
 
 
 def check_labels(labels: LabelImage) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 from fuzz import documents as doc
 from fuzz.judge import Judge, Read
 from fuzz.sound import check_masks, check_tiles
-from napari_panoptic.io.loading import load_masks, reference_shape
-from napari_panoptic.io.tiled_loading import open_masks
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.formats.windowed_loading import open_masks
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 
 SHAPE = (12, 16)
 ONE_CLASS = ClassScheme(("Nucleus",), ((255, 0, 0),))

@@ -16,22 +16,22 @@ from fuzz.challenge_readers import CHALLENGE_TARGETS
 from fuzz.judge import check_findings
 from fuzz.sound import check_masks, check_mpp, check_polygons
 from fuzz.target import ONE_CLASS, SHAPE, Target, load, none, npy_good, one_of, unpacked
-from napari_panoptic.errors import PanopticError, UnreadableFileError
-from napari_panoptic.evaluation.settings import Restoration
-from napari_panoptic.io._layout import read_description
-from napari_panoptic.io.class_tables import read_class_table
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.dump import read_dump, read_organs
-from napari_panoptic.io.geojson_reader import read_geojson
-from napari_panoptic.io.imagescope import read_annotation, read_polygons
-from napari_panoptic.io.label_images import read_sidecar
-from napari_panoptic.io.loading import load_masks, reference_shape
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.io.challenge_dump import read_dump, read_organs
+from napari_panoptic.io.cohorts.layouts import read_description
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.cohorts.tasks import task_of
+from napari_panoptic.io.formats.class_tables import read_class_table
+from napari_panoptic.io.formats.labels.label_images import read_sidecar
+from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
+from napari_panoptic.io.formats.polygons.imagescope import read_annotation, read_polygons
+from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.metadata import read_metadata
-from napari_panoptic.io.slides import probe_image, read_image
-from napari_panoptic.io.tasks import task_of
-from napari_panoptic.parts import PartStore
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.review import ReviewStore
+from napari_panoptic.nuclei.result_store import PartStore
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.settings import Restoration
+from napari_panoptic.review.store import ReviewStore
 
 # --- polygons -----------------------------------------------------------------------------------
 
@@ -495,9 +495,9 @@ def read_review(path: Path) -> None:
 def _part_goods() -> list[Any]:
     import pandas as pd
 
-    from napari_panoptic.errors import Finding, FindingKind
-    from napari_panoptic.evaluation.metrics import Counts
-    from napari_panoptic.pipeline import RegionResult
+    from napari_panoptic.common.errors import Finding, FindingKind
+    from napari_panoptic.nuclei.metrics import Counts
+    from napari_panoptic.nuclei.reading import RegionResult
 
     with tempfile.TemporaryDirectory() as folder:
         store = PartStore(Path(folder) / "parts")
@@ -511,7 +511,7 @@ def _part_goods() -> list[Any]:
 
 
 def _review_goods() -> list[Any]:
-    from napari_panoptic.io.review_file import _SCHEMA
+    from napari_panoptic.review.file import _SCHEMA
 
     now = "2026-01-01T00:00:00.000000+00:00"
     verdict: list[Any] = [1, "me", "t", "r", "prediction", 7, "Epithelial", 4.5, 5.5, 20]

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from napari_panoptic.evaluation.evaluate import Evaluation
-    from napari_panoptic.evaluation.settings import EvaluationSettings
     from napari_panoptic.notebook import compare, evaluate_pair, open_cohort, view
+    from napari_panoptic.nuclei.evaluate import Evaluation
+    from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
 __all__ = [
     "Evaluation",
@@ -25,8 +25,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 _PLACES = {
-    "Evaluation": "napari_panoptic.evaluation.evaluate",
-    "EvaluationSettings": "napari_panoptic.evaluation.settings",
+    "Evaluation": "napari_panoptic.nuclei.evaluate",
+    "EvaluationSettings": "napari_panoptic.nuclei.values.settings",
     **dict.fromkeys(
         ("compare", "evaluate_pair", "open_cohort", "view"), "napari_panoptic.notebook"
     ),

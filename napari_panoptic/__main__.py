@@ -7,7 +7,7 @@ def main() -> int:
     """Run the command line; gives its exit status."""
     try:
         # Importing takes seconds, in which the user may press Ctrl-C.
-        from napari_panoptic.cli import main as run
+        from napari_panoptic.cli.main import main as run
 
         return run()
     except KeyboardInterrupt:

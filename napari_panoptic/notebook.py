@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from napari_panoptic.errors import LabelError, PanopticError
-from napari_panoptic.evaluation import evaluate as engine
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.settings import DEFAULT_PROTOCOL, EvaluationSettings
-from napari_panoptic.regions import Cohort, Task
+from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.nuclei import evaluate as engine
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.values.cohort import Cohort, Task
+from napari_panoptic.nuclei.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 
 ONLY_CLASS = "Nucleus"
 """Class of every object where no classes are given."""
@@ -190,9 +190,9 @@ class OpenedCohort:
         PanopticError
             Where nothing could be evaluated.
         """
-        from napari_panoptic.experiment import Condition, Experiment
-        from napari_panoptic.jobs import run_regions
-        from napari_panoptic.pipeline import placed
+        from napari_panoptic.nuclei.conditions import Condition, Experiment
+        from napari_panoptic.nuclei.reading import placed
+        from napari_panoptic.nuclei.run import run_regions
         from napari_panoptic.report import tables
 
         wanted = [team] if isinstance(team, str) else self.teams if team is None else list(team)
@@ -342,8 +342,8 @@ def open_cohort(path: str | Path) -> OpenedCohort:
     PanopticError
         For a cohort of detections or of several raters.
     """
-    from napari_panoptic.io.cohort import open_cohort as find
-    from napari_panoptic.io.tasks import task_of
+    from napari_panoptic.io.cohorts.nuclei import open_cohort as find
+    from napari_panoptic.io.cohorts.tasks import task_of
 
     if (task := task_of(path)) is not Task.NUCLEI:
         raise PanopticError(
@@ -385,8 +385,8 @@ def view(
     PanopticError
         Where napari or Qt is not installed, or the arrays do not fit together.
     """
-    from napari_panoptic.io.comparison import Comparison as Arrays
-    from napari_panoptic.io.comparison import Labels
+    from napari_panoptic.io.cohorts.comparison import Comparison as Arrays
+    from napari_panoptic.io.cohorts.comparison import Labels
 
     show = _window()
     if isinstance(reference, (str, Path)):
@@ -481,9 +481,9 @@ def _metrics_html(results: Mapping[str, PairResult]) -> str:
 
 def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
     """Draw failures as small pictures with both outlines."""
-    from napari_panoptic.crops import CropSource
-    from napari_panoptic.io.comparison import rgb
-    from napari_panoptic.io.slides import SlideImage
+    from napari_panoptic.io.cohorts.comparison import rgb
+    from napari_panoptic.io.images import SlideImage
+    from napari_panoptic.nuclei.crops import CropSource
     from napari_panoptic.report.gallery import SIZE_PX, failures_in, pictures_of
 
     if failures.empty:

@@ -18,13 +18,13 @@ import numpy as np
 from PIL import Image
 from qtpy.QtWidgets import QApplication
 
-from napari_panoptic.evaluation.detections import DetectionSettings
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.detection_sample import write_detection_sample
-from napari_panoptic.io.raters import open_raters
-from napari_panoptic.io.raters_sample import write_raters_sample
-from napari_panoptic.io.sample import write_sample_cohort
+from napari_panoptic.detections.pairing import DetectionSettings
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.cohorts.raters import open_raters
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.samples.detections import write_detection_sample
+from napari_panoptic.samples.nuclei import write_sample_cohort
+from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer.comparison import ViewMode
 from napari_panoptic.viewer.opening import AnyDesk, open_in
 from napari_panoptic.viewer.ranking_part import RankingPart

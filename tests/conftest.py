@@ -2,7 +2,7 @@
 
 import pytest
 
-from napari_panoptic.io.detection_sample import write_detection_sample
+from napari_panoptic.samples.detections import write_detection_sample
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.session import Session
-from napari_panoptic.snapshots import RegionSnapshot, load_region
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.small_cohort import write_cohort
 
 Pixels = tuple[NDArray[np.int64], NDArray[np.int64]]

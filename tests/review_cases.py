@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.object_identity import Fingerprint, Subject, matched, place_of
-from napari_panoptic.review import ReviewStore
-from napari_panoptic.verdicts import ReviewRecord
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.identity import Fingerprint, Subject, matched, place_of
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import ReviewRecord
 
 CLASSES = ("Epithelial", "Lymphocyte")
 

@@ -18,9 +18,11 @@ import pytest
 import tifffile
 from scipy.ndimage import gaussian_filter
 
-from napari_panoptic import __version__, cli, jobs
-from napari_panoptic.cli import main
+from napari_panoptic import __version__
+from napari_panoptic.cli.main import main
+from napari_panoptic.cli.main import main as cli
 from napari_panoptic.io.limits import VARIABLE
+from napari_panoptic.nuclei import run as jobs
 from tests.paths import REPOSITORY
 from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
 
@@ -752,7 +754,7 @@ def test_a_sample_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
 
 
 def test_help_imports_neither_napari_nor_qt() -> None:
-    arguments = [sys.executable, "-X", "importtime", "-m", "napari_panoptic.cli", "--help"]
+    arguments = [sys.executable, "-X", "importtime", "-m", "napari_panoptic.cli.main", "--help"]
     done = subprocess.run(arguments, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert "evaluate" in done.stdout
     imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
@@ -761,7 +763,7 @@ def test_help_imports_neither_napari_nor_qt() -> None:
 
 
 def test_the_process_ends_with_the_exit_code(tmp_path: Path) -> None:
-    arguments = [sys.executable, "-m", "napari_panoptic.cli", "evaluate", str(tmp_path / "no")]
+    arguments = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(tmp_path / "no")]
     done = subprocess.run(
         [*arguments, "--output", str(tmp_path)],
         cwd=REPOSITORY,

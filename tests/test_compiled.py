@@ -14,13 +14,13 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 
-from napari_panoptic import _compiled
-from napari_panoptic._compiled import compiled, in_threads, take_next
+from napari_panoptic.kernels import jit as _compiled
+from napari_panoptic.kernels.jit import compiled, in_threads, take_next
 
 KERNELS = {
     "constants": "FACTOR = {factor}\n",
     "inner": """\
-from napari_panoptic._compiled import compiled
+from napari_panoptic.kernels.jit import compiled
 
 @compiled
 def doubled(x):
@@ -29,7 +29,7 @@ def doubled(x):
     "outer": """\
 from constants import FACTOR
 from inner import doubled
-from napari_panoptic._compiled import compiled
+from napari_panoptic.kernels.jit import compiled
 
 @compiled
 def figure(x):
@@ -194,7 +194,7 @@ class TestInThreads:
     def test_a_fork_has_threads_of_its_own(self) -> None:
         program = (
             "import os\n"
-            "from napari_panoptic._compiled import in_threads\n"
+            "from napari_panoptic.kernels.jit import in_threads\n"
             "in_threads(abs, [1, 2])\n"
             "child = os.fork()\n"
             "if child == 0:\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from napari_panoptic.console import report_findings
-from napari_panoptic.errors import FINDING_TITLES, Finding, FindingKind
+from napari_panoptic.cli.console import report_findings
+from napari_panoptic.common.errors import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.report.data_sections import findings_parts
 
 

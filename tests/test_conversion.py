@@ -14,20 +14,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from napari_panoptic.cli import main
-from napari_panoptic.conversion import Conversion, convert, form_to_write
-from napari_panoptic.errors import FindingKind, PanopticError, SettingsError, UnwritableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.forms import known_forms
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.ome_zarr import write_ome_zarr
-from napari_panoptic.io.registry import LoadedMasks, Objects
-from napari_panoptic.io.tiled_loading import open_masks
-from napari_panoptic.io.writers import write_label_tiff
-from napari_panoptic.regions import ClassScheme, Cohort
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import (
+    FindingKind,
+    PanopticError,
+    SettingsError,
+    UnwritableFileError,
+)
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.format import LoadedMasks, Objects
+from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.registry import known_forms
+from napari_panoptic.io.formats.windowed_loading import open_masks
+from napari_panoptic.io.formats.writers import write_label_tiff
+from napari_panoptic.nuclei.conversion import Conversion, convert, form_to_write
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.io.builders import noise, write_svs
 from tests.paths import REPOSITORY
 

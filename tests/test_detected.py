@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.cli import main
-from napari_panoptic.detected import evaluate_detections, load_frame
-from napari_panoptic.detection_session import DetectionSession
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.bootstrap import resampled_means
-from napari_panoptic.evaluation.detections import DetectionSettings
-from napari_panoptic.io.detections import open_detection_cohort
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.detections.evaluate import evaluate_detections, load_frame
+from napari_panoptic.detections.pairing import DetectionSettings
+from napari_panoptic.detections.session import DetectionSession
+from napari_panoptic.io.cohorts.detections import open_detection_cohort
+from napari_panoptic.statistics.bootstrap import resampled_means
 
 TOML = 'task = "detections"\n{extra}\n[files]\nreference = "truth/{{region}}.csv"\n' + (
     'predictions = "teams/{{team}}/{{region}}.csv"\n[files.atypia]\n'

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.detected import (
+from napari_panoptic.detections.cohort import Points
+from napari_panoptic.detections.evaluate import (
     evaluate_detections,
     load_frame,
     standings_of,
     standings_or_why,
 )
-from napari_panoptic.detection_session import DetectionSession
-from napari_panoptic.evaluation.detections import DetectionSettings, judge_points, summed
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.detections import open_detection_cohort
-from napari_panoptic.points import Points
+from napari_panoptic.detections.pairing import DetectionSettings, judge_points, summed
+from napari_panoptic.detections.session import DetectionSession
+from napari_panoptic.io.cohorts.detections import open_detection_cohort
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_a_frame_that_cannot_be_judged_is_said_once_and_tried_again_at_another_d
 ):
     told = []
     session.judging_failed.connect(told.append)
-    monkeypatch.setattr("napari_panoptic.detected.standings_of", failing_for("A01_00b"))
+    monkeypatch.setattr("napari_panoptic.detections.evaluate.standings_of", failing_for("A01_00b"))
     session.set_settings(DetectionSettings(3.0))
     for _ in range(3):
         session.take_standings([standings_or_why(own, 3.0) for own in session.outdated])
@@ -306,7 +306,7 @@ def test_a_frame_whose_points_cannot_be_paired_shows_no_old_figure(session, monk
     def fail(*_args):
         raise MemoryError
 
-    monkeypatch.setattr("napari_panoptic.detection_session.judge_points", fail)
+    monkeypatch.setattr("napari_panoptic.detections.session.judge_points", fail)
     for step in range(2):
         moved = _moved(session.points(Side.PREDICTION), 0, (3, 0))
         session.edit(Side.PREDICTION, moved, goes_on=step > 0)

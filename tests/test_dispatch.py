@@ -4,9 +4,9 @@ from argparse import Namespace
 
 import pytest
 
-from napari_panoptic import cli
-from napari_panoptic.cli import main
-from napari_panoptic.regions import Task
+from napari_panoptic.cli.main import main
+from napari_panoptic.cli.main import main as cli
+from napari_panoptic.nuclei.values.cohort import Task
 
 
 def _about(tmp_path, task):

@@ -16,20 +16,12 @@ import pandas as pd
 import pytest
 import tifffile
 
-from napari_panoptic import pipeline
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation import challenge, evaluate
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.metrics import Counts
-from napari_panoptic.evaluation.protocols import challenge_versions, protocol_table
-from napari_panoptic.evaluation.robustness import LESSONS_NEIGHBOURS, robustness, star
-from napari_panoptic.evaluation.settings import (
-    EvaluationSettings,
-    Outlines,
-    Restoration,
-    challenge_protocol_name,
-)
-from napari_panoptic.experiment import (
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.labels import colour_coded
+from napari_panoptic.nuclei import challenge, evaluate
+from napari_panoptic.nuclei import reading as pipeline
+from napari_panoptic.nuclei.conditions import (
     SHIFTS,
     Condition,
     Experiment,
@@ -44,10 +36,18 @@ from napari_panoptic.experiment import (
     shifted,
     threshold_conditions,
 )
-from napari_panoptic.io import colour_coded
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.pipeline import RegionResult, evaluate_region
-from napari_panoptic.regions import MONUSAC_CLASSES, Cohort, Source
+from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.protocols import challenge_versions, protocol_table
+from napari_panoptic.nuclei.reading import RegionResult, evaluate_region
+from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, robustness, star
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.settings import (
+    EvaluationSettings,
+    Outlines,
+    Restoration,
+    challenge_protocol_name,
+)
 from tests.paths import SHARED_CASES, needs_shared_cases
 from tests.small_cohort import REGIONS, TEAMS, mask_path, submission_folder, write_cohort
 

@@ -10,8 +10,8 @@ import pytest
 import tifffile
 from PIL import Image
 
-from napari_panoptic.cli import main
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from tests.small_cohort import write_cohort
 
 Run = Callable[..., tuple[int, str, str]]

@@ -20,22 +20,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic import jobs, parts
-from napari_panoptic.cli import main
-from napari_panoptic.errors import FindingKind, PanopticError, SettingsError
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.experiment import (
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import FindingKind, PanopticError, SettingsError
+from napari_panoptic.io import fingerprints
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei import result_store as parts
+from napari_panoptic.nuclei import run as jobs
+from napari_panoptic.nuclei.conditions import (
     Condition,
     Experiment,
     evaluate_conditions,
     lessons_conditions,
     protocol_conditions,
 )
-from napari_panoptic.io import fingerprints
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.jobs import PROCESSES, THREADS, RegionDone, region_fingerprint, run_regions
-from napari_panoptic.parts import DamagedPartError, PartStore, RegionResults
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.nuclei.result_store import DamagedPartError, PartStore, RegionResults
+from napari_panoptic.nuclei.run import (
+    PROCESSES,
+    THREADS,
+    RegionDone,
+    region_fingerprint,
+    run_regions,
+)
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from tests.dask_cluster import Cluster
 from tests.paths import REPOSITORY
 from tests.small_cohort import (
@@ -505,7 +512,7 @@ def test_a_file_that_vanishes_between_two_looks_is_a_finding(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is there when it is checked, and gone when it is opened."""
-    from napari_panoptic.io import _files
+    from napari_panoptic.io import files as _files
 
     gone = mask_path(folder, "alpha", FIRST)
     original = _files.check_file
@@ -584,7 +591,7 @@ def on_event(event, arguments):
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background ignores it
 sys.addaudithook(on_event)
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 sys.exit(main(sys.argv[3:]))
 """
 

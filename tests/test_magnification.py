@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.hovernet import read_hovernet
-from napari_panoptic.pipeline import load_prediction, load_reference, open_side
-from napari_panoptic.regions import MONUSAC_CLASSES, Cohort
+from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
+from napari_panoptic.nuclei.reading import load_prediction, load_reference, open_side
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from tests.io.builders import noise, write_svs
 from tests.overlapping_cohort import DESCRIPTION, TEAM
 

@@ -14,10 +14,10 @@ import pytest
 from PIL import Image
 
 import napari_panoptic as npan
-from napari_panoptic.cli import main
-from napari_panoptic.errors import CohortError, LabelError, PanopticError
-from napari_panoptic.evaluation.evaluate import evaluate_pair as engine
-from napari_panoptic.io.comparison import Comparison, Labels
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import CohortError, LabelError, PanopticError
+from napari_panoptic.io.cohorts.comparison import Comparison, Labels
+from napari_panoptic.nuclei.evaluate import evaluate_pair as engine
 from tests.paths import REPOSITORY
 from tests.small_cohort import write_cohort
 
@@ -160,7 +160,7 @@ def test_there_are_three_notebooks() -> None:
 def test_the_core_works_where_napari_and_qt_are_absent(tmp_path: Path, folder: Path) -> None:
     done = run_without_napari(
         "import numpy as np, napari_panoptic as npan\n"
-        "from napari_panoptic.cli import main\n"
+        "from napari_panoptic.cli.main import main\n"
         "a = np.zeros((9, 9), int); a[2:5, 2:5] = 1\n"
         "assert npan.evaluate_pair(a, a).metrics.pq == 1\n"
         f"assert len(npan.open_cohort({str(folder)!r}).evaluate('beta').teams) == 1\n"
@@ -173,7 +173,7 @@ def test_the_core_works_where_napari_and_qt_are_absent(tmp_path: Path, folder: P
 def test_a_command_that_needs_the_window_says_what_to_install(folder: Path) -> None:
     done = run_without_napari(
         "import os; os.environ['DISPLAY'] = ':99'\n"
-        "from napari_panoptic.cli import main\n"
+        "from napari_panoptic.cli.main import main\n"
         f"sys.exit(main(['view', {str(folder)!r}]))\n"
     )
     assert done.returncode == 1
@@ -237,7 +237,7 @@ def test_lazy_arrays_are_written_block_by_block(tmp_path: Path) -> None:
 
 
 def test_images_of_other_types_are_turned_into_rgb() -> None:
-    from napari_panoptic.io.comparison import rgb
+    from napari_panoptic.io.cohorts.comparison import rgb
 
     assert rgb(np.array([[0.0, 1.0]])).tolist() == [[[0, 0, 0], [255, 255, 255]]]
     assert rgb(np.array([[0, 4000]], np.uint16))[0, 1].tolist() == [255, 255, 255]

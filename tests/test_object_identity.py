@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.object_identity import Fingerprint, Subject, matched, place_of
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.identity import Fingerprint, Subject, matched, place_of
 from tests.review_cases import CLASSES, subject, subjects_of
 
 

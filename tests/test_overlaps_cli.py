@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from tests.overlapping_cohort import write_overlapping
 
 

@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic import pipeline
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.loading import LoadedMasks, load_masks
-from napari_panoptic.pipeline import (
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.loading import LoadedMasks, load_masks
+from napari_panoptic.nuclei import reading as pipeline
+from napari_panoptic.nuclei.reading import (
     RegionResult,
     choose_files,
     evaluate_cohort_summary,
@@ -25,7 +24,8 @@ from napari_panoptic.pipeline import (
     load_prediction,
     load_reference,
 )
-from napari_panoptic.regions import Cohort, MaskFiles, Source
+from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from tests.small_cohort import (
     ANNOTATIONS,
     COLOUR_CODED,

@@ -13,19 +13,19 @@ import pytest
 import tifffile
 from PIL import Image
 
-from napari_panoptic.cli import main
-from napari_panoptic.evaluation.evaluate import evaluate_pair
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.raters import open_raters
-from napari_panoptic.io.raters_sample import write_raters_sample
-from napari_panoptic.level_outlines import outline_segments
-from napari_panoptic.rated_pipeline import (
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.raters import open_raters
+from napari_panoptic.nuclei.evaluate import evaluate_pair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.raters.evaluate import (
     UNREADABLE,
     evaluate_raters,
     load_images,
     load_reference,
 )
+from napari_panoptic.raters.outlines import outline_segments
 from napari_panoptic.report.rated_tables import slices_table
+from napari_panoptic.samples.raters import write_raters_sample
 from tests.evaluation import raters_oracle as oracle
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic import read_ahead
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.read_ahead import ReadAhead, Wanted, stamps_of
-from napari_panoptic.regions import Cohort, MaskFiles, Source
-from napari_panoptic.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei import read_ahead
+from napari_panoptic.nuclei.read_ahead import ReadAhead, Wanted, stamps_of
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from tests.small_cohort import REGIONS, mask_path, write_cohort
 
 NAMES = [region.name for region in REGIONS]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_panoptic.cli import _parser, main
+from napari_panoptic.cli.main import _parser, main
 from tests.paths import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")

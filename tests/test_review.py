@@ -23,16 +23,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io import review_file
-from napari_panoptic.io.review_file import ReviewError, suggested_path
-from napari_panoptic.object_identity import Fingerprint, Subject
-from napari_panoptic.review import ReviewStore
-from napari_panoptic.verdicts import CSV_COLUMNS, ReviewRecord, Verdict, paired
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.file import ReviewError, suggested_path
+from napari_panoptic.review.identity import Fingerprint, Subject
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.store import file as review_file
+from napari_panoptic.review.verdicts import CSV_COLUMNS, ReviewRecord, Verdict, paired
 from tests.review_cases import CLASSES, subject, subjects_of, verdicts_on
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="folders are closed otherwise here")

@@ -16,7 +16,7 @@ TABLES = {
 # One process for both: starting takes longer than the work.
 PROGRAM = """
 import sys
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 cohort, tables, report = sys.argv[1:]
 run = ["--teams", "alpha", "--jobs", "1"]
 sys.exit(main(["evaluate", cohort, "--output", tables, *run])

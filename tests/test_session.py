@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import CohortError, PanopticError
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.live import IdWindow
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.pipeline import RegionSummary
-from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.session import Request, Session
-from napari_panoptic.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.common.errors import CohortError, PanopticError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.edits.pair import IdWindow
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.reading import RegionSummary
+from napari_panoptic.nuclei.session import Request, Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.small_cohort import REGIONS, TEAMS, write_cohort
 
 NAMES = [region.name for region in REGIONS]

@@ -19,11 +19,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.cli import main
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.aggregate import spread
-from napari_panoptic.io.slides import probe_image, read_image
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.nuclei.patients import spread
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from tests.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 
 pytestmark = needs_shared_cases

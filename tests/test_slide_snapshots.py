@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.settings import EvaluationSettings, protocol
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.pipeline import evaluate_cohort_summary
-from napari_panoptic.regions import Cohort
-from napari_panoptic.session import Session
-from napari_panoptic.slide_snapshots import load_in_steps
-from napari_panoptic.snapshots import RegionSnapshot, load_region
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.reading import evaluate_cohort_summary
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.slide_snapshots import load_in_steps
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, protocol
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.viewer.slide_cases import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
 
 SETTINGS = EvaluationSettings()

@@ -24,7 +24,7 @@ import scipy.io
 import skimage.draw
 import tifffile
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from tests import oracle
 from tests.oracle import OracleResult
 from tests.small_cohort import (

@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic import snapshots
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation.metrics import unit_metrics
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.session import Session
-from napari_panoptic.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei import snapshots
+from napari_panoptic.nuclei.metrics import unit_metrics
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
 
 NAMES = [region.name for region in REGIONS]

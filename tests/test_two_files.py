@@ -13,10 +13,10 @@ import tifffile
 from numpy.typing import NDArray
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.cli import main
-from napari_panoptic.conversion import Conversion, convert, form_to_write
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.conversion import Conversion, convert, form_to_write
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from tests.small_cohort import ANNOTATIONS, REGIONS, mask_path, write_cohort
 
 Run = Callable[..., tuple[int, str]]

@@ -14,24 +14,25 @@ import pytest
 import tifffile
 import zarr
 
-from napari_panoptic import pipeline, slide_cluster
-from napari_panoptic.cli import main
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.tiles import TiledPair
-from napari_panoptic.evaluation.windows import StoppedError
-from napari_panoptic.experiment import Condition, Experiment, threshold_conditions
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.jobs import PROCESSES, THREADS, RegionDone, run_regions
-from napari_panoptic.parts import PartStore
-from napari_panoptic.pipeline import RegionResult, load_prediction, load_reference
-from napari_panoptic.regions import Cohort
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.nuclei import reading as pipeline
+from napari_panoptic.nuclei import slide_cluster
+from napari_panoptic.nuclei.conditions import Condition, Experiment, threshold_conditions
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.reading import RegionResult, load_prediction, load_reference
+from napari_panoptic.nuclei.result_store import PartStore
+from napari_panoptic.nuclei.run import PROCESSES, THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.slide_cluster import OtherFileError, SlideFiles, SlideNow
+from napari_panoptic.nuclei.slide_snapshots import load_in_steps
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.nuclei.window_run import StoppedError
+from napari_panoptic.nuclei.windowed_regions import SlideRun, evaluate_slide, object_frames
 from napari_panoptic.report.tables import CohortEvaluation, InputWatch
-from napari_panoptic.slide_cluster import OtherFileError, SlideFiles, SlideNow
-from napari_panoptic.slide_snapshots import load_in_steps
-from napari_panoptic.whole_slides import SlideRun, evaluate_slide, object_frames
 from tests.dask_cluster import Cluster
 from tests.io.builders import write_svs
 from tests.io.zarr_stores import KINDS, write_zarr
@@ -516,7 +517,7 @@ def test_frames_in_parts_are_the_whole_frame(folder: Path) -> None:
 
 
 def held_outcomes(cohort: Cohort, name: str, settings: EvaluationSettings) -> Any:
-    from napari_panoptic.evaluation.labels import LabelPair
+    from napari_panoptic.nuclei.values.labels import LabelPair
 
     region = cohort.region(name)
     reference = load_reference(cohort, region, settings)

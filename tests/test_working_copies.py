@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import LabelError, PanopticError
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.session import Selection, Session
-from napari_panoptic.snapshots import load_region
-from napari_panoptic.working_copies import Originals, WorkingCopies
+from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.session import Selection, Session
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.working_copies import Originals, WorkingCopies
 from tests.small_cohort import write_cohort
 
 

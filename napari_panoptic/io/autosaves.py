@@ -20,12 +20,12 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import PanopticError, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io._files import replaced_when_complete
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.io.locking import InUseError, held_alone
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 _FORMAT = 1
 _LOCK = "lock"

@@ -18,7 +18,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from napari_panoptic.io._files import folder_to_disk
+from napari_panoptic.io.files import folder_to_disk
 
 _DRAFT, _NEW, _BEFORE = ".set.part", ".set.new", ".set.before"
 _ENDING_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")

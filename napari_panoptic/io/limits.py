@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from napari_panoptic.errors import SettingsError, UnreadableFileError
+from napari_panoptic.common.errors import SettingsError, UnreadableFileError
 
 VARIABLE = "NAPARI_PANOPTIC_MAX_PIXELS"
 DEFAULT_PX = 2**28

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from napari_panoptic.errors import UnreadableFileError
-from napari_panoptic.regions import MaskFiles
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.nuclei.values.cohort import MaskFiles
 
 
 def leads_out(path: Path, folder: Path) -> bool:

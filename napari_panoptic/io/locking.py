@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from napari_panoptic.errors import PanopticError
+from napari_panoptic.common.errors import PanopticError
 
 _NOTE_AT = 16  # bytes; Windows lets nobody read what is locked
 

@@ -20,8 +20,8 @@ from nibabel.filebasedimages import ImageFileError
 from nibabel.spatialimages import HeaderDataError
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io._files import (
+from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.io.files import (
     DECODING_ERRORS,
     check_complete,
     check_file,
@@ -35,7 +35,7 @@ from napari_panoptic.io._files import (
     undecodable,
     without_warnings,
 )
-from napari_panoptic.io.slides import CHUNK_PX, SLIDE_ENDINGS, read_image
+from napari_panoptic.io.images import CHUNK_PX, SLIDE_ENDINGS, read_image
 
 LARGEST_VOXELS = 1 << 27
 """Images of more voxels (512 x 512 x 512) are refused before anything is allocated."""

@@ -10,35 +10,20 @@ from pathlib import Path
 
 import pandas as pd
 
-from napari_panoptic.errors import (
+from napari_panoptic.common.errors import (
     Finding,
     FindingKind,
     PanopticError,
     SettingsError,
     english_list,
 )
-from napari_panoptic.evaluation.aggregation import (
+from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.nuclei.averages import (
     AggregationTable,
     RegionCounts,
     aggregation_table,
 )
-from napari_panoptic.evaluation.breakdown import (
-    RegionObjects,
-    by_cause,
-    by_size,
-    quartile_classes,
-)
-from napari_panoptic.evaluation.metrics import Counts
-from napari_panoptic.evaluation.protocols import ProtocolTable, ScoredRegion, protocol_table
-from napari_panoptic.evaluation.robustness import (
-    LESSONS_NEIGHBOURS,
-    Robustness,
-    robustness,
-    star,
-)
-from napari_panoptic.evaluation.settings import EvaluationSettings, Overlaps, Scoring
-from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.experiment import (
+from napari_panoptic.nuclei.conditions import (
     SHIFTS,
     Condition,
     Experiment,
@@ -49,14 +34,29 @@ from napari_panoptic.experiment import (
     shift_conditions,
     threshold_conditions,
 )
-from napari_panoptic.io.metadata import Metadata
-from napari_panoptic.jobs import THREADS, RegionDone, run_regions
-from napari_panoptic.parts import PartStore, RegionResults
-from napari_panoptic.pipeline import HELD_UP_TO_PX, RegionResult
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.nuclei.explain.breakdown import (
+    RegionObjects,
+    by_cause,
+    by_size,
+    quartile_classes,
+)
+from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.protocols import ProtocolTable, ScoredRegion, protocol_table
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, RegionResult
+from napari_panoptic.nuclei.result_store import PartStore, RegionResults
+from napari_panoptic.nuclei.robustness import (
+    LESSONS_NEIGHBOURS,
+    Robustness,
+    robustness,
+    star,
+)
+from napari_panoptic.nuclei.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.nuclei.windowed_regions import left_out_of_reports
 from napari_panoptic.report.tables import CohortEvaluation, InputWatch, statistics_of
 from napari_panoptic.report.team_statistics import TeamStatistics
-from napari_panoptic.whole_slides import left_out_of_reports
 
 RADII = tuple(range(-3, 6))
 THRESHOLDS = tuple(k / 100 for k in range(5, 100, 5))
@@ -292,7 +292,7 @@ def cohort_report(
         What to report on.
     jobs, scheduler
         Regions at a time, and where they are done; see
-        `napari_panoptic.jobs.run_regions`.
+        `napari_panoptic.nuclei.run.run_regions`.
     store
         A folder for the regions that are done; what an earlier run has left
         there is taken over. It stays until :func:`remove_kept` is called, but
@@ -389,7 +389,7 @@ class PatientSums:
     """Counts under many conditions, of which only the sums over patients are kept.
 
     They are summed in the order in which regions come, so that figures are the
-    same, bit by bit, as those of `napari_panoptic.experiment.cohort_robustness`.
+    same, bit by bit, as those of `napari_panoptic.nuclei.conditions.cohort_robustness`.
 
     Parameters
     ----------
@@ -426,7 +426,7 @@ class PatientSums:
         Parameters
         ----------
         neighbours
-            As in `napari_panoptic.evaluation.robustness.robustness`.
+            As in `napari_panoptic.nuclei.robustness.robustness`.
         """
         counts = {
             team: [list(sums.items()) for sums in by_condition]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.errors import FINDING_TITLES, Finding, FindingKind, english_list
-from napari_panoptic.evaluation.aggregate import summed
-from napari_panoptic.evaluation.metrics import CLASS_COLUMNS, METRIC_NAMES, class_metrics
-from napari_panoptic.evaluation.settings import PROTOCOLS, Scoring
+from napari_panoptic.common.errors import FINDING_TITLES, Finding, FindingKind, english_list
+from napari_panoptic.nuclei.metrics import CLASS_COLUMNS, METRIC_NAMES, class_metrics
+from napari_panoptic.nuclei.patients import summed
+from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
 from napari_panoptic.report import plots
 from napari_panoptic.report.cells import (
     all_teams,

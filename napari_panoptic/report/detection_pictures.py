@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from napari_panoptic.crops import tissue_at
-from napari_panoptic.detected import FrameResult
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.io.slides import SlideImage, read_image
-from napari_panoptic.palette import STATUS_COLOURS
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.detections.evaluate import FrameResult
+from napari_panoptic.io.images import SlideImage, read_image
+from napari_panoptic.nuclei.crops import tissue_at
+from napari_panoptic.nuclei.palette import STATUS_COLOURS
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 
 PICTURE_PX = 336
 """Width of a picture in its file; pages show it at half of that."""

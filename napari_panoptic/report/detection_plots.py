@@ -9,11 +9,11 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from napari_panoptic.evaluation.detections import DetectionCounts, PrecisionRecall
-from napari_panoptic.palette import team_styles
+from napari_panoptic.common.visible import shortened, visible
+from napari_panoptic.detections.pairing import DetectionCounts, PrecisionRecall
+from napari_panoptic.nuclei.palette import team_styles
 from napari_panoptic.report.plots import Plot, Point
 from napari_panoptic.report.text import ratio
-from napari_panoptic.visible import shortened, visible
 
 _SMALL, _NORMAL = 7.5, 8.5
 _LONGEST_NAME = 26

@@ -9,12 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.detected import DetectionEvaluation, FrameResult
-from napari_panoptic.evaluation.atypia import POINTS_RULE, SCORES, AnswerState
-from napari_panoptic.evaluation.bootstrap import LEVEL
-from napari_panoptic.evaluation.detections import DetectionCounts
-from napari_panoptic.evaluation.statistics import SIGNIFICANCE
-from napari_panoptic.evaluation.vocabulary import Side, Status
+from napari_panoptic.detections.atypia import POINTS_RULE, SCORES, AnswerState
+from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
+from napari_panoptic.detections.pairing import DetectionCounts
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.report.cells import (
     failure_figure,
     failures,
@@ -62,6 +60,8 @@ from napari_panoptic.report.skeleton import (
     settings_beside_versions,
 )
 from napari_panoptic.report.text import count, interval, p_value, ratio
+from napari_panoptic.statistics.bootstrap import LEVEL
+from napari_panoptic.statistics.friedman import SIGNIFICANCE
 
 WORST_FRAMES = 3
 FAILURES_PER_FRAME = 6

@@ -24,11 +24,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.palette import TeamStyle
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.visible import shortened, visible
+from napari_panoptic.nuclei.palette import TeamStyle
 from napari_panoptic.report.text import UNDEFINED
 from napari_panoptic.report.writing import write_bytes
-from napari_panoptic.visible import shortened, visible
 
 PNG_DPI = 200
 _HASH_SALT = "napari-panoptic"

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from napari_panoptic.errors import english_list
-from napari_panoptic.evaluation.bootstrap import LEVEL, IntervalMethod
-from napari_panoptic.evaluation.pairs import PairComparison
-from napari_panoptic.evaluation.statistics import MissingRule, PairedFigures
+from napari_panoptic.common.errors import english_list
 from napari_panoptic.report.dump_tables import (
     MEAN,
     UNKNOWN,
@@ -17,6 +14,9 @@ from napari_panoptic.report.dump_tables import (
     leaderboard_table,
 )
 from napari_panoptic.report.team_statistics import TeamStatistics
+from napari_panoptic.statistics.bootstrap import LEVEL, IntervalMethod
+from napari_panoptic.statistics.friedman import MissingRule, PairedFigures
+from napari_panoptic.statistics.pairwise import PairComparison
 
 _UNDEFINED = "\N{EN DASH}"
 

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.palette import team_styles
+from napari_panoptic.nuclei.palette import team_styles
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.drawing import (
     INK,
     NORMAL,
@@ -122,7 +122,7 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
     Parameters
     ----------
     table
-        As `napari_panoptic.evaluation.breakdown.by_cause` gives it.
+        As `napari_panoptic.nuclei.explain.breakdown.by_cause` gives it.
     teams
         All teams of the cohort, in its order.
     """
@@ -174,7 +174,7 @@ def size_lines(
     Parameters
     ----------
     table
-        As `napari_panoptic.evaluation.breakdown.by_size` gives it.
+        As `napari_panoptic.nuclei.explain.breakdown.by_size` gives it.
     teams
         All teams of the cohort, in its order.
     figures

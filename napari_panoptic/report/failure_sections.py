@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from napari_panoptic.evaluation.vocabulary import Cause, Side, Status
+from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 from napari_panoptic.report import plots
 from napari_panoptic.report.cells import (
     all_teams,

@@ -12,21 +12,21 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.crops import ROOM, CropSource, bounded_field_px, cut
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.vocabulary import CAUSES, Cause, Side, Status
-from napari_panoptic.io.slides import SlideImage, read_image
-from napari_panoptic.pipeline import (
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.images import SlideImage, read_image
+from napari_panoptic.nuclei.crops import ROOM, CropSource, bounded_field_px, cut
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.reading import (
     HELD_UP_TO_PX,
     ReferenceMasks,
     RegionResult,
     load_prediction,
     load_reference,
 )
-from napari_panoptic.regions import Cohort, Region, Source
+from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status
 
 PER_CAUSE = 3
 SIZE_PX = 220

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from napari_panoptic.evaluation.bootstrap import LEVEL
-from napari_panoptic.evaluation.statistics import SIGNIFICANCE
 from napari_panoptic.report.cells import (
     number,
     team_cell,
@@ -57,6 +55,8 @@ from napari_panoptic.report.text import (
     p_value,
     ratio,
 )
+from napari_panoptic.statistics.bootstrap import LEVEL
+from napari_panoptic.statistics.friedman import SIGNIFICANCE
 
 
 def write_report(

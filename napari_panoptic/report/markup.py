@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from napari_panoptic.errors import PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.spreadsheets import inert_cells
+from napari_panoptic.common.visible import utf8, visible
 from napari_panoptic.report.plots import Plot, png_bytes, svg_text
 from napari_panoptic.report.writing import write_bytes
-from napari_panoptic.spreadsheets import inert_cells
-from napari_panoptic.visible import utf8, visible
 
 _TEMPLATE = Path(__file__).parent / "_template"
 _VOID = ("br", "img", "meta", "wbr")

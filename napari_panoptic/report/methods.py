@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from napari_panoptic import __version__
-from napari_panoptic.evaluation.bootstrap import LEVEL, RESAMPLES, SEED
-from napari_panoptic.evaluation.settings import (
+from napari_panoptic.nuclei.values.settings import (
     AmbiguousPolicy,
     Correction,
     EvaluationSettings,
@@ -16,7 +15,8 @@ from napari_panoptic.evaluation.settings import (
     Restoration,
     Scoring,
 )
-from napari_panoptic.evaluation.statistics import SIGNIFICANCE
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import SIGNIFICANCE
 
 REFERENCES: Mapping[str, str] = {
     "kirillov": "Kirillov A, He K, Girshick R, Rother C, Dollár P. Panoptic segmentation. "

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.evaluation.aggregate import summed
-from napari_panoptic.evaluation.settings import Overlaps
+from napari_panoptic.nuclei.patients import summed
+from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.report.cells import note, number, team_cell
 from napari_panoptic.report.cohort_report import CohortReport
 from napari_panoptic.report.markup import Cell, Child, Table, element, paragraph, table

@@ -9,10 +9,9 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.protocols import ProtocolTable
-from napari_panoptic.evaluation.robustness import Robustness
-from napari_panoptic.evaluation.statistics import CriticalDifference
-from napari_panoptic.palette import team_styles
+from napari_panoptic.nuclei.palette import team_styles
+from napari_panoptic.nuclei.protocols import ProtocolTable
+from napari_panoptic.nuclei.robustness import Robustness
 from napari_panoptic.report.drawing import (
     INK,
     NORMAL,
@@ -25,6 +24,7 @@ from napari_panoptic.report.drawing import (
     nothing_to_show,
 )
 from napari_panoptic.report.text import FIGURE_NAMES, ratio, signed
+from napari_panoptic.statistics.friedman import CriticalDifference
 
 _GAINS = LinearSegmentedColormap.from_list("gains", ["#a6611a", "#f7f7f7", "#018571"])
 

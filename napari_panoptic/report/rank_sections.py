@@ -7,12 +7,10 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from napari_panoptic.errors import english_list
-from napari_panoptic.evaluation.aggregation import UNDEFINED_RULES, ClassMean, Unit
-from napari_panoptic.evaluation.bootstrap import LEVEL, RESAMPLES, SEED
-from napari_panoptic.evaluation.settings import Correction, Scoring, protocol
-from napari_panoptic.evaluation.statistics import PairedFigures
-from napari_panoptic.experiment import SHIFTS
+from napari_panoptic.common.errors import english_list
+from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
+from napari_panoptic.nuclei.conditions import SHIFTS
+from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
 from napari_panoptic.report import plots
 from napari_panoptic.report.cells import (
     all_teams,
@@ -48,6 +46,8 @@ from napari_panoptic.report.text import (
     FIGURE_NAMES,
     count,
 )
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import PairedFigures
 
 _UNIT_WORDS: Mapping[Unit, str] = {
     Unit.REGION: "every region by itself",

@@ -14,19 +14,19 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.raters import levels_reached, levels_reached_by_votes
-from napari_panoptic.level_outlines import (
+from napari_panoptic.common.visible import shortened, visible
+from napari_panoptic.nuclei.palette import hex_colour, team_styles
+from napari_panoptic.raters.cohort import RatersSettings
+from napari_panoptic.raters.evaluate import RatedEvaluation
+from napari_panoptic.raters.levels import levels_reached, levels_reached_by_votes
+from napari_panoptic.raters.outlines import (
     PREDICTION_COLOURS,
     REFERENCE_COLOURS,
     level_colours,
     outline_segments,
     rater_colour,
 )
-from napari_panoptic.palette import hex_colour, team_styles
-from napari_panoptic.rated import RatersSettings
-from napari_panoptic.rated_pipeline import RatedEvaluation
 from napari_panoptic.report.plots import Plot
-from napari_panoptic.visible import shortened, visible
 
 _SMALL, _NORMAL = 7.5, 8.5
 _INK, _PALE = "#222222", "#b8b8b8"

@@ -9,18 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.bootstrap import LEVEL, RESAMPLES, SEED
-from napari_panoptic.evaluation.raters import Standing
-from napari_panoptic.evaluation.statistics import SIGNIFICANCE
-from napari_panoptic.rated import AtLevel, BothEmpty
-from napari_panoptic.rated_pipeline import (
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.raters.cohort import AtLevel, BothEmpty
+from napari_panoptic.raters.evaluate import (
     THERE,
     RatedEvaluation,
     load_images,
     load_map,
     load_reference,
 )
+from napari_panoptic.raters.levels import Standing
 from napari_panoptic.report import rated_plots
 from napari_panoptic.report.cells import note, number, team_label
 from napari_panoptic.report.data_sections import findings_parts, fingerprint_parts
@@ -62,6 +60,8 @@ from napari_panoptic.report.team_tables import (
     pairs_table,
 )
 from napari_panoptic.report.text import UNDEFINED, count, interval, ratio
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import SIGNIFICANCE
 
 WORST_PER_TEAM = 3
 """So many pictures of each team are in the report."""

@@ -13,10 +13,7 @@ from weakref import WeakKeyDictionary
 
 import pandas as pd
 
-from napari_panoptic.evaluation.bootstrap import RESAMPLES, SEED
-from napari_panoptic.evaluation.ranks import mean_defined
-from napari_panoptic.evaluation.statistics import SIGNIFICANCE
-from napari_panoptic.rated_pipeline import RatedEvaluation
+from napari_panoptic.raters.evaluate import RatedEvaluation
 from napari_panoptic.report.team_statistics import (
     TeamStatistics,
     bootstrap_record,
@@ -24,6 +21,9 @@ from napari_panoptic.report.team_statistics import (
     team_statistics,
 )
 from napari_panoptic.report.text import p_value
+from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import SIGNIFICANCE
+from napari_panoptic.statistics.ranks import mean_defined
 
 ALL_STRUCTURES = "(all)"
 """Stands for the mean over the structures of a case."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.evaluation.raters import RELIABILITY_BINS
 from napari_panoptic.io.fingerprints import file_fingerprints
-from napari_panoptic.rated import RatedCohort
-from napari_panoptic.rated_pipeline import RatedEvaluation, RatedResult
+from napari_panoptic.raters.cohort import RatedCohort
+from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
+from napari_panoptic.raters.levels import RELIABILITY_BINS
 from napari_panoptic.report.rated_statistics import (
     UNIT,
     ranking_table,

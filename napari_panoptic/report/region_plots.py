@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from napari_panoptic.evaluation.protocols import Alignment
-from napari_panoptic.palette import team_styles
+from napari_panoptic.nuclei.palette import team_styles
+from napari_panoptic.nuclei.protocols import Alignment
 from napari_panoptic.report.plots import Plot
 
 _SMALL, _NORMAL = 7.5, 8.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from napari_panoptic import __version__
-from napari_panoptic.errors import Finding, FindingKind
+from napari_panoptic.common.errors import Finding, FindingKind
 from napari_panoptic.report.markup import (
     Child,
     Html,

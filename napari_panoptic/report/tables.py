@@ -14,22 +14,22 @@ from typing import Any, Self
 
 import pandas as pd
 
-from napari_panoptic.errors import Finding, FindingKind
-from napari_panoptic.evaluation.aggregate import TeamSummary, summarise_team, summed
-from napari_panoptic.evaluation.bootstrap import RESAMPLES, SEED
-from napari_panoptic.evaluation.challenge import team_score, uncounted
-from napari_panoptic.evaluation.metrics import (
+from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.common.visible import UNENCODABLE
+from napari_panoptic.io.fingerprints import file_fingerprints, file_stamps
+from napari_panoptic.nuclei.challenge import team_score, uncounted
+from napari_panoptic.nuclei.metrics import (
     METRIC_NAMES,
     Counts,
     class_metrics,
     confusion_frame,
     unit_metrics,
 )
-from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
-from napari_panoptic.evaluation.settings import EvaluationSettings, Overlaps, Scoring
-from napari_panoptic.io.fingerprints import file_fingerprints, file_stamps
-from napari_panoptic.pipeline import PLACE_COLUMNS, RegionResult, write_rows
-from napari_panoptic.regions import Cohort
+from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
+from napari_panoptic.nuclei.patients import TeamSummary, summarise_team, summed
+from napari_panoptic.nuclei.reading import PLACE_COLUMNS, RegionResult, write_rows
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.report.team_statistics import (
     TeamStatistics,
     bootstrap_record,
@@ -37,7 +37,7 @@ from napari_panoptic.report.team_statistics import (
     team_statistics,
 )
 from napari_panoptic.report.writing import RECORD, write_set
-from napari_panoptic.visible import UNENCODABLE
+from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 
 _REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 _LOWER_IS_BETTER = ("mean_hausdorff_px",)

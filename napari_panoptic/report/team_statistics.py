@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from napari_panoptic.evaluation.bootstrap import (
+from napari_panoptic.statistics.bootstrap import (
     LEVEL,
     RESAMPLES,
     SEED,
     Interval,
     mean_interval,
 )
-from napari_panoptic.evaluation.pairs import PairComparison, compare_pairs
-from napari_panoptic.evaluation.statistics import (
+from napari_panoptic.statistics.friedman import (
     CriticalDifference,
     MissingRule,
     PairedFigures,
@@ -22,6 +21,7 @@ from napari_panoptic.evaluation.statistics import (
     compare_teams,
     critical_difference,
 )
+from napari_panoptic.statistics.pairwise import PairComparison, compare_pairs
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.io._files import replaced_when_complete
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.spreadsheets import inert_cells
+from napari_panoptic.common.visible import encodable, utf8
 from napari_panoptic.io.file_sets import replaced_as_set
+from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.fingerprints import file_fingerprints
-from napari_panoptic.spreadsheets import inert_cells
-from napari_panoptic.visible import encodable, utf8
 
 RECORD = "evaluation.json"
 """The record beside the tables of an evaluation."""

@@ -13,11 +13,11 @@ from psygnal import Signal
 from qtpy.QtCore import QTimer
 from superqt.utils import create_worker
 
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.io.imagescope import Annotation, Polygon
-from napari_panoptic.io.outlines import imagescope_polygons
-from napari_panoptic.io.rasterize import rasterize
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.io.formats.polygons.imagescope import Annotation, Polygon
+from napari_panoptic.io.formats.polygons.rasterize import rasterize
+from napari_panoptic.io.formats.polygons.trace import imagescope_polygons
+from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer.desk_layers import ROLE
 from napari_panoptic.viewer.desk_part import Surroundings
 from napari_panoptic.viewer.kept_in_place import keep_in_place

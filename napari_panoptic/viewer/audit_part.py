@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.settings import AmbiguousPolicy
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import marks, slide_words
 from napari_panoptic.viewer.audited import Audited, audited
 from napari_panoptic.viewer.desk_part import Connections, Surroundings

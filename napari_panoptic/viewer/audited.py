@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.audit import PolicyAudit, audit_policies, spill_table
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.policy_audit import PolicyAudit, audit_policies, spill_table
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.part_work import Material
 
 

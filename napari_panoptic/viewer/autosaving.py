@@ -13,9 +13,9 @@ from qtpy.QtCore import QTimer
 
 from napari_panoptic.io.autosaves import Autosave, AutosaveFolder
 from napari_panoptic.io.fingerprints import file_fingerprints
-from napari_panoptic.pipeline import choose_files
-from napari_panoptic.regions import MaskFiles
-from napari_panoptic.session import Session
+from napari_panoptic.nuclei.reading import choose_files
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.values.cohort import MaskFiles
 from napari_panoptic.viewer.live_edits import Copied, Drawn, LiveEdits
 from napari_panoptic.viewer.shown import show_warning
 from napari_panoptic.viewer.timers import stop_timers

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from napari_panoptic.evaluation.vocabulary import Side, Status
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.object_rows import NONE_WORD, SIDE_WORDS, SIDES, ObjectFilter
 
 _REFERENCE = frozenset({SIDE_WORDS[SIDES.index(Side.REFERENCE)]})

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.regions import Rgb
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import layers as drawing
 from napari_panoptic.viewer import marks, styles
 from napari_panoptic.viewer.styles import ColourBy, Look

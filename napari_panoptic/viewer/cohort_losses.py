@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.groups import CohortLoss, lost_over
-from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.pipeline import load_prediction, load_reference
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.explain.failure_groups import CohortLoss, lost_over
+from napari_panoptic.nuclei.reading import load_prediction, load_reference
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
 
 @dataclass(frozen=True, eq=False)

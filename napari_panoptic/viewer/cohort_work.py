@@ -21,8 +21,8 @@ from qtpy.QtCore import QTimer
 from superqt.utils import create_worker
 
 from napari_panoptic import __version__
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.jobs import RegionDone
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.run import RegionDone
 from napari_panoptic.report.cohort_report import (
     CohortReport,
     ReportRequest,

@@ -13,8 +13,8 @@ from napari.layers import Image, Labels, Layer, Points, Shapes
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QSizePolicy
 
-from napari_panoptic.errors import LabelError, PanopticError
-from napari_panoptic.io.pair import REFERENCE_WORDS
+from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS
 from napari_panoptic.viewer.layer_features import own_columns
 from napari_panoptic.viewer.layer_sources import TWO_D, Choice
 from napari_panoptic.viewer.live_comparison import LiveComparison

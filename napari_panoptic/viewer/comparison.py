@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from napari_panoptic.evaluation.consensus import Consensus, consensus
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.consensus import Consensus, consensus
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.viewer.cell_pictures import CellPictures, cell_pictures
 from napari_panoptic.viewer.consensus_view import (
     ConsensusPicture,

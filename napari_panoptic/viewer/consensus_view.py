@@ -12,13 +12,13 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
-from napari_panoptic.evaluation.consensus import Consensus, InventedPlace, consensus
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.regions import Rgb
-from napari_panoptic.session import Selection, Session
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace, consensus
+from napari_panoptic.nuclei.session import Selection, Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer import marks, styles
 from napari_panoptic.viewer.desk_layers import AMBIGUOUS, IMAGE, SELECTED
 from napari_panoptic.viewer.kept_in_place import keep_in_place

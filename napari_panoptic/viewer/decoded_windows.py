@@ -11,8 +11,8 @@ from threading import Lock, Thread
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.tiles import Box, TiledLabels
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
 
 DECODED_BYTES = 64 << 20
 """Memory for windows of one side that were read already."""

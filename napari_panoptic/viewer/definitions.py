@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from napari_panoptic.evaluation.metrics import Counts, detection_counts
+from napari_panoptic.nuclei.metrics import Counts, detection_counts
 from napari_panoptic.viewer.styles import count_text
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.outcomes import Outcomes
-from napari_panoptic.evaluation.tiles import TiledLabels
-from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.common.visible import visible
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
 from napari_panoptic.viewer import styles
-from napari_panoptic.visible import visible
 
 
 @dataclass(frozen=True)

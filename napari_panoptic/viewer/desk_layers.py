@@ -6,7 +6,7 @@ from typing import Any
 
 from napari.layers import Layer
 
-from napari_panoptic.io.slides import SlideImage
+from napari_panoptic.io.images import SlideImage
 from napari_panoptic.viewer.layers import PixelSize
 
 ROLE = "napari-panoptic role"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from psygnal import SignalInstance
 from qtpy.QtWidgets import QWidget
 
-from napari_panoptic.session import Session
+from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer.keys import Shortcut
 
 if TYPE_CHECKING:

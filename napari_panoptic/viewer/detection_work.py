@@ -10,11 +10,16 @@ from typing import Any
 from psygnal import Signal
 from superqt.utils import create_worker
 
-from napari_panoptic.detected import FrameStandings, LoadedFrame, load_frame, standings_or_why
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.io.slides import SlideImage, read_image
-from napari_panoptic.points import DetectionCohort, Frame
-from napari_panoptic.scored import AtypiaEvaluation, evaluate_atypia
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.detections.cohort import DetectionCohort, Frame
+from napari_panoptic.detections.evaluate import (
+    FrameStandings,
+    LoadedFrame,
+    load_frame,
+    standings_or_why,
+)
+from napari_panoptic.detections.scores import AtypiaEvaluation, evaluate_atypia
+from napari_panoptic.io.images import SlideImage, read_image
 from napari_panoptic.viewer.workers import connect_worker
 
 TOLD_EVERY_S = 0.05

@@ -20,9 +20,9 @@ from napari.layers import Labels
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 
-from napari_panoptic._compiled import compiled
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.live import IdWindow
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.edits.pair import IdWindow
+from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer.layers import MAX_OBJECTS
 from napari_panoptic.viewer.recolour import refresh_held
 from napari_panoptic.viewer.timers import stop_timers

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
-from napari_panoptic.evaluation.outcomes import Outcomes
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.palette import rgba_table
-from napari_panoptic.regions import Rgb
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.palette import rgba_table
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer import styles
 
 SMALLEST_CELL_PX = 64

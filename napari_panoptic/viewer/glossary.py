@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation.atypia import POINTS_RULE, AnswerState
-from napari_panoptic.evaluation.groups import GroupKind
-from napari_panoptic.evaluation.settings import (
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.detections.atypia import POINTS_RULE, AnswerState
+from napari_panoptic.nuclei.explain.failure_groups import GroupKind
+from napari_panoptic.nuclei.values.settings import (
     AmbiguousPolicy,
     Matching,
     Outlines,
     Overlaps,
     Restoration,
 )
-from napari_panoptic.evaluation.vocabulary import Cause, Status
-from napari_panoptic.verdicts import Verdict
+from napari_panoptic.nuclei.values.vocabulary import Cause, Status
+from napari_panoptic.review.verdicts import Verdict
 
 NO_ANNOTATION = "no annotation"
 """In the place of a figure, where a region or frame has none."""

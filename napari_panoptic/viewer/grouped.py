@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.groups import (
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
     counts_if_merged,
     failure_groups,
 )
-from napari_panoptic.evaluation.metrics import Metrics, unit_metrics
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.metrics import Metrics, unit_metrics
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.viewer.part_work import Material
 
 

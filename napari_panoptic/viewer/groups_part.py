@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from napari_panoptic.evaluation.groups import (
+from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
 )
-from napari_panoptic.evaluation.settings import Overlaps
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.session import Selection
+from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.values.settings import Overlaps
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import camera, marks, slide_words
 from napari_panoptic.viewer.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.viewer.desk_part import Connections, Surroundings

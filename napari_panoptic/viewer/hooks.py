@@ -9,11 +9,11 @@ from typing import Any
 import napari
 from platformdirs import user_cache_path
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.io.samples import write_sample
-from napari_panoptic.io.slides import probe_image, read_image
-from napari_panoptic.points import Frame
-from napari_panoptic.regions import Region, Task
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.detections.cohort import Frame
+from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.nuclei.values.cohort import Region, Task
+from napari_panoptic.samples.write import write_sample
 from napari_panoptic.viewer.desk_layers import IMAGE, ROLE, image_layer_data
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
 from napari_panoptic.viewer.owned import find_own, own_when_added

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.metrics import Counts
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
-from napari_panoptic.evaluation.what_if import without_annotation_errors
-from napari_panoptic.object_identity import Fingerprint, Place, Subject, matched, place_of
-from napari_panoptic.verdicts import ReviewRecord, Verdict
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.what_if import without_annotation_errors
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.review.identity import Fingerprint, Place, Subject, matched, place_of
+from napari_panoptic.review.verdicts import ReviewRecord, Verdict
 
 VERDICTS: tuple[Verdict, ...] = tuple(Verdict)
 NO_VERDICT = 0

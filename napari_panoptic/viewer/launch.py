@@ -14,11 +14,11 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QCoreApplication, QEventLoop
 from qtpy.QtWidgets import QApplication
 
-from napari_panoptic.console import checked_name
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.read_ahead import ReadAhead, Wanted
-from napari_panoptic.regions import Cohort, Task
-from napari_panoptic.session import Session
+from napari_panoptic.cli.console import checked_name
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.read_ahead import ReadAhead, Wanted
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.values.cohort import Cohort, Task
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 from napari_panoptic.viewer.preferences import PLUGIN
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of

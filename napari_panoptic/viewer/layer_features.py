@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from napari.layers import Layer, Shapes
 
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 RESULTS = {
     "status": "status",

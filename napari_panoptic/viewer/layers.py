@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.outcomes import SideOutcomes
-from napari_panoptic.regions import ClassScheme, Placement
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.outcomes import SideOutcomes
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Placement
+from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy

@@ -12,18 +12,18 @@ from qtpy.QtCore import QTimer
 from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip
 
-from napari_panoptic.errors import Finding, FindingKind, PanopticError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Overlaps
-from napari_panoptic.evaluation.tiled import TiledEvaluation
-from napari_panoptic.evaluation.tiles import TiledLabels
-from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.pipeline import RegionSummary
-from napari_panoptic.read_ahead import ReadAhead
-from napari_panoptic.regions import Source
-from napari_panoptic.session import EditedEvaluation, Selection, Session
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.read_ahead import ReadAhead
+from napari_panoptic.nuclei.reading import RegionSummary
+from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.cohort import Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Overlaps
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
+from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.clicks import is_plain_click
 from napari_panoptic.viewer.definitions import absent_text

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 from superqt.utils import create_worker
 
-from napari_panoptic.detection_session import DetectionSession
-from napari_panoptic.errors import PanopticError, english_list
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.live import IdWindow
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io import comparison as arrays
-from napari_panoptic.session import Selection, Session
+from napari_panoptic.common.errors import PanopticError, english_list
+from napari_panoptic.detections.session import DetectionSession
+from napari_panoptic.io.cohorts import comparison as arrays
+from napari_panoptic.nuclei.edits.pair import IdWindow
+from napari_panoptic.nuclei.session import Selection, Session
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import layer_sources as sources
 from napari_panoptic.viewer.edits import boxes_of
 from napari_panoptic.viewer.layer_features import write_features

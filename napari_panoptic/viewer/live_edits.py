@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QTimer
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.live import IdWindow
-from napari_panoptic.evaluation.settings import Overlaps
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.autosaves import EditedPart
-from napari_panoptic.io.registry import LoadedMasks, Objects
-from napari_panoptic.io.saving import without_erased
-from napari_panoptic.regions import MaskFiles
-from napari_panoptic.session import EditedEvaluation
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.io.formats.format import LoadedMasks, Objects
+from napari_panoptic.io.formats.saving import without_erased
+from napari_panoptic.nuclei.edits.pair import IdWindow
+from napari_panoptic.nuclei.session import EditedEvaluation
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.cohort import MaskFiles
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.settings import Overlaps
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.desk_part import Surroundings
 from napari_panoptic.viewer.edits import ClassChange, LayerValues, LayerWatch
 from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
-from napari_panoptic.evaluation.labels import LabelImage
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer.layers import MAX_OBJECTS, Emphasis
 
 MARK, MARK_EDGE = 1, 2

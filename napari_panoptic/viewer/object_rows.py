@@ -11,9 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.evaluation.vocabulary import (
+from napari_panoptic.common.spreadsheets import inert
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.nuclei.values.vocabulary import (
     CAUSE_CODE,
     CAUSES,
     STATUS_CODE,
@@ -22,7 +23,6 @@ from napari_panoptic.evaluation.vocabulary import (
     Side,
     Status,
 )
-from napari_panoptic.spreadsheets import inert
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import OBJECT_MEANINGS, VERDICT_WORDS
 

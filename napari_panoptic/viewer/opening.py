@@ -12,16 +12,16 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import (
+from napari_panoptic.common.errors import (
     CohortError,
     Finding,
     FindingKind,
     OutsideLinksError,
     PanopticError,
 )
-from napari_panoptic.io.pair import pair_of_files
-from napari_panoptic.io.tasks import task_of
-from napari_panoptic.regions import Task
+from napari_panoptic.io.cohorts.pair import pair_of_files
+from napari_panoptic.io.cohorts.tasks import task_of
+from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.shown import show_error, shown
 from napari_panoptic.viewer.widgets.docks import unwrapped
@@ -88,7 +88,7 @@ class DeskKind:
 
 
 def _nuclei() -> DeskKind:
-    from napari_panoptic.io.cohort import open_cohort
+    from napari_panoptic.io.cohorts.nuclei import open_cohort
     from napari_panoptic.viewer.widgets.desk import Desk, desk_in, desk_of
 
     def show(viewer: Any, cohort: Any, region: str | None) -> Desk:
@@ -103,7 +103,7 @@ def _nuclei() -> DeskKind:
 
 
 def _detections() -> DeskKind:
-    from napari_panoptic.io.detections import open_detection_cohort
+    from napari_panoptic.io.cohorts.detections import open_detection_cohort
     from napari_panoptic.viewer.widgets.detection_desk import (
         DetectionDesk,
         detection_desk_in,
@@ -122,7 +122,7 @@ def _detections() -> DeskKind:
 
 
 def _raters() -> DeskKind:
-    from napari_panoptic.io.raters import open_raters
+    from napari_panoptic.io.cohorts.raters import open_raters
     from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in, show_rated
 
     def read(folder: Path, allow_outside: bool) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
+from napari_panoptic.kernels.jit import compiled
 
 
 @compiled

@@ -16,12 +16,12 @@ from qtpy.QtCore import QEvent, QObject, QTimer
 from qtpy.QtWidgets import QDockWidget, QWidget
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.session import Session
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.mark_layer import MarkLayer
 from napari_panoptic.viewer.shown import show_error

@@ -12,11 +12,11 @@ import pandas as pd
 from napari.layers import Image, Layer, Points
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.detections import JudgedPoints
-from napari_panoptic.evaluation.vocabulary import STATUSES, Side
-from napari_panoptic.io.slides import SlideImage
-from napari_panoptic.palette import rgba_table
-from napari_panoptic.points import Points as PointValues
+from napari_panoptic.detections.cohort import Points as PointValues
+from napari_panoptic.detections.pairing import JudgedPoints
+from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.palette import rgba_table
+from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
 from napari_panoptic.viewer.camera import MARGIN
 from napari_panoptic.viewer.desk_layers import IMAGE, ROLE
 from napari_panoptic.viewer.in_one_go import drawn_once

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 from qtpy.QtWidgets import QFileDialog
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.protocols import Difference, differences
-from napari_panoptic.evaluation.settings import (
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.metadata import Metadata, metadata_beside
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.protocols import Difference, differences
+from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import (
     CHALLENGE_PROTOCOL,
     PROTOCOLS,
     EvaluationSettings,
     protocol,
 )
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.metadata import Metadata, metadata_beside
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.cohort_report import CohortReport, ReportRequest
-from napari_panoptic.session import Selection
-from napari_panoptic.snapshots import RegionSnapshot
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.cohort_work import CohortWork
 from napari_panoptic.viewer.desk_part import Connections, Surroundings

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from napari_panoptic.evaluation.challenge import evaluate_challenge
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.protocols import alignments
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.experiment import (
+from napari_panoptic.nuclei.challenge import evaluate_challenge
+from napari_panoptic.nuclei.conditions import (
     Experiment,
     cohort_robustness,
     radius_conditions,
     threshold_conditions,
 )
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.protocols import alignments
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report import plots
 from napari_panoptic.report.cohort_report import CohortReport, Varied
 from napari_panoptic.report.plots import Plot

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.raters import levels_reached, levels_reached_by_votes
-from napari_panoptic.level_outlines import (
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.raters.cohort import RatersSettings
+from napari_panoptic.raters.levels import levels_reached, levels_reached_by_votes
+from napari_panoptic.raters.outlines import (
     PREDICTION_COLOURS,
     REFERENCE_COLOURS,
     level_colours,
     outline_segments,
     rater_colour,
 )
-from napari_panoptic.rated import RatersSettings
-from napari_panoptic.regions import Rgb
 
 FAINT = 0.45
 """How opaque levels are that are not the chosen one."""

@@ -15,8 +15,8 @@ from napari.layers import Image, Layer, Vectors
 from napari.utils import Colormap
 from numpy.typing import NDArray
 
-from napari_panoptic.level_outlines import DIVIDED_COLOUR
-from napari_panoptic.rated import RatersSettings
+from napari_panoptic.raters.cohort import RatersSettings
+from napari_panoptic.raters.outlines import DIVIDED_COLOUR
 from napari_panoptic.viewer.in_one_go import moved_once
 from napari_panoptic.viewer.kept_in_place import keep_in_place
 from napari_panoptic.viewer.left_behind import take_unit

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import Finding, PanopticError
-from napari_panoptic.evaluation.rater_objects import ObjectAgreement, object_agreement
-from napari_panoptic.evaluation.raters import Agreement, Comparison, agreement, compare
-from napari_panoptic.rated import RatedCase, RatedCohort
-from napari_panoptic.rated_pipeline import (
+from napari_panoptic.common.errors import Finding, PanopticError
+from napari_panoptic.raters.cohort import RatedCase, RatedCohort
+from napari_panoptic.raters.evaluate import (
     CaseImages,
     LoadedMap,
     LoadedReference,
@@ -24,6 +22,8 @@ from napari_panoptic.rated_pipeline import (
     load_map,
     load_reference,
 )
+from napari_panoptic.raters.levels import Agreement, Comparison, agreement, compare
+from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
 from napari_panoptic.viewer.workers import connect_worker
 

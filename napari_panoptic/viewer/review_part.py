@@ -14,15 +14,15 @@ from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog, QWidget
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import Finding, PanopticError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side
-from napari_panoptic.io.geojson import geo_objects, write_geojson
-from napari_panoptic.io.review_file import ReviewError, may_be_there
-from napari_panoptic.regions import ClassScheme
-from napari_panoptic.session import EditedEvaluation, Selection
-from napari_panoptic.verdicts import ReviewerAgreement, ReviewRecord, Share, Verdict
+from napari_panoptic.common.errors import Finding, PanopticError
+from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.session import EditedEvaluation, Selection
+from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side
+from napari_panoptic.review.file import ReviewError, may_be_there
+from napari_panoptic.review.verdicts import ReviewerAgreement, ReviewRecord, Share, Verdict
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.camera import focus_canvas
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings

@@ -6,9 +6,9 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_panoptic.io.review_file import ReviewError, may_be_there
-from napari_panoptic.review import ReviewStore
-from napari_panoptic.verdicts import ReviewRecord
+from napari_panoptic.review.file import ReviewError, may_be_there
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import ReviewRecord
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ import numpy as np
 from psygnal import Signal
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.aggregate import summarise_team
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.metrics import Counts
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.pipeline import RegionSummary, load_prediction, load_reference
-from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.review import ReviewStore
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.patients import summarise_team
+from napari_panoptic.nuclei.reading import RegionSummary, load_prediction, load_reference
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.viewer.judged import Judged, Subjects
 from napari_panoptic.viewer.reviewing import read_verdicts
 from napari_panoptic.viewer.workers import connect_worker

@@ -9,18 +9,18 @@ from uuid import uuid4
 
 from psygnal import Signal
 
-from napari_panoptic.errors import Finding, PanopticError
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.review_file import (
+from napari_panoptic.common.errors import Finding, PanopticError
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.file import (
     REVIEW_FILE,
     ReviewError,
     may_be_there,
     suggested_path,
 )
-from napari_panoptic.review import ReviewStore
-from napari_panoptic.session import Session
-from napari_panoptic.verdicts import HistoryEntry, ReviewRecord, Verdict
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord, Verdict
 from napari_panoptic.viewer.judged import Judged, Object, Subjects, judged_as_one
 from napari_panoptic.viewer.review_watch import Looked, Place, Watch, look_for_file
 

@@ -14,14 +14,14 @@ from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.outcomes import Outcomes
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.slides import SlideImage
-from napari_panoptic.regions import ClassScheme
-from napari_panoptic.session import Selection
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import camera
 from napari_panoptic.viewer import layers as contents
 from napari_panoptic.viewer.desk_layers import (

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic._compiled import compiled
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.outcomes import SideOutcomes
-from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Status
-from napari_panoptic.io.slides import read_indexed
-from napari_panoptic.palette import class_colours, rgba_table, status_colour_table
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.images import read_indexed
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.outcomes import SideOutcomes
+from napari_panoptic.nuclei.palette import class_colours, rgba_table, status_colour_table
+from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Status
+from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.layers import HATCH_RIM_PX, Emphasis, emphasis, hatching

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.session import Selection
+from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.styles import Look
 
 

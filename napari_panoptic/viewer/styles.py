@@ -10,16 +10,15 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.vocabulary import Side, Status
-
 # Defined there, and known here by the name that every panel uses.
-from napari_panoptic.palette import ALPHA as ALPHA
-from napari_panoptic.palette import STATUS_COLOURS as STATUS_COLOURS
-from napari_panoptic.palette import class_colours as class_colours
-from napari_panoptic.palette import hex_colour as hex_colour
-from napari_panoptic.palette import rgba_table
-from napari_panoptic.palette import status_colour_table as status_colour_table
-from napari_panoptic.regions import Rgb
+from napari_panoptic.nuclei.palette import ALPHA as ALPHA
+from napari_panoptic.nuclei.palette import STATUS_COLOURS as STATUS_COLOURS
+from napari_panoptic.nuclei.palette import class_colours as class_colours
+from napari_panoptic.nuclei.palette import hex_colour as hex_colour
+from napari_panoptic.nuclei.palette import rgba_table
+from napari_panoptic.nuclei.palette import status_colour_table as status_colour_table
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.glossary import CAUSE_MEANINGS as CAUSE_MEANINGS
 from napari_panoptic.viewer.glossary import STATUS_MEANINGS as STATUS_MEANINGS
 

@@ -26,12 +26,13 @@ from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
 from qtpy.QtCore import QTimer
 
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.regions import Region, Rgb
-from napari_panoptic.session import Selection, Session
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.common.visible import shortened
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.session import Selection, Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.cohort import Region, Rgb
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import camera, styles
 from napari_panoptic.viewer import layers as drawing
 from napari_panoptic.viewer.cell_pictures import CellPictures, grid_shape, team_lut
@@ -45,7 +46,6 @@ from napari_panoptic.viewer.shown import show_info, shown
 from napari_panoptic.viewer.stand_in import Pointed
 from napari_panoptic.viewer.styles import Display, Look
 from napari_panoptic.viewer.timers import stop_timers
-from napari_panoptic.visible import shortened
 
 MAX_TEAMS = 6
 """So many cells can still be read on one screen."""

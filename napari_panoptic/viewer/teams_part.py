@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from napari_panoptic.evaluation.consensus import InventedPlace
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.palette import class_colours
+from napari_panoptic.nuclei.explain.consensus import InventedPlace
+from napari_panoptic.nuclei.palette import class_colours
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.comparison import Comparison, ViewMode, compared
 from napari_panoptic.viewer.consensus_view import (

@@ -20,21 +20,21 @@ import tifffile
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.first_start import compile_beside
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.live import IdWindow
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.tiles import Box, TiledLabels
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io._layout import ANNOTATIONS, TEAMS
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.label_images import read_labels
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.registry import Objects
-from napari_panoptic.io.saving import write_objects
-from napari_panoptic.regions import MONUSAC_CLASSES, Cohort, MaskFiles, Source
-from napari_panoptic.session import Session
-from napari_panoptic.snapshots import RegionSnapshot, load_region
+from napari_panoptic.io.cohorts.layouts import ANNOTATIONS, TEAMS
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.saving import write_objects
+from napari_panoptic.nuclei.edits.pair import IdWindow
+from napari_panoptic.nuclei.first_start import compile_beside
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
 from napari_panoptic.viewer import layers, marks, slide_layers
 from napari_panoptic.viewer.cell_pictures import cell_pictures
 from napari_panoptic.viewer.consensus_view import consensus_picture

@@ -17,14 +17,14 @@ from qtpy.QtCore import QObject, QThreadPool, QTimer
 from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.pipeline import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
-from napari_panoptic.regions import Cohort, Source
-from napari_panoptic.session import Request, Session
-from napari_panoptic.slide_snapshots import load_in_steps
-from napari_panoptic.snapshots import RegionSnapshot
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
+from napari_panoptic.nuclei.reading import RegionSummary, evaluate_cohort_summary
+from napari_panoptic.nuclei.session import Request, Session
+from napari_panoptic.nuclei.slide_snapshots import load_in_steps
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.object_rows import ObjectRows, WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES
 from napari_panoptic.viewer.timers import stop_timers

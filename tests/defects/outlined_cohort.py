@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from tests.io.builders import write_tiff
 
 Ring = list[tuple[int, int]]

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.autosaves import AutosaveFolder, EditedPart
 from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 PART = EditedPart("region", Side.PREDICTION, "team")
 AREA = EditedPart("region", None)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from napari_panoptic.report.tables import TABLE_NAMES
 from tests.faults.kill import contents, small
 

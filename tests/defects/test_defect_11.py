@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from tests.defects.hung import needs_pipes, not_waited_for, pipe_instead_of
 from tests.io.builders import two_objects, write_svs
 from tests.io.zarr_stores import write_zarr

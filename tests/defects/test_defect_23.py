@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.settings import Overlaps
-from napari_panoptic.io.hovernet import read_hovernet, write_hovernet
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.tiled_loading import open_masks
-from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_hovernet
+from napari_panoptic.io.formats.windowed_loading import open_masks
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.settings import Overlaps
 
 SHAPE = (40, 60)
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous=None)

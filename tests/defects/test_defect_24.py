@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.session import Session
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.edited_sessions import check, restore, session_in, shown_labels, square
 
 NEW = 9999

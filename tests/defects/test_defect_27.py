@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from napari_panoptic.io.volumes import read_probabilities
 
 RATERS = 10

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.cli import main
-from napari_panoptic.evaluation.pairs import compare_pairs
-from napari_panoptic.evaluation.rater_ranking import by_structure, by_team
-from napari_panoptic.evaluation.statistics import compare_teams
+from napari_panoptic.cli.main import main
+from napari_panoptic.raters.ranking import by_structure, by_team
+from napari_panoptic.statistics.friedman import compare_teams
+from napari_panoptic.statistics.pairwise import compare_pairs
 
 
 def cases(dice: dict[str, list[float]]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 
 FIGURES = {
     "whole": {"P1 E": 0.9, "P2 E": 0.8, "P3 E": 0.7, "P3 L": 0.5},

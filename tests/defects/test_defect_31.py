@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.evaluation.metrics import METRIC_NAMES
+from napari_panoptic.nuclei.metrics import METRIC_NAMES
 from tests.paths import REPOSITORY
 
 FIGURES = (REPOSITORY / "docs" / "figures.md").read_text("utf-8")

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from roifile import ImagejRoi
 
-from napari_panoptic.cli import main
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.registry import Objects
-from napari_panoptic.io.saving import write_objects
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.saving import write_objects
+from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.defects.outlined_cohort import (
     Ring,
     contours,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from napari_panoptic.errors import UnreadableFileError
-from napari_panoptic.io.imagescope import read_polygons
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from tests.io.builders import annotation_xml, square
 
 HALO = """<Annotations>

@@ -12,10 +12,10 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.errors import UnreadableFileError
-from napari_panoptic.io.label_images import read_labels
-from napari_panoptic.io.label_tiles import open_label_tiles
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.nuclei.values.cohort import ClassScheme
 from tests.io.builders import label_files, two_objects, write_tiff
 
 COLOURS = ((255, 0, 0), (0, 255, 0), (0, 0, 255))

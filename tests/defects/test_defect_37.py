@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.imagescope import read_polygons
-from napari_panoptic.io.label_images import read_labels
-from napari_panoptic.io.label_tiles import open_label_tiles
-from napari_panoptic.io.ome_zarr import write_ome_zarr
-from napari_panoptic.io.registry import Objects
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
+from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.io.builders import annotation_xml, label_files, square, two_objects, write_tiff
 from tests.io.zarr_stores import write_zarr
 

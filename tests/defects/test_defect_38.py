@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from tests.faults.kill import contents
 
 OWN_TABLE = "region,patient\nr0,A\nr1,B\n"

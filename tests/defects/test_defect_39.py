@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from tests.faults.kill import contents, small
 from tests.small_cohort import REGIONS, mask_path
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 
 
 @pytest.mark.parametrize("depth", [1_500, 100_000])

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from napari_panoptic.cli import main
-from napari_panoptic.errors import UnreadableFileError
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.fingerprints import file_fingerprints
-from napari_panoptic.io.label_images import read_labels
-from napari_panoptic.io.label_tiles import open_label_tiles
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.nuclei.values.cohort import ClassScheme
 from tests.defects.hung import needs_pipes, not_waited_for, pipe_instead_of
 from tests.io.builders import label_files, noise, two_objects
 from tests.io.zarr_stores import write_zarr

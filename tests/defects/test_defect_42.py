@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from tests.defects.test_defect_38 import pannuke  # noqa: F401 - a fixture
 from tests.paths import REPOSITORY
 
@@ -37,7 +37,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("form", ["pannuke", "conic"])
 def test_defect_42_a_full_disk_is_reported(pannuke: Path, full_disk: Path, form: str) -> None:  # noqa: F811
     output = full_disk / "out"
-    command = [sys.executable, "-m", "napari_panoptic.cli", "convert", str(pannuke)]
+    command = [sys.executable, "-m", "napari_panoptic.cli.main", "convert", str(pannuke)]
     done = subprocess.run(
         [*command, "--to", form, "--output", str(output)],
         cwd=REPOSITORY,

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import CohortError, PanopticError, UnreadableFileError
-from napari_panoptic.io.array_sets import array_items
-from napari_panoptic.io.class_tables import read_class_table
-from napari_panoptic.io.coco_panoptic import panoptic_items
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.hovernet import read_hovernet
-from napari_panoptic.io.imagescope import read_polygons
-from napari_panoptic.io.label_images import read_sidecar
-from napari_panoptic.io.submissions import mat_variables
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.class_tables import read_class_table
+from napari_panoptic.io.formats.labels.arrays import array_items
+from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
+from napari_panoptic.io.formats.labels.label_images import read_sidecar
+from napari_panoptic.io.formats.labels.submissions import mat_variables
+from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from tests.io.builders import annotation_xml, square, write_mat
 
 HUGE = 2**31

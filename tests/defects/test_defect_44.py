@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from napari_panoptic.cli import main
+from napari_panoptic.cli.main import main
 from tests.faults.kill import small
 from tests.paths import REPOSITORY
 from tests.small_cohort import REGIONS, mask_path
@@ -31,7 +31,7 @@ def test_defect_44_tables_are_written_when_nobody_reads_the_output(
 ) -> None:
     """As with `| true` and with `2>&1 | true`."""
     output = tmp_path / "out"
-    command = [sys.executable, "-m", "napari_panoptic.cli", "evaluate", str(cohort)]
+    command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(cohort)]
     process = subprocess.Popen(
         [*command, "--output", str(output)],
         cwd=REPOSITORY,
@@ -60,7 +60,7 @@ def test_defect_44_a_tiff_without_pages_is_described_in_one_line(
     root = small(tmp_path, 1)
     path = mask_path(root, "alpha", REGIONS[0])
     path.write_bytes(b"II*\0" + struct.pack("<I", offset))
-    command = [sys.executable, "-m", "napari_panoptic.cli", "evaluate", str(root)]
+    command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(root)]
     done = subprocess.run(
         [*command, "--output", str(tmp_path / "out")],
         cwd=REPOSITORY,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from napari_panoptic import EvaluationSettings, evaluate_pair
-from napari_panoptic.evaluation.evaluate import Evaluation
+from napari_panoptic.nuclei.evaluate import Evaluation
 from tests import oracle
 from tests.label_cases import CLASS_NAMES, LabelCase
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching, Outlines
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
 from tests.evaluation.compare import assert_agrees, evaluate_case, oracle_case
 from tests.label_cases import CASES, INTEGER_DTYPES, KINDS, random_pair
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.aggregation import (
+from napari_panoptic.nuclei.averages import (
     UNDEFINED_RULES,
     AggregationTable,
     ClassMean,
@@ -16,7 +16,7 @@ from napari_panoptic.evaluation.aggregation import (
     aggregate,
     aggregation_table,
 )
-from napari_panoptic.evaluation.metrics import Counts
+from napari_panoptic.nuclei.metrics import Counts
 
 CLASSES = ("E", "L", "N")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.agreement import Agreement, cohens_kappa, disagreements
+from napari_panoptic.statistics.kappa import Agreement, cohens_kappa, disagreements
 
 
 def compare(table: list[list[int]]) -> Agreement:

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.ambiguity import JudgedSide, judge
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.settings import AmbiguousPolicy
+from napari_panoptic.nuclei.ambiguity import JudgedSide, judge
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from tests.evaluation.compare import evaluate_case
 from tests.label_cases import random_pair
 

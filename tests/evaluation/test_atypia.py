@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.atypia import atypia_points, summarise_atypia
+from napari_panoptic.detections.atypia import atypia_points, summarise_atypia
 
 
 @pytest.mark.parametrize("reference", [1, 2, 3])

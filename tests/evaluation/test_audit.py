@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.errors import SettingsError
-from napari_panoptic.evaluation.audit import (
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.nuclei.explain.policy_audit import (
     AUDIT_COLUMNS,
     SPILL_COLUMNS,
     PolicyAudit,
@@ -19,8 +19,8 @@ from napari_panoptic.evaluation.audit import (
     reasons,
     spill_table,
 )
-from napari_panoptic.evaluation.settings import AmbiguousPolicy
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.evaluation.compare import evaluate_case
 from tests.label_cases import CASES, CLASS_NAMES, LabelCase, random_pair
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from napari_panoptic.evaluation.bootstrap import (
+from napari_panoptic.statistics.bootstrap import (
     Interval,
     IntervalMethod,
     mean_interval,

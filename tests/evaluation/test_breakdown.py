@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.errors import SettingsError
-from napari_panoptic.evaluation.breakdown import (
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.nuclei.explain.breakdown import (
     CAUSE_COLUMNS,
     SIZE_COLUMNS,
     AreaUnit,
@@ -16,7 +16,7 @@ from napari_panoptic.evaluation.breakdown import (
     by_size,
     quartile_classes,
 )
-from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
+from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 
 Row = tuple[str, int, str, str, str, float, float, float]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.challenge import (
+from napari_panoptic.nuclei.challenge import (
     challenge_counts,
     evaluate_challenge,
     team_score,
     uncounted,
 )
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.settings import Correction, EvaluationSettings
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
 
 CLASSES = ("E", "L", "N")
 SETTINGS = EvaluationSettings(distances=False)

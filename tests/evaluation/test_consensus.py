@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic import EvaluationSettings
-from napari_panoptic.errors import LabelError, SettingsError
-from napari_panoptic.evaluation.consensus import consensus
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.vocabulary import STATUSES
+from napari_panoptic.common.errors import LabelError, SettingsError
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.explain.consensus import consensus
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.vocabulary import STATUSES
 from tests.label_cases import CLASS_NAMES, random_pair
 
 policies = st.sampled_from(["clip", "clip-predictions", "majority", "keep"])

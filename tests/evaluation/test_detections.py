@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from napari_panoptic.errors import SettingsError
-from napari_panoptic.evaluation.detections import (
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.detections.pairing import (
     DetectionCounts,
     DetectionSettings,
     _dense,

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial.distance import cdist
 
-from napari_panoptic.evaluation import distances
-from napari_panoptic.evaluation.ambiguity import judge
-from napari_panoptic.evaluation.distances import (
+from napari_panoptic.nuclei import distances
+from napari_panoptic.nuclei.ambiguity import judge
+from napari_panoptic.nuclei.distances import (
     Contours,
     contour_distances,
     contours,
     contours_in_boxes,
     pair_distances,
 )
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.overlap import overlap_table
-from napari_panoptic.evaluation.settings import AmbiguousPolicy, Outlines
+from napari_panoptic.nuclei.overlap import overlap_table
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Outlines
 
 Rows = NDArray[np.int32]
 

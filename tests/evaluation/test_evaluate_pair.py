@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from napari_panoptic import EvaluationSettings, evaluate_pair
-from napari_panoptic.evaluation.metrics import METRIC_NAMES
-from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
+from napari_panoptic.nuclei.metrics import METRIC_NAMES
+from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 
 IMAGE = np.kron(np.array([[1, 0], [0, 2]]), np.ones((4, 4), int))
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
-from napari_panoptic.evaluation.groups import (
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
     GroupKind,
     counts_if_merged,
@@ -20,8 +20,8 @@ from napari_panoptic.evaluation.groups import (
     lost_over,
     pq_if_merged,
 )
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.metrics import Counts, unit_metrics
+from napari_panoptic.nuclei.metrics import Counts, unit_metrics
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from tests.evaluation.compare import evaluate_case
 from tests.label_cases import CASES, random_pair
 

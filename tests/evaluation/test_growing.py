@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from napari_panoptic.evaluation.growing import GrowingColumn
+from napari_panoptic.nuclei.edits.columns import GrowingColumn
 
 
 def test_rows_are_added_and_views_of_before_stay_as_they_are() -> None:

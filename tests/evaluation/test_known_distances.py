@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from napari_panoptic import EvaluationSettings
-from napari_panoptic.evaluation import known_distances
-from napari_panoptic.evaluation.evaluate import evaluate, evaluate_again
-from napari_panoptic.evaluation.settings import AmbiguousPolicy, Matching, Outlines
+from napari_panoptic.nuclei import distance_cache as known_distances
+from napari_panoptic.nuclei.evaluate import evaluate, evaluate_again
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
 from tests.evaluation.test_live import assert_same, pair_of
 from tests.label_cases import random_pair
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.errors import LabelError
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair, compact
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, compact
 
 CLASSES = ("A", "B")
 

@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic import EvaluationSettings
-from napari_panoptic.errors import LabelError
-from napari_panoptic.evaluation import live as live_module
-from napari_panoptic.evaluation import live_outcomes, live_tables
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.live import IdWindow, LiveEvaluation
-from napari_panoptic.evaluation.overlap import OverlapTable, SideTable
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.nuclei.edits import outcomes as live_outcomes
+from napari_panoptic.nuclei.edits import pair as live_module
+from napari_panoptic.nuclei.edits import tables as live_tables
+from napari_panoptic.nuclei.edits.pair import IdWindow, LiveEvaluation
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.label_cases import CLASS_NAMES, LabelCase, random_pair
 
 

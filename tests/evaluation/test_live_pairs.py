@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.live_pairs import Joined, LivePairs
-from napari_panoptic.evaluation.overlap import OverlapTable, overlap_table
+from napari_panoptic.nuclei.edits.pairs import Joined, LivePairs
+from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 
 N = 12
 Shared = dict[tuple[int, int], list[int]]

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from napari_panoptic import _compiled
-from napari_panoptic.errors import LabelError
-from napari_panoptic.evaluation import overlap
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.overlap import (
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.kernels import jit as _compiled
+from napari_panoptic.nuclei import overlap
+from napari_panoptic.nuclei.overlap import (
     OverlapTable,
     SideTable,
     TileCounter,
     counted_pair,
     overlap_table,
 )
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 
 Labels = NDArray[np.int32]
 Mask = NDArray[np.bool_]

@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 from scipy.ndimage import binary_erosion
 from scipy.spatial.distance import cdist
 
-from napari_panoptic.errors import LabelError, SettingsError
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate, evaluate_again
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.settings import (
+from napari_panoptic.common.errors import LabelError, SettingsError
+from napari_panoptic.io.formats.polygons import rasterize as rasterizing
+from napari_panoptic.io.formats.polygons.imagescope import Annotation, Polygon
+from napari_panoptic.io.formats.polygons.rasterize import rasterize
+from napari_panoptic.nuclei.conditions import shifted
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import (
     AmbiguousPolicy,
     EvaluationSettings,
     Matching,
     Overlaps,
     Scoring,
 )
-from napari_panoptic.experiment import shifted
-from napari_panoptic.io import rasterize as rasterizing
-from napari_panoptic.io.imagescope import Annotation, Polygon
-from napari_panoptic.io.rasterize import rasterize
-from napari_panoptic.regions import MONUSAC_CLASSES
 
 Mask = NDArray[np.bool_]
 Box = tuple[int, int, int, int]

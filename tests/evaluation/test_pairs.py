@@ -8,9 +8,9 @@ import scikit_posthocs
 import scipy
 from scipy import stats
 
-from napari_panoptic.evaluation.bootstrap import mean_interval
-from napari_panoptic.evaluation.pairs import compare_pairs, holm, signed_ranks
-from napari_panoptic.evaluation.statistics import MissingRule
+from napari_panoptic.statistics.bootstrap import mean_interval
+from napari_panoptic.statistics.friedman import MissingRule
+from napari_panoptic.statistics.pairwise import compare_pairs, holm, signed_ranks
 
 NAN = float("nan")
 # SciPy's word for the normal approximation.

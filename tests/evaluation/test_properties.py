@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.vocabulary import Cause
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.values.vocabulary import Cause
 from tests.evaluation.compare import evaluate_case
 from tests.label_cases import LabelCase, random_pair
 

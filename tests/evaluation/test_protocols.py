@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.challenge import (
+from napari_panoptic.nuclei.challenge import (
     challenge_counts,
     evaluate_challenge,
     team_score,
 )
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.protocols import (
+from napari_panoptic.nuclei.protocols import (
     Reason,
     ScoredRegion,
     alignments,
@@ -20,7 +19,8 @@ from napari_panoptic.evaluation.protocols import (
     protocol_table,
     ranks_of,
 )
-from napari_panoptic.evaluation.settings import (
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import (
     CORRECTED_PROTOCOL,
     Correction,
     challenge_protocol_name,

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from napari_panoptic.errors import LabelError, SettingsError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.rater_objects import object_agreement
-from napari_panoptic.evaluation.rater_ranking import CASE_COLUMNS, by_structure, by_team
-from napari_panoptic.evaluation.raters import (
+from napari_panoptic.common.errors import LabelError, SettingsError
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.raters.cohort import AtLevel, BothEmpty, RatersSettings
+from napari_panoptic.raters.levels import (
     Reference,
     Reliability,
     Standing,
@@ -22,7 +21,8 @@ from napari_panoptic.evaluation.raters import (
     levels_reached,
     standing,
 )
-from napari_panoptic.rated import AtLevel, BothEmpty, RatersSettings
+from napari_panoptic.raters.objects import object_agreement
+from napari_panoptic.raters.ranking import CASE_COLUMNS, by_structure, by_team
 from tests.evaluation import raters_oracle as oracle
 
 SETTINGS = [RatersSettings(at_level=a, both_empty=b) for a in AtLevel for b in BothEmpty]

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from napari_panoptic import EvaluationSettings
-from napari_panoptic.errors import SettingsError
-from napari_panoptic.evaluation.settings import (
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.nuclei.values.settings import (
     PROTOCOLS,
     Correction,
     Matching,

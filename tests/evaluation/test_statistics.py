@@ -7,9 +7,9 @@ import pytest
 import scikit_posthocs
 from scipy import stats
 
-from napari_panoptic.errors import SettingsError
-from napari_panoptic.evaluation.aggregate import spread
-from napari_panoptic.evaluation.statistics import (
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.nuclei.patients import spread
+from napari_panoptic.statistics.friedman import (
     MissingRule,
     compare_teams,
     critical_difference,

@@ -13,17 +13,23 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.errors import LabelError
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate, evaluate_again
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.tiled import (
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.windowed_labels import (
+    Box,
+    TiledArea,
+    TiledLabels,
+    TiledPair,
+    UnknownIds,
+)
+from napari_panoptic.nuclei.window_run import StoppedError
+from napari_panoptic.nuclei.windowed_evaluation import (
     TiledEvaluation,
     evaluate_tiles,
     evaluate_tiles_again,
 )
-from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels, TiledPair, UnknownIds
-from napari_panoptic.evaluation.windows import StoppedError
 from tests.evaluation.compare import evaluate_case
 from tests.label_cases import random_pair
 

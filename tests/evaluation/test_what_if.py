@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.errors import LabelError
-from napari_panoptic.evaluation.evaluate import Evaluation, evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.metrics import Counts, unit_metrics
-from napari_panoptic.evaluation.what_if import (
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.explain.what_if import (
     tally,
     tally_all,
     without_annotation_errors,
 )
+from napari_panoptic.nuclei.metrics import Counts, unit_metrics
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from tests.evaluation.compare import evaluate_case
 from tests.label_cases import CASES, random_pair
 

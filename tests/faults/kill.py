@@ -33,16 +33,16 @@ from typing import Any
 
 import numpy as np
 
-from napari_panoptic.cli import main as command
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.registry import Objects
-from napari_panoptic.io.saving import writable_forms, write_objects
-from napari_panoptic.object_identity import Fingerprint, Subject
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.cli.main import main as command
+from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.saving import writable_forms, write_objects
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report import markup
-from napari_panoptic.review import ReviewStore
-from napari_panoptic.verdicts import Verdict
+from napari_panoptic.review.identity import Fingerprint, Subject
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import Verdict
 from tests.small_cohort import REGIONS, write_cohort
 
 Tell = Callable[[int], None]

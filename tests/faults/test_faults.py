@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.cli import main
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.geojson import UnwritableFileError
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.polygons.geojson_writer import UnwritableFileError
+from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.io.locking import InUseError, held_alone
-from napari_panoptic.io.saving import write_objects
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.report.tables import TABLE_NAMES
 from tests.faults.kill import ENDINGS, contents, version
@@ -229,7 +229,7 @@ def test_a_file_that_becomes_another_one_during_evaluate_is_told(
 
 def _at_the_end(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Do something when the last region is done."""
-    from napari_panoptic import cli
+    from napari_panoptic.cli.main import main as cli
 
     original = cli._results
 
@@ -341,7 +341,7 @@ def test_what_a_killed_evaluate_has_left_of_tables_goes_with_the_next(
 # --- caches that are damaged ------------------------------------------------------------------
 
 KERNEL = """
-from napari_panoptic._compiled import compiled
+from napari_panoptic.kernels.jit import compiled
 
 def plain(x):
     return 2 * x + 1

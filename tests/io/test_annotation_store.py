@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError, UnwritableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io import annotation_store
-from napari_panoptic.io.annotation_store import read_store, write_store
-from napari_panoptic.io.geojson import geo_objects
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.polygons import PolygonFile, ReadingStoppedError
-from napari_panoptic.io.registry import LoadedMasks
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError, UnwritableFileError
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.polygons import annotation_store
+from napari_panoptic.io.formats.polygons.annotation_store import read_store, write_store
+from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects
+from napari_panoptic.io.formats.polygons.model import PolygonFile, ReadingStoppedError
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.io.contour_files import label_image, tiatoolbox_store
 
 Rings = Sequence[Sequence[Sequence[float]]]

@@ -11,17 +11,17 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.cli import main
-from napari_panoptic.errors import CohortError, FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.experiment import Condition, Experiment
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import CohortError, FindingKind, UnreadableFileError
 from napari_panoptic.io import fingerprints
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.loading import load_masks, reference_shape
-from napari_panoptic.io.slides import probe_image, read_image
-from napari_panoptic.jobs import region_fingerprint
-from napari_panoptic.regions import Cohort
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.nuclei.conditions import Condition, Experiment
+from napari_panoptic.nuclei.run import region_fingerprint
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
 SHAPE = (16, 20)
 TISSUES = ("Breast", "Breast", "Colon")

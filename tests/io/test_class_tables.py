@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import UnreadableFileError
-from napari_panoptic.io.class_tables import ClassTable, read_class_table
-from napari_panoptic.io.label_images import read_sidecar
-from napari_panoptic.regions import ClassScheme
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
+from napari_panoptic.io.formats.labels.label_images import read_sidecar
+from napari_panoptic.nuclei.values.cohort import ClassScheme
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")
 

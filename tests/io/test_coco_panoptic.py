@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.errors import CohortError, FindingKind, UnreadableFileError
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.registry import LoadedMasks
+from napari_panoptic.common.errors import CohortError, FindingKind, UnreadableFileError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.loading import load_masks
 from tests.io.builders import noise
 
 SHAPE = (12, 16)

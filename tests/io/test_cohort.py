@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind
-from napari_panoptic.io._patterns import Listing, Pattern, natural_key
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.regions import MONUSAC_CLASSES, Cohort, Source
+from napari_panoptic.common.errors import CohortError, Finding, FindingKind
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.cohorts.patterns import Listing, Pattern, natural_key
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, Source
 
 DATA = "MoNuSAC Testing Data and Annotations"
 COPIES = "MoNuSAC_Testing_Color_Coded_Masks"

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from napari_panoptic.errors import CohortError, FindingKind
-from napari_panoptic.io._layout import MONUSAC_LAYOUT
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.loading import load_masks, reference_shape
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.common.errors import CohortError, FindingKind
+from napari_panoptic.io.cohorts.layouts import MONUSAC_LAYOUT
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from tests.io.builders import two_objects, write_svs, write_tiff
 from tests.io.zarr_stores import write_zarr
 from tests.paths import REPOSITORY

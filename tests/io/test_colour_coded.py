@@ -13,12 +13,16 @@ from scipy import ndimage
 from skimage.measure import label
 from skimage.morphology import dilation, disk, erosion
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.settings import Restoration
-from napari_panoptic.io import colour_coded
-from napari_panoptic.io.colour_coded import ColourCodedMask, read_colour_coded, restore
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.labels import colour_coded
+from napari_panoptic.io.formats.labels.colour_coded import (
+    ColourCodedMask,
+    read_colour_coded,
+    restore,
+)
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.settings import Restoration
 from tests.io.builders import BORDER, colour_mask, write_tiff
 
 DILATED = Restoration.BORDER_DILATED

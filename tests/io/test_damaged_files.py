@@ -22,7 +22,7 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import (
+from napari_panoptic.common.errors import (
     CohortError,
     Finding,
     FindingKind,
@@ -30,27 +30,27 @@ from napari_panoptic.errors import (
     UnreadableFileError,
     english_list,
 )
-from napari_panoptic.io._files import MOST_PAGES, pixel_shape, read_pixels, without_warnings
-from napari_panoptic.io._layout import read_description
-from napari_panoptic.io._raters_layout import read_raters_description
-from napari_panoptic.io.annotation_store import read_store
-from napari_panoptic.io.array_sets import AREAS, _area_of, array_items
-from napari_panoptic.io.class_tables import read_class_table
-from napari_panoptic.io.detections import read_detection_description
-from napari_panoptic.io.geojson_reader import read_geojson
-from napari_panoptic.io.imagescope import read_annotation
-from napari_panoptic.io.label_images import read_sidecar
-from napari_panoptic.io.loading import load_masks, reference_shape
+from napari_panoptic.io.cohorts.detections import read_detection_description
+from napari_panoptic.io.cohorts.layouts import read_description
+from napari_panoptic.io.cohorts.raters_layout import read_raters_description
+from napari_panoptic.io.files import MOST_PAGES, pixel_shape, read_pixels, without_warnings
+from napari_panoptic.io.formats.class_tables import read_class_table
+from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_items
+from napari_panoptic.io.formats.labels.label_images import read_sidecar
+from napari_panoptic.io.formats.labels.submissions import mat_variables
+from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.formats.polygons.annotation_store import read_store
+from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
+from napari_panoptic.io.formats.polygons.imagescope import read_annotation
+from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.io.label_windows import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.metadata import read_metadata
-from napari_panoptic.io.review_file import ReviewError, open_review_file
-from napari_panoptic.io.slides import probe_image, read_image
-from napari_panoptic.io.submissions import mat_variables
-from napari_panoptic.io.tiled_pixels import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.volumes import read_mask, read_volume
-from napari_panoptic.parts import DamagedPartError, PartStore, _sha256
-from napari_panoptic.pipeline import RegionResult
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.review import ReviewStore
+from napari_panoptic.nuclei.reading import RegionResult
+from napari_panoptic.nuclei.result_store import DamagedPartError, PartStore, _sha256
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.review.file import ReviewError, open_review_file
+from napari_panoptic.review.store import ReviewStore
 from tests.io.builders import label_files, noise, submission, two_objects, write_svs, write_tiff
 
 SHAPE = (12, 16)

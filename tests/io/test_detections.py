@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import CohortError, FindingKind
-from napari_panoptic.io import detection_sample as detection_sample_module
-from napari_panoptic.io.detection_sample import write_detection_sample
-from napari_panoptic.io.detections import open_detection_cohort
-from napari_panoptic.io.tasks import task_of
-from napari_panoptic.regions import Task
+from napari_panoptic.common.errors import CohortError, FindingKind
+from napari_panoptic.io.cohorts.detections import open_detection_cohort
+from napari_panoptic.io.cohorts.tasks import task_of
+from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.samples import detections as detection_sample_module
+from napari_panoptic.samples.detections import write_detection_sample
 
 TOML = """task = "detections"
 {extra}

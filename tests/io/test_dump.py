@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from napari_panoptic.errors import UnreadableFileError
-from napari_panoptic.io.dump import (
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.challenge_dump import (
     MONUSAC_2020_TEST_ORGANS,
     organ_of,
     read_dump,

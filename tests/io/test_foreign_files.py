@@ -19,15 +19,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.geojson import ObjectType, geo_objects, write_geojson
-from napari_panoptic.io.label_images import read_labels
-from napari_panoptic.io.label_tiles import open_label_tiles
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.tiled_pixels import open_pixels
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.polygons.geojson_writer import (
+    ObjectType,
+    geo_objects,
+    write_geojson,
+)
+from napari_panoptic.io.label_windows import open_pixels
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.io.builders import label_files
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "formats"

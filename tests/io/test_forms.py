@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from napari_panoptic.cli import main
-from napari_panoptic.errors import FindingKind, PanopticError, UnreadableFileError
-from napari_panoptic.io import forms
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.registry import Form, LoadedMasks
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats import registry as forms
+from napari_panoptic.io.formats.format import Form, LoadedMasks
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.io.builders import noise, two_objects, write_svs, write_tiff
 from tests.paths import REPOSITORY
 
@@ -115,10 +115,10 @@ def test_among_the_folders_of_monusac_its_files_are_found(install: Install, tmp_
     [
         ("raise RuntimeError('no licence')", "no licence"),
         ("import a_module_that_is_not_there", "No module named 'a_module_that_is_not_there'"),
-        ("F = 3", "expected a napari_panoptic.io.registry.Form, found a int"),
+        ("F = 3", "expected a napari_panoptic.io.formats.format.Form, found a int"),
         ("G = 3", "has no attribute 'F'"),
         (
-            "from napari_panoptic.io.registry import Form\n"
+            "from napari_panoptic.io.formats.format import Form\n"
             "F = Form(name='labels', title='Mine', load=print)",
             "the format 'labels' is built in, and cannot be replaced; choose another name",
         ),

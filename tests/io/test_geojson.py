@@ -10,18 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.errors import LabelError, UnwritableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.geojson import (
+from napari_panoptic.common.errors import LabelError, UnwritableFileError
+from napari_panoptic.io.formats.polygons.geojson_writer import (
     OTHER_COLOUR,
     GeoObject,
     ObjectType,
     geo_objects,
     write_geojson,
 )
-from napari_panoptic.io.outlines import pixel_outlines
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.io.formats.polygons.trace import pixel_outlines
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 
 def labels() -> LabelImage:

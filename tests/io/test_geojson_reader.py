@@ -16,23 +16,23 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io import geojson_reader
-from napari_panoptic.io.geojson_reader import read_geojson
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.polygon_tiles import open_polygon_tiles
-from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, ReadingStoppedError
-from napari_panoptic.io.registry import Objects
-from napari_panoptic.io.saving import write_objects
-from napari_panoptic.regions import (
+from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.polygons import geojson_reader
+from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, ReadingStoppedError
+from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
+from napari_panoptic.io.formats.saving import write_objects
+from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
     MaskFiles,
     Multipolygons,
     OutlineRules,
     Source,
 )
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.io.builders import square, two_objects
 
 Json = Any

@@ -12,23 +12,24 @@ import numpy as np
 import pytest
 import zarr
 
-from napari_panoptic.errors import (
+from napari_panoptic.common.errors import (
     CohortError,
     FindingKind,
     OutsideLinksError,
     UnreadableFileError,
 )
-from napari_panoptic.io import links, patients
-from napari_panoptic.io._patterns import Pattern
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.label_images import write_labels
+from napari_panoptic.io import links
+from napari_panoptic.io.cohorts import patients
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.cohorts.patients import PatientExpression
+from napari_panoptic.io.cohorts.patterns import Pattern
+from napari_panoptic.io.cohorts.raters import open_raters
+from napari_panoptic.io.formats.labels.label_images import write_labels
+from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.formats.windowed_loading import open_masks
 from napari_panoptic.io.links import check_links
-from napari_panoptic.io.loading import load_masks, reference_shape
 from napari_panoptic.io.metadata import metadata_beside
-from napari_panoptic.io.patients import PatientExpression
-from napari_panoptic.io.raters import open_raters
-from napari_panoptic.io.tiled_loading import open_masks
-from napari_panoptic.regions import Cohort, MaskFiles, Source
+from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
 from tests.io.builders import two_objects
 
 ANNOTATIONS = "MoNuSAC Testing Data and Annotations"

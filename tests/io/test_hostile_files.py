@@ -24,15 +24,15 @@ import scipy.sparse
 import tifffile
 from PIL import Image
 
-from napari_panoptic.errors import SettingsError, UnreadableFileError
+from napari_panoptic.common.errors import SettingsError, UnreadableFileError
 from napari_panoptic.io import limits
-from napari_panoptic.io._files import pixel_shape, read_pixels
-from napari_panoptic.io._zarr_chunks import inflated
-from napari_panoptic.io.imagescope import read_annotation
-from napari_panoptic.io.slides import probe_image, read_image
-from napari_panoptic.io.submissions import read_submission
-from napari_panoptic.io.tiled_pixels import open_pixels
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.io.files import pixel_shape, read_pixels
+from napari_panoptic.io.formats.labels.submissions import read_submission
+from napari_panoptic.io.formats.polygons.imagescope import read_annotation
+from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.io.label_windows import open_pixels
+from napari_panoptic.io.zarr_chunks import inflated
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from tests.io.builders import annotation_xml, submission, two_objects, write_mat
 
 WHAT = "a mask"

@@ -15,14 +15,14 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 from scipy.ndimage import binary_fill_holes, label
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.io import hovernet
-from napari_panoptic.io.hovernet import read_hovernet, write_hovernet
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.polygons import AMBIGUOUS, PolygonFile, ReadingStoppedError
-from napari_panoptic.io.registry import LoadedMasks
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.polygons import hovernet
+from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_hovernet
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, ReadingStoppedError
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
 from tests.io.contour_files import HOVERNET, label_image
 
 Json = Any

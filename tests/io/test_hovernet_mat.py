@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.io
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io.loading import load_masks, reference_shape
-from napari_panoptic.io.registry import LoadedMasks
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 
 ONE_CLASS = ClassScheme(names=("Nucleus",), colours=((255, 0, 0),), ambiguous=None)
 MAP = np.array([[1, 1, 0, 4], [0, 0, 0, 4], [7, 7, 7, 0]], np.float64)

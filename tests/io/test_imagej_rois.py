@@ -15,16 +15,16 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 from roifile import ROI_OPTIONS, ROI_SUBTYPE, ROI_TYPE, ImagejRoi
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io import imagej_rois
-from napari_panoptic.io.imagej_rois import read_rois, write_files
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.format import LoadedMasks, Objects
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.polygons import imagej_rois
+from napari_panoptic.io.formats.polygons.imagej_rois import read_rois, write_files
+from napari_panoptic.io.formats.polygons.model import PolygonFile, ReadingStoppedError
 from napari_panoptic.io.limits import VARIABLE
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.polygons import PolygonFile, ReadingStoppedError
-from napari_panoptic.io.registry import LoadedMasks, Objects
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 SHAPE = (12, 14)
 ONE_CLASS = ClassScheme(names=("Nucleus",), colours=((255, 0, 0),), ambiguous=None)

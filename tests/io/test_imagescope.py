@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io import imagescope
-from napari_panoptic.io.imagescope import (
+from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.polygons import imagescope
+from napari_panoptic.io.formats.polygons.imagescope import (
     Annotation,
     Polygon,
     read_annotation,
     read_polygons,
     write_annotation,
 )
-from napari_panoptic.io.polygons import ReadingStoppedError
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.io.formats.polygons.model import ReadingStoppedError
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
 from tests.io.builders import annotation_xml, square, write_xml
 
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.registry import LoadedMasks, Objects
-from napari_panoptic.io.saving import write_objects
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.io.formats.format import LoadedMasks, Objects
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.saving import write_objects
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 SHAPE = (24, 30)
 NAMES = MONUSAC_CLASSES.names

@@ -9,8 +9,8 @@ from scipy import ndimage
 from skimage.measure import label
 from skimage.morphology import dilation, disk
 
-from napari_panoptic import _compiled
-from napari_panoptic.io import _kernels as kernels
+from napari_panoptic.kernels import jit as _compiled
+from napari_panoptic.kernels import restore as kernels
 
 
 @pytest.fixture(autouse=True)

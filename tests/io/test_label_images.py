@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.errors import FindingKind, LabelError, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.io.label_images import read_labels, write_labels
-from napari_panoptic.io.registry import LoadedMasks
-from napari_panoptic.regions import MONUSAC_CLASSES, ClassScheme, MaskFiles
+from napari_panoptic.common.errors import FindingKind, LabelError, UnreadableFileError
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.labels.label_images import read_labels, write_labels
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles
+from napari_panoptic.nuclei.values.labels import LabelImage
 from tests.io.builders import label_files, two_objects, write_tiff
 
 SHAPE = (12, 16)

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from napari_panoptic.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.tiles import TiledLabels
-from napari_panoptic.io.label_images import read_labels
-from napari_panoptic.io.label_tiles import open_label_tiles
-from napari_panoptic.io.tiled_masks import TiledMasks
-from napari_panoptic.io.tiled_pixels import is_zarr, open_pixels
-from napari_panoptic.regions import ClassScheme, MaskFiles, Source
+from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.windowed_masks import TiledMasks
+from napari_panoptic.io.label_windows import is_zarr, open_pixels
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
 from tests.io.zarr_stores import KINDS, write_zarr
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.evaluation.settings import Restoration
-from napari_panoptic.io.loading import LoadedMasks, load_masks, reference_shape
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.loading import LoadedMasks, load_masks, reference_shape
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.settings import Restoration
 from tests.io.builders import (
     colour_mask,
     label_files,

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import UnreadableFileError
-from napari_panoptic.io import _matlab73
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.labels import matlab73 as _matlab73
+from napari_panoptic.io.formats.labels.submissions import mat_value, mat_variables, read_submission
 from napari_panoptic.io.limits import VARIABLE
-from napari_panoptic.io.registry import LoadedMasks
-from napari_panoptic.io.submissions import mat_value, mat_variables, read_submission
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from tests.io.builders import submission, two_objects
 
 OBJECTS = two_objects()

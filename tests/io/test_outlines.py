@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from skimage.draw import polygon
 
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.io._polygons import draw_window
-from napari_panoptic.io.imagescope import read_annotation, write_annotation
-from napari_panoptic.io.outlines import (
+from napari_panoptic.io.formats.polygons.imagescope import read_annotation, write_annotation
+from napari_panoptic.io.formats.polygons.rasterize import rasterize
+from napari_panoptic.io.formats.polygons.trace import (
     Outlines,
     Part,
     imagescope_polygons,
     imagescope_vertices,
     pixel_outlines,
 )
-from napari_panoptic.io.rasterize import rasterize
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.kernels.fill import draw_window
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.labels import LabelImage
 
 Ring = NDArray[np.int32]
 

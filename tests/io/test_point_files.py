@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io.point_files import read_atypia, read_points, write_points
-from napari_panoptic.points import Points
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.detections.cohort import Points
+from napari_panoptic.io.points import read_atypia, read_points, write_points
 
 
 @pytest.fixture

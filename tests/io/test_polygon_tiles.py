@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation.tiles import Box, TiledLabels
-from napari_panoptic.io import polygon_tiles, rasterize
-from napari_panoptic.io.imagescope import read_polygons
-from napari_panoptic.io.polygon_tiles import open_polygon_tiles
-from napari_panoptic.io.rasterize import rasterize_polygons
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.io.formats.polygons import rasterize
+from napari_panoptic.io.formats.polygons import windows as polygon_tiles
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
+from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
 from tests.io.builders import square, write_xml
 
 SHAPE = (150, 210)

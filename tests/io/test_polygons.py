@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 from skimage.draw import polygon
 
-from napari_panoptic import _compiled
-from napari_panoptic.io import _polygons as kernels
+from napari_panoptic.kernels import fill as kernels
+from napari_panoptic.kernels import jit as _compiled
 
 Ring = NDArray[Any]
 Object = Sequence[tuple[Ring, bool]]

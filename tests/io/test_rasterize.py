@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from skimage.draw import polygon as reference_polygon
 
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation.labels import Vanished
-from napari_panoptic.io.imagescope import Annotation, Polygon
-from napari_panoptic.io.polygons import Polygons
-from napari_panoptic.io.rasterize import RasterizedAnnotation, rasterize, rasterize_polygons
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.io.formats.polygons.imagescope import Annotation, Polygon
+from napari_panoptic.io.formats.polygons.model import Polygons
+from napari_panoptic.io.formats.polygons.rasterize import (
+    RasterizedAnnotation,
+    rasterize,
+    rasterize_polygons,
+)
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.labels import Vanished
 from tests.io.builders import Points, square
 
 SHAPE = (20, 30)

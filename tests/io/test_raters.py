@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import CohortError, FindingKind
-from napari_panoptic.io.raters import open_raters
-from napari_panoptic.io.raters_sample import SAMPLE_TEAMS, write_raters_sample
-from napari_panoptic.io.tasks import task_of
-from napari_panoptic.rated import AtLevel, BothEmpty
-from napari_panoptic.regions import Source, Task
+from napari_panoptic.common.errors import CohortError, FindingKind
+from napari_panoptic.io.cohorts.raters import open_raters
+from napari_panoptic.io.cohorts.tasks import task_of
+from napari_panoptic.nuclei.values.cohort import Source, Task
+from napari_panoptic.raters.cohort import AtLevel, BothEmpty
+from napari_panoptic.samples.raters import SAMPLE_TEAMS, write_raters_sample
 
 
 def _touch(root, *names):

@@ -8,16 +8,16 @@ import pytest
 import scipy.io
 import tifffile
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.settings import Restoration
-from napari_panoptic.evaluation.vocabulary import Cause, Side, Status
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.sample import SAMPLE_MPP, SAMPLE_TEAMS, write_sample_cohort
-from napari_panoptic.io.slides import read_image
-from napari_panoptic.regions import Cohort, MaskFiles, Region, Source
+from napari_panoptic.common.errors import CohortError, Finding, FindingKind
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.images import read_image
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import Restoration
+from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
+from napari_panoptic.samples.nuclei import SAMPLE_MPP, SAMPLE_TEAMS, write_sample_cohort
 
 BOTH_SIDES = {Cause.AMBIGUOUS_SPILL, Cause.TOO_SMALL, Cause.TOO_LARGE, Cause.DISPLACED}
 CAUSES_OF = {

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import PanopticError, UnreadableFileError, UnwritableFileError
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io import hovernet
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.imagescope import read_annotation
-from napari_panoptic.io.label_images import AMBIGUOUS_SUFFIX, read_labels
-from napari_panoptic.io.rasterize import rasterize
-from napari_panoptic.io.registry import Form, Objects
-from napari_panoptic.io.saving import files_of, read_objects, readable_forms, write_objects
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError, UnwritableFileError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.format import Form, Objects
+from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, read_labels
+from napari_panoptic.io.formats.polygons import hovernet
+from napari_panoptic.io.formats.polygons.imagescope import read_annotation
+from napari_panoptic.io.formats.polygons.rasterize import rasterize
+from napari_panoptic.io.formats.saving import files_of, read_objects, readable_forms, write_objects
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.small_cohort import write_cohort
 
 SHAPE = (40, 50)

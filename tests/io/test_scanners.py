@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.io import _scanners as scanners
+from napari_panoptic.io.formats.polygons import scanners
 
 
 def read(text: str, *, is_json: bool = False) -> tuple[float, int]:

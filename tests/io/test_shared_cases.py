@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import FindingKind
-from napari_panoptic.evaluation.settings import Restoration
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.loading import load_masks
-from napari_panoptic.io.slides import probe_image, read_image
+from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.nuclei.values.settings import Restoration
 from tests.paths import SHARED_CASES, needs_shared_cases
 
 

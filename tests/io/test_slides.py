@@ -10,11 +10,13 @@ import pytest
 import tifffile
 from PIL import Image
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io import limits, slide_tiles, slides
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.slide_tiles import level_tiles
-from napari_panoptic.io.slides import (
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io import image_tiles as slide_tiles
+from napari_panoptic.io import images as slides
+from napari_panoptic.io import limits
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.image_tiles import level_tiles
+from napari_panoptic.io.images import (
     IMAGE_ENDINGS,
     SLIDE_ENDINGS,
     SlideLevel,

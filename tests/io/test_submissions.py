@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io.registry import LoadedMasks
-from napari_panoptic.io.submissions import read_submission
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.labels.submissions import read_submission
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.io.builders import submission, two_objects, write_mat
 
 SHAPE = (12, 16)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io import fingerprints
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.fingerprints import file_fingerprints
-from napari_panoptic.io.label_images import read_labels
-from napari_panoptic.io.label_tiles import open_label_tiles
-from napari_panoptic.io.loading import load_masks, reference_shape
-from napari_panoptic.io.tiled_pixels import TiledPixels
-from napari_panoptic.regions import ClassScheme, Source
+from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.label_windows import TiledPixels
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
 from tests.io.builders import label_files, write_svs
 from tests.io.zarr_stores import KINDS, write_zarr
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic import cli
-from napari_panoptic.cli import main
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.robustness import LESSONS_NEIGHBOURS, Robustness, star
-from napari_panoptic.evaluation.settings import Correction, EvaluationSettings
-from napari_panoptic.experiment import Experiment, cohort_robustness
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.jobs import AUTO, PROCESSES, RegionDone
-from napari_panoptic.regions import Cohort, Source
+from napari_panoptic.cli.main import main
+from napari_panoptic.cli.main import main as cli
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.conditions import Experiment, cohort_robustness
+from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, Robustness, star
+from napari_panoptic.nuclei.run import AUTO, PROCESSES, RegionDone
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
 from napari_panoptic.report.cohort_report import (
     CohortReport,
     PatientSums,
@@ -191,7 +191,7 @@ def many(folder: Path) -> Path:
 def killed(many: Path, output: Path, store: Path, at: int) -> None:
     arguments = ["report", str(many), "-o", str(output), "--jobs", "2", "--scheduler", "threads"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "napari_panoptic.cli", *arguments], cwd=REPOSITORY
+        [sys.executable, "-m", "napari_panoptic.cli.main", *arguments], cwd=REPOSITORY
     )
     deadline = time.monotonic() + 120
     while n_kept(store) < at:

@@ -16,9 +16,8 @@ import scikit_posthocs
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from napari_panoptic.cli import main
-from napari_panoptic.evaluation.statistics import MissingRule
-from napari_panoptic.io.dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.challenge_dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
 from napari_panoptic.report.dump_tables import (
     DumpEvaluation,
     by_organ_table,
@@ -29,6 +28,7 @@ from napari_panoptic.report.dump_tables import (
     write_dump_tables,
 )
 from napari_panoptic.report.dump_text import dump_text
+from napari_panoptic.statistics.friedman import MissingRule
 from tests.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 
 DATA = REPOSITORY / "tests" / "data"

@@ -18,9 +18,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from napari_panoptic.cli import main
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.settings import (
+from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.visible import shortened, visible
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
+from napari_panoptic.nuclei.values.settings import (
     AmbiguousPolicy,
     Correction,
     EvaluationSettings,
@@ -30,9 +34,6 @@ from napari_panoptic.evaluation.settings import (
     Scoring,
     protocol,
 )
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.metadata import Metadata
-from napari_panoptic.regions import ClassScheme, Cohort
 from napari_panoptic.report import markup, plots
 from napari_panoptic.report.cohort_report import (
     CohortReport,
@@ -51,7 +52,6 @@ from napari_panoptic.report.tables import (
     teams_table,
 )
 from napari_panoptic.report.text import p_value, ratio, signed
-from napari_panoptic.visible import shortened, visible
 from tests.report.reports import (
     HOSTILE_PATIENTS,
     HOSTILE_TEAMS,

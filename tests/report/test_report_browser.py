@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from napari_panoptic.cli import main
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report import markup
 from napari_panoptic.report.html import write_report
 from tests.browser import CHROMIUM, Page, browser_page

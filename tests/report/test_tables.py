@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.errors import Finding, FindingKind
-from napari_panoptic.evaluation.outcomes import OBJECT_COLUMNS
-from napari_panoptic.evaluation.settings import PROTOCOLS, EvaluationSettings
+from napari_panoptic.common.errors import Finding, FindingKind
 from napari_panoptic.io import fingerprints
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.pipeline import PLACE_COLUMNS, RegionResult, evaluate_region, placed
-from napari_panoptic.regions import Cohort
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
+from napari_panoptic.nuclei.reading import PLACE_COLUMNS, RegionResult, evaluate_region, placed
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.settings import PROTOCOLS, EvaluationSettings
 from napari_panoptic.report.tables import (
     CohortEvaluation,
     ObjectsFile,

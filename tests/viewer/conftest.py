@@ -14,8 +14,8 @@ from napari._qt._qapp_model.qactions import init_qactions
 from napari.plugins import _initialize_plugins
 from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.sample import write_sample_cohort
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer import autosaving, cohort_work
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.preferences import PREFERENCES, Preferences

@@ -4,7 +4,7 @@ import numpy as np
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.evaluation.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
+from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
 
 FIRST, SECOND, THIRD = "Sample-A_1", "Sample-A_2", "Sample-B_1"
 

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from napari_panoptic.verdicts import Verdict
+from napari_panoptic.review.verdicts import Verdict
 from tests.viewer.test_reviewing import EACH, closing_review, keep_giving, missed_row, see_all
 
 

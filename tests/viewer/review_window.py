@@ -5,8 +5,8 @@ from qtpy.QtGui import QTextDocument
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton, QLabel, QLineEdit, QProgressBar
 
-from napari_panoptic.io.review_file import REVIEW_FILE
-from napari_panoptic.review import ReviewStore
+from napari_panoptic.review.file import REVIEW_FILE
+from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.viewer.object_rows import ObjectFilter
 from napari_panoptic.viewer.widgets.desk import desk_of
 from tests.viewer.finding import click, on_canvas

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.tiles import Box, TiledLabels, TiledPair
-from napari_panoptic.io.label_images import write_labels
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.io.formats.labels.label_images import write_labels
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels, TiledPair
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
 
 

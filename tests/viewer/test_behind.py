@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.metrics import detection_counts
+from napari_panoptic.nuclei.metrics import detection_counts
 from napari_panoptic.viewer.behind import (
     behind_cell,
     behind_class,

@@ -16,9 +16,9 @@ from qtpy.QtCore import QCoreApplication, QEvent
 from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.snapshots import load_region
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.compare_layers import CompareLayers
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.owned import is_own

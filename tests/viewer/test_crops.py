@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.crops import (
+from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.crops import (
     BEYOND,
     FIELD_STEP_PX,
     LARGEST_FIELD_PX,
@@ -10,8 +11,7 @@ from napari_panoptic.crops import (
     bounded_field_px,
     cut,
 )
-from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.io.slides import SlideImage
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from tests.viewer.cases import four_fates
 

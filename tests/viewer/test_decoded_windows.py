@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import PanopticError, UnreadableFileError
-from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.tiles import Box, TiledLabels
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
 from tests.viewer.slide_cases import random_pair, tiled, wait_for
 

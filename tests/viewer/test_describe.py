@@ -1,4 +1,4 @@
-from napari_panoptic.evaluation.vocabulary import Cause, Side, Status
+from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 from napari_panoptic.viewer.describe import hover_html, object_facts
 from tests.viewer.cases import four_fates
 

@@ -7,9 +7,9 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox
 
-from napari_panoptic.errors import Finding, FindingKind
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.snapshots import load_region
+from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import opening, work
 from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING, NO_IMAGE_MEANING
 from napari_panoptic.viewer.listed import Others
@@ -60,7 +60,7 @@ class TestChanging:
         assert shown in ([last], [last, last])
 
     def test_an_outlined_region_that_cannot_be_read_is_told(self, desk, wait_until, monkeypatch):
-        from napari_panoptic.errors import PanopticError
+        from napari_panoptic.common.errors import PanopticError
         from napari_panoptic.viewer import link
 
         def fail(*_args, **_kwargs):

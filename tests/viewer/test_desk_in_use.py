@@ -12,7 +12,7 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QTreeWidget
 
 from benchmarks.long_use import census, use
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer import link, styles
 from napari_panoptic.viewer.layers import label_data, object_lut
 from napari_panoptic.viewer.object_rows import ObjectFilter

@@ -11,12 +11,12 @@ from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox
 
-from napari_panoptic.detected import evaluate_detections, standings_of
-from napari_panoptic.evaluation.detections import DetectionSettings
-from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
-from napari_panoptic.io.point_files import read_points
-from napari_panoptic.points import Points
-from napari_panoptic.scored import MISSING_ANSWER
+from napari_panoptic.detections.cohort import Points
+from napari_panoptic.detections.evaluate import evaluate_detections, standings_of
+from napari_panoptic.detections.pairing import DetectionSettings
+from napari_panoptic.detections.scores import MISSING_ANSWER
+from napari_panoptic.io.points import read_points
+from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side, Status
 from napari_panoptic.viewer import kept_in_place
 from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.owned import is_own
@@ -456,7 +456,7 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
         return standings_of(loaded, distance_um)
 
     desk.session.judging_failed.connect(told.append)
-    monkeypatch.setattr("napari_panoptic.detected.standings_of", fail)
+    monkeypatch.setattr("napari_panoptic.detections.evaluate.standings_of", fail)
     desk._on_settings(DetectionSettings(3.0))
     wait_until(lambda: desk.is_settled)
     assert sorted(tried) == sorted(frame.name for frame in desk.session.cohort.frames)

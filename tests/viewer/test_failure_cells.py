@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.outcomes import Outcomes
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.failure_cells import (
     FEW_ALPHA,
     FEW_OBJECTS,

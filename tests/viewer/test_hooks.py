@@ -5,8 +5,8 @@ import shutil
 import numpy as np
 import pytest
 
-from napari_panoptic.io.slides import SLIDE_ENDINGS
-from napari_panoptic.regions import Task
+from napari_panoptic.io.images import SLIDE_ENDINGS
+from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.viewer import hooks, opening
 from napari_panoptic.viewer.widgets.desk import Inspector, desk_in, desk_of, make_inspector
 from napari_panoptic.viewer.widgets.detection_desk import detection_desk_in

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.live import LiveEvaluation
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.review import ReviewStore
-from napari_panoptic.verdicts import ReviewRecord, Verdict
+from napari_panoptic.nuclei.edits.pair import LiveEvaluation
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import ReviewRecord, Verdict
 from napari_panoptic.viewer.judged import Judged, Subjects, judged_as_one
 from napari_panoptic.viewer.reviewing import read_verdicts
 from tests.review_cases import subjects_of

@@ -9,8 +9,8 @@ from napari.settings import get_settings
 from npe2 import PluginManager
 from skimage.io import imread
 
-from napari_panoptic.errors import CohortError, SettingsError
-from napari_panoptic.session import Session
+from napari_panoptic.common.errors import CohortError, SettingsError
+from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer import launch
 from napari_panoptic.viewer.preferences import PLUGIN
 from napari_panoptic.viewer.styles import STATUS_COLOURS
@@ -26,7 +26,7 @@ def test_a_picture_shows_coloured_objects_and_filled_docks(sample_folder, tmp_pa
     path = tmp_path / "ünïcode.png"
 
     # In a process of its own, as a person would: napari's tests keep one for themselves.
-    code = "import sys; from napari_panoptic.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from napari_panoptic.cli.main import main; sys.exit(main(sys.argv[1:]))"
     options = ["view", sample_folder, "--region", "Sample-A_1", "--screenshot", path]
     around, before = tmp_path / "around", contents(sample_folder)
     environment = sandbox(around)
@@ -87,7 +87,7 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
         *("matplotlib", "distributed", "nibabel"),
     )
     code = (
-        "import sys, napari_panoptic.cli, napari_panoptic.viewer.launch\n"
+        "import sys, napari_panoptic.cli.main, napari_panoptic.viewer.launch\n"
         "from napari_panoptic.viewer.opening import KINDS, Task\n"
         "KINDS[Task.NUCLEI]()\n"
         "print(*sys.modules)"

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Status
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Status
 from napari_panoptic.viewer import layers, styles
 from napari_panoptic.viewer.layers import PARTNER, SELECTED, SELECTED_EDGE, PixelSize
 from napari_panoptic.viewer.styles import ColourBy

@@ -13,7 +13,7 @@ from qtpy.QtGui import QGuiApplication, QMouseEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton
 
-from napari_panoptic.evaluation.vocabulary import CAUSES, STATUS_CODE, Side, Status
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, Side, Status
 from napari_panoptic.viewer.behind import behind_cell
 from napari_panoptic.viewer.listed import DIMMED_ALPHA, Others
 from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, WorstFirst

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.listed import DIMMED_ALPHA, Listed, Others
 from napari_panoptic.viewer.object_rows import ObjectFilter, ObjectRows
 from napari_panoptic.viewer.styles import status_lut

@@ -11,12 +11,12 @@ from qtpy.QtGui import QMouseEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QMessageBox
 
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.settings import Overlaps
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
-from napari_panoptic.io.saving import read_objects, writable_forms
-from napari_panoptic.regions import MaskFiles, Source
+from napari_panoptic.io.formats.saving import read_objects, writable_forms
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.values.cohort import MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import Overlaps
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer import live_edits, recolour, styles
 from napari_panoptic.viewer.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.edits import LayerValues

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from napari_panoptic.evaluation.consensus import consensus
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelPair
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.sample import write_sample_cohort
-from napari_panoptic.session import Session
-from napari_panoptic.snapshots import load_region
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.explain.consensus import consensus
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer import marks, styles
 from napari_panoptic.viewer.cell_pictures import grid_shape
 from napari_panoptic.viewer.cohort_losses import cohort_losses

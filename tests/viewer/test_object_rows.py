@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.object_rows import COLUMNS, ObjectFilter, ObjectRows
 from tests.viewer.cases import empty_pair, four_fates
 

@@ -11,10 +11,10 @@ import yaml
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QImage
 
-from napari_panoptic.evaluation.groups import GroupKind
-from napari_panoptic.evaluation.settings import AmbiguousPolicy
-from napari_panoptic.evaluation.vocabulary import Cause, Status
-from napari_panoptic.verdicts import Verdict
+from napari_panoptic.nuclei.explain.failure_groups import GroupKind
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
+from napari_panoptic.nuclei.values.vocabulary import Cause, Status
+from napari_panoptic.review.verdicts import Verdict
 from napari_panoptic.viewer import glossary, keys
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.keys import DESK_KEYS, Shortcut, key_sections, key_text

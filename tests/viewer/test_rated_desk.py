@@ -13,11 +13,11 @@ from napari.layers import Image, Vectors
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.errors import CohortError, Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.raters_sample import write_raters_sample
-from napari_panoptic.level_outlines import outline_segments
-from napari_panoptic.rated_pipeline import CaseImages, evaluate_raters
+from napari_panoptic.common.errors import CohortError, Finding, FindingKind, UnreadableFileError
+from napari_panoptic.raters.evaluate import CaseImages, evaluate_raters
+from napari_panoptic.raters.outlines import outline_segments
 from napari_panoptic.report.text import UNDEFINED, ratio
+from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer import kept_in_place, rated_scene, rated_work
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.rated_outlines import Shown

@@ -6,14 +6,14 @@ from concurrent.futures import wait
 import numpy as np
 import pytest
 
-from napari_panoptic.level_outlines import (
+from napari_panoptic.raters.cohort import RatersSettings
+from napari_panoptic.raters.outlines import (
     PREDICTION_COLOURS,
     RATER_COLOURS,
     REFERENCE_COLOURS,
     level_colours,
     outline_segments,
 )
-from napari_panoptic.rated import RatersSettings
 from napari_panoptic.viewer.rated_outlines import (
     AheadOfHand,
     CasePicture,

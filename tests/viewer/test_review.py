@@ -13,12 +13,12 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QLabel
 
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.review_file import REVIEW_FILE
-from napari_panoptic.io.sample import write_sample_cohort
-from napari_panoptic.review import ReviewStore
-from napari_panoptic.verdicts import Verdict
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.review.file import REVIEW_FILE
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import Verdict
+from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer import review_part as review_module
 from napari_panoptic.viewer.judged import Judged, Subjects
 from napari_panoptic.viewer.object_rows import SIDES, ObjectFilter

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.evaluate import evaluate_pair
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.review import ReviewStore
-from napari_panoptic.verdicts import Verdict
+from napari_panoptic.nuclei.evaluate import evaluate_pair
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import Verdict
 from napari_panoptic.viewer.judged import Subjects
 from napari_panoptic.viewer.reviewing import Reviewing
 from tests.paths import REPOSITORY

@@ -9,11 +9,11 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QTextDocument
 from qtpy.QtWidgets import QAbstractButton, QComboBox, QLabel, QTreeWidget, QWidget
 
-from napari_panoptic.errors import Finding, FindingKind
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.raters import open_raters
-from napari_panoptic.io.raters_sample import write_raters_sample
-from napari_panoptic.regions import Team
+from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.cohorts.raters import open_raters
+from napari_panoptic.nuclei.values.cohort import Team
+from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer import shown as shown_module
 from napari_panoptic.viewer.shown import LONGEST, PlainLabel, shown

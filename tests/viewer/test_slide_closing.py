@@ -17,8 +17,8 @@ import gc, sys, time
 import napari
 from qtpy.QtWidgets import QApplication
 
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.session import Session
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.widgets import desk as desk_module
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.errors import UnreadableFileError
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.labels import LabelImage, LabelPair
-from napari_panoptic.evaluation.outcomes import Outcomes
-from napari_panoptic.evaluation.tiles import Box, TiledArea, TiledLabels
-from napari_panoptic.evaluation.vocabulary import STATUSES, Side, Status
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side, Status
+from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels
 from napari_panoptic.viewer import slide_layers, styles
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.layers import HATCH_RIM_PX, emphasis, hatching

@@ -7,10 +7,10 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.evaluation.tiles import TiledArea
-from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.session import Session
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.nuclei.values.windowed_labels import TiledArea
 from napari_panoptic.viewer import link, slide_view, slide_words
 from napari_panoptic.viewer.desk_layers import AMBIGUOUS
 from napari_panoptic.viewer.failure_cells import SHARE_COLOURS

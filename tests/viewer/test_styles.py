@@ -4,11 +4,11 @@ import math
 import numpy as np
 import pytest
 
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.sample import write_sample_cohort
-from napari_panoptic.snapshots import load_region
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.failure_cells import SHARE_ALPHAS, SHARE_COLOURS
 from napari_panoptic.viewer.styles import ColourBy, Display, Look

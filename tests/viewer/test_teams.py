@@ -9,9 +9,9 @@ from napari.layers import Points
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.evaluation.groups import lost_over
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, Side, Status
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.explain.failure_groups import lost_over
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.audit_part import MARKS_LAYER, AuditPart
 from napari_panoptic.viewer.comparison import ViewMode

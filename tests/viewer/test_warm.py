@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from napari_panoptic.evaluation import first_start
+from napari_panoptic.nuclei import first_start
 from napari_panoptic.viewer import warm
 from napari_panoptic.viewer.warm import WarmUp
 
@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.evaluation.evaluate import evaluate
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.evaluation.tiles import TiledArea
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.label_images import read_labels
-from napari_panoptic.regions import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.session import Session
-from napari_panoptic.snapshots import load_region
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.windowed_labels import TiledArea
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.viewer import failure_cells, layers, slide_layers, warm
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy

@@ -7,9 +7,9 @@ import pytest
 from qtpy.QtCore import QThreadPool, QTimer
 from qtpy.QtTest import QTest
 
-from napari_panoptic.errors import FindingKind, PanopticError
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.session import Session
+from napari_panoptic.common.errors import FindingKind, PanopticError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer import work
 from napari_panoptic.viewer.work import RegionLoader, SummaryWork
 from tests.small_cohort import REGIONS, mask_path, write_cohort

@@ -6,7 +6,7 @@ import weakref
 import pytest
 from superqt.utils import create_worker
 
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.workers import connect_worker
 
 

@@ -13,7 +13,7 @@ from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QWidget
 
-from napari_panoptic.regions import Rgb
+from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.viewer.shown import shown
 from napari_panoptic.viewer.widgets.parts import is_desk_key, outline_icon
 from napari_panoptic.viewer.widgets.sortable_view import SortableView

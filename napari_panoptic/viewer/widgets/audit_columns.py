@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.regions import Rgb
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.styles import count_text, signed_text
 from napari_panoptic.viewer.widgets.array_table import Column

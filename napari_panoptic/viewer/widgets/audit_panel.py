@@ -21,9 +21,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.evaluation.settings import AmbiguousPolicy
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.session import Selection
+from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.audited import Audited
 from napari_panoptic.viewer.glossary import SETTING_MEANINGS
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown

@@ -9,7 +9,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QAction, QKeyEvent, QMouseEvent  # type: ignore[attr-defined]
 from qtpy.QtWidgets import QMenu, QToolButton
 
-from napari_panoptic.evaluation.vocabulary import Cause, Status
+from napari_panoptic.nuclei.values.vocabulary import Cause, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.viewer.listed import Others

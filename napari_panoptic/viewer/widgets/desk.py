@@ -10,11 +10,11 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QVBoxLayout, QWidget
 
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.read_ahead import ReadAhead
-from napari_panoptic.regions import Cohort
-from napari_panoptic.session import Session
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.read_ahead import ReadAhead
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk_part import DeskPart
 from napari_panoptic.viewer.desk_parts import PARTS
 from napari_panoptic.viewer.gl_context import free_textures_in_own_context

@@ -11,13 +11,13 @@ from psygnal import Signal, SignalInstance
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QFileDialog, QMainWindow, QMessageBox, QVBoxLayout
 
-from napari_panoptic.detection_session import DetectionSession
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.detections import DetectionSettings
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.point_files import write_points
-from napari_panoptic.io.slides import SlideImage
-from napari_panoptic.points import DetectionCohort, Points
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.detections.cohort import DetectionCohort, Points
+from napari_panoptic.detections.pairing import DetectionSettings
+from napari_panoptic.detections.session import DetectionSession
+from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.points import write_points
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.clicks import is_plain_click
 from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.gl_context import free_textures_in_own_context

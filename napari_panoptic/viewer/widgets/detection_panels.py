@@ -27,16 +27,16 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.detection_session import DetectionSession
-from napari_panoptic.evaluation.detections import (
+from napari_panoptic.detections.cohort import DetectionCohort
+from napari_panoptic.detections.pairing import (
     DISTANCE_UM,
     DetectionCounts,
     DetectionSettings,
     PrecisionRecall,
 )
-from napari_panoptic.evaluation.vocabulary import STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.points import DetectionCohort
-from napari_panoptic.regions import Rgb
+from napari_panoptic.detections.session import DetectionSession
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import (
     DETECTION_MEANINGS,

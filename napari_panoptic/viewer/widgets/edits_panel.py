@@ -29,13 +29,10 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import create_worker
 
-from napari_panoptic.errors import Finding, PanopticError, english_list
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.common.errors import Finding, PanopticError, english_list
 from napari_panoptic.io.autosaves import Autosave
-from napari_panoptic.io.registry import LoadedMasks, Objects
-from napari_panoptic.io.saving import (
+from napari_panoptic.io.formats.format import LoadedMasks, Objects
+from napari_panoptic.io.formats.saving import (
     files_of,
     form_for,
     losses_of,
@@ -45,8 +42,11 @@ from napari_panoptic.io.saving import (
     writable_forms,
     write_objects,
 )
-from napari_panoptic.regions import ClassScheme, Cohort
-from napari_panoptic.session import EditedEvaluation
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.session import EditedEvaluation
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.autosaving import Autosaver

@@ -20,12 +20,12 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.crops import FIELD_STEP_PX, Crop, CropSource, bounded_field_px, cut
-from napari_panoptic.errors import PanopticError
-from napari_panoptic.evaluation.matching import NO_PARTNER
-from napari_panoptic.evaluation.outcomes import Outcomes
-from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Cause, Side, Status
-from napari_panoptic.session import Selection
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.crops import FIELD_STEP_PX, Crop, CropSource, bounded_field_px, cut
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.describe import hover_html, object_facts
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings

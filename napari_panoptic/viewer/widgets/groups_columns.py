@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.groups import (
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
 )
-from napari_panoptic.evaluation.vocabulary import STATUSES
-from napari_panoptic.regions import Rgb
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import STATUSES
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import GROUP_MEANINGS
 from napari_panoptic.viewer.grouped import Grouped

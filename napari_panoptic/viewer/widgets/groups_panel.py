@@ -15,13 +15,13 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.evaluation.groups import (
+from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
     GroupKind,
     pq_if_merged,
 )
-from napari_panoptic.evaluation.metrics import unit_metrics
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.metrics import unit_metrics
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.cohort_losses import LossesSoFar
 from napari_panoptic.viewer.glossary import GROUP_MEANINGS
 from napari_panoptic.viewer.grouped import Grouped

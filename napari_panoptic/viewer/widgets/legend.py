@@ -20,10 +20,10 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.regions import ClassScheme, Rgb
+from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.describe import ObjectFacts
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS

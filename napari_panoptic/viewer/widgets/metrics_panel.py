@@ -15,11 +15,11 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.evaluation.evaluate import Evaluation
-from napari_panoptic.evaluation.metrics import detection_counts
-from napari_panoptic.evaluation.tiled import TiledEvaluation
-from napari_panoptic.palette import class_colours
-from napari_panoptic.regions import ClassScheme, Rgb
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.metrics import detection_counts
+from napari_panoptic.nuclei.palette import class_colours
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
+from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
 from napari_panoptic.viewer.behind import (
     behind_cell,
     behind_class,

@@ -25,10 +25,10 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.evaluation.metrics import Counts, unit_metrics
-from napari_panoptic.evaluation.vocabulary import Status
-from napari_panoptic.pipeline import RegionSummary
-from napari_panoptic.regions import Cohort
+from napari_panoptic.nuclei.metrics import Counts, unit_metrics
+from napari_panoptic.nuclei.reading import RegionSummary
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.vocabulary import Status
 from napari_panoptic.viewer.glossary import (
     FIGURE_MEANINGS,
     NO_ANNOTATION,

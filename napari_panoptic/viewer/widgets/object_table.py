@@ -18,8 +18,8 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.evaluation.outcomes import Outcomes
-from napari_panoptic.evaluation.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.glossary import VERDICT_WORDS
 from napari_panoptic.viewer.listed import Listed, Others

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 from qtpy.QtGui import QIcon
 
-from napari_panoptic.evaluation.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.object_rows import COLUMNS, Kind, ObjectFilter, ObjectRows, WorstFirst
 from napari_panoptic.viewer.shown import shown

@@ -37,7 +37,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.regions import Rgb
+from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
 
 TISSUE: Rgb = (214, 178, 205)

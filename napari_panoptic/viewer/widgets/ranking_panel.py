@@ -19,9 +19,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.evaluation.aggregation import UNDEFINED_RULES, AggregationTable
-from napari_panoptic.evaluation.protocols import Difference, ProtocolTable
-from napari_panoptic.evaluation.settings import (
+from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
+from napari_panoptic.nuclei.protocols import Difference, ProtocolTable
+from napari_panoptic.nuclei.values.settings import (
     CHALLENGE_PROTOCOL,
     CORRECTED_PROTOCOL,
     DEFAULT_PROTOCOL,

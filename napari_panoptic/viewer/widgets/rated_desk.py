@@ -10,9 +10,9 @@ import numpy as np
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
-from napari_panoptic.errors import Finding, english_list
-from napari_panoptic.rated import RatedCohort
-from napari_panoptic.rated_pipeline import MISSING, UNREADABLE, RatedResult, case_row
+from napari_panoptic.common.errors import Finding, english_list
+from napari_panoptic.raters.cohort import RatedCohort
+from napari_panoptic.raters.evaluate import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio
 from napari_panoptic.viewer.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.kept_in_place import remove_desk_layers

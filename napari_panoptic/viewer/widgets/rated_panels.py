@@ -25,18 +25,18 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.errors import Finding
-from napari_panoptic.evaluation.rater_objects import ObjectAgreement
-from napari_panoptic.evaluation.raters import Agreement, Comparison, Standing, standing
-from napari_panoptic.level_outlines import (
+from napari_panoptic.common.errors import Finding
+from napari_panoptic.nuclei.palette import hex_colour
+from napari_panoptic.raters.cohort import RatedCohort, RatersSettings
+from napari_panoptic.raters.levels import Agreement, Comparison, Standing, standing
+from napari_panoptic.raters.objects import ObjectAgreement
+from napari_panoptic.raters.outlines import (
     DIVIDED_COLOUR,
     PREDICTION_COLOURS,
     REFERENCE_COLOURS,
     level_colours,
     rater_colour,
 )
-from napari_panoptic.palette import hex_colour
-from napari_panoptic.rated import RatedCohort, RatersSettings
 from napari_panoptic.report.text import UNDEFINED, count, ratio
 from napari_panoptic.viewer.rated_outlines import Shown
 from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown

@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.verdicts import HistoryEntry, ReviewerAgreement, ReviewRecord, Verdict
+from napari_panoptic.review.verdicts import HistoryEntry, ReviewerAgreement, ReviewRecord, Verdict
 from napari_panoptic.viewer.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text

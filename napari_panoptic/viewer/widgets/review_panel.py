@@ -28,7 +28,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.verdicts import ReviewRecord, Share, Verdict
+from napari_panoptic.review.verdicts import ReviewRecord, Share, Verdict
 from napari_panoptic.viewer.glossary import FIGURE_MEANINGS, VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.viewer.judged import VERDICTS
 from napari_panoptic.viewer.keys import key_text

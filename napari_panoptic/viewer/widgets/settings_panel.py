@@ -23,7 +23,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.evaluation.settings import (
+from napari_panoptic.io.formats.registry import known_forms
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import (
     AmbiguousPolicy,
     EvaluationSettings,
     Matching,
@@ -31,8 +33,6 @@ from napari_panoptic.evaluation.settings import (
     Overlaps,
     Restoration,
 )
-from napari_panoptic.io.forms import known_forms
-from napari_panoptic.regions import Cohort, Source
 from napari_panoptic.viewer.glossary import OVERLAPS_MEANINGS, SETTING_MEANINGS
 from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.evaluation.consensus import Consensus, InventedPlace
-from napari_panoptic.evaluation.vocabulary import STATUSES, Status
-from napari_panoptic.regions import Rgb
+from napari_panoptic.common.visible import shortened
+from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import STATUSES, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.comparison import Comparison
 from napari_panoptic.viewer.consensus_view import (
@@ -17,7 +18,6 @@ from napari_panoptic.viewer.consensus_view import (
 )
 from napari_panoptic.viewer.styles import count_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import Column
-from napari_panoptic.visible import shortened
 
 SHORT_WORDS: Mapping[Status, str] = {**styles.STATUS_WORDS, Status.MISCLASSIFIED: "mis."}
 """Statuses in narrow columns; the tooltip has the whole sentence."""

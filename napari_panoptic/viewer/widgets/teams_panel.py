@@ -21,10 +21,10 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.evaluation.consensus import InventedPlace
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.regions import Rgb
-from napari_panoptic.session import Selection
+from napari_panoptic.nuclei.explain.consensus import InventedPlace
+from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.comparison import Comparison, ViewMode
 from napari_panoptic.viewer.consensus_view import (

@@ -12,7 +12,7 @@ import napari
 from qtpy.QtCore import QCoreApplication, QEvent, Qt
 from qtpy.QtWidgets import QApplication, QLabel
 
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.widgets import desk as desk_module
 

@@ -2,8 +2,8 @@
 
 from qtpy.QtCore import Qt
 
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.verdicts import Verdict
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.verdicts import Verdict
 
 
 def judge_all(review):

@@ -4,7 +4,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QComboBox
 
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 
 def type_note(review, text):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from qtpy.QtWidgets import QFileDialog, QMessageBox
 
-from napari_panoptic.evaluation.labels import LabelImage
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.io.saving import read_objects
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.saving import read_objects
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import autosaving
 from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart

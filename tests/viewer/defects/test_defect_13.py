@@ -6,10 +6,10 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.evaluation.consensus import consensus
-from napari_panoptic.evaluation.settings import EvaluationSettings
-from napari_panoptic.io.cohort import open_cohort
-from napari_panoptic.snapshots import load_region
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.explain.consensus import consensus
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.comparison import Comparison
 from napari_panoptic.viewer.widgets.teams_panel import Listed, TeamsPanel
 

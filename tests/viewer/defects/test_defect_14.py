@@ -2,8 +2,8 @@
 
 from qtpy.QtCore import Qt
 
-from napari_panoptic.io.review_file import REVIEW_FILE
-from napari_panoptic.review import ReviewStore
+from napari_panoptic.review.file import REVIEW_FILE
+from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.viewer.object_rows import ObjectFilter
 
 

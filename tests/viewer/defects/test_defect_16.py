@@ -5,7 +5,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget
 
-from napari_panoptic.io.raters_sample import write_raters_sample
+from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.widgets.desk import desk_of
 from tests.small_cohort import write_cohort

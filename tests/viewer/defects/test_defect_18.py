@@ -7,7 +7,7 @@ import pytest
 from qtpy.QtWidgets import QTreeWidget
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
 from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
 from napari_panoptic.viewer.widgets.navigator import Navigator

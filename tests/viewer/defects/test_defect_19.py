@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from qtpy.QtCore import QSize
 
-from napari_panoptic.evaluation.vocabulary import Side, Status
-from napari_panoptic.palette import STATUS_COLOURS, class_colours
-from napari_panoptic.regions import MONUSAC_CLASSES
+from napari_panoptic.nuclei.palette import STATUS_COLOURS, class_colours
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.layers import object_lut
 from napari_panoptic.viewer.slide_layers import code_colours
 from napari_panoptic.viewer.styles import FAILURES, ColourBy

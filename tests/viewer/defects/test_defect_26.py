@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from napari_panoptic.evaluation.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 
 

@@ -7,8 +7,8 @@ import napari
 import numpy as np
 from qtpy.QtCore import QTimer
 
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.io.cohort import open_cohort
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 

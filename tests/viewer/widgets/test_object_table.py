@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_panoptic.evaluation.vocabulary import Side, Status
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.object_rows import COLUMNS, GivenVerdicts, ObjectFilter
 from napari_panoptic.viewer.widgets.object_table import (

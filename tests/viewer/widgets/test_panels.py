@@ -4,12 +4,17 @@ from pathlib import Path
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_panoptic.errors import Finding, FindingKind
-from napari_panoptic.evaluation.consensus import consensus
-from napari_panoptic.evaluation.settings import EvaluationSettings, Matching, Overlaps, Restoration
-from napari_panoptic.evaluation.vocabulary import Side
-from napari_panoptic.pipeline import RegionSummary
-from napari_panoptic.regions import Cohort, MaskFiles, Region, Source, Team
+from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.nuclei.explain.consensus import consensus
+from napari_panoptic.nuclei.reading import RegionSummary
+from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source, Team
+from napari_panoptic.nuclei.values.settings import (
+    EvaluationSettings,
+    Matching,
+    Overlaps,
+    Restoration,
+)
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.comparison import Comparison
 from napari_panoptic.viewer.describe import object_facts
 from napari_panoptic.viewer.glossary import FINDING_WORDS

@@ -1,0 +1,1 @@
+"""Points instead of outlines: cohort, pairing, curve, evaluation."""

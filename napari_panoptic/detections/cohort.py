@@ -1,0 +1,206 @@
+"""What a cohort of detections is made of: frames, points, atypia scores, and who has which file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import Finding
+from napari_panoptic.nuclei.values.cohort import FoundByName, Placement, Team, expected_at
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Places in an image, such as the centroids of mitoses.
+
+    Parameters
+    ----------
+    xy_px
+        float64 (n, 2): x, y in px of the image; 0, 0 is the centre of its
+        first pixel.
+    confidence
+        float64 (n,); NaN where none is given.
+    ids
+        int64 (n,): numbers by which points are found again: their lines in a
+        file.
+    """
+
+    xy_px: NDArray[np.float64]
+    confidence: NDArray[np.float64]
+    ids: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Check that the arrays go together."""
+        n = len(self.ids)
+        if self.xy_px.shape != (n, 2) or self.confidence.shape != (n,):
+            raise ValueError(
+                f"expected xy_px (n, 2), confidence (n,) and ids (n,), found shapes "
+                f"{self.xy_px.shape}, {self.confidence.shape} and {self.ids.shape}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def all_have_confidence(self) -> bool:
+        """Whether every point says how sure it is."""
+        return not bool(np.isnan(self.confidence).any())
+
+    @classmethod
+    def none(cls) -> Points:
+        """Give no points."""
+        return cls(np.zeros((0, 2)), np.zeros(0), np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """An image of a patient, and where its points were annotated.
+
+    Parameters
+    ----------
+    name
+        Unique in the cohort.
+    patient
+        Which patient it belongs to.
+    image
+        The image file, or None where there is none.
+    reference
+        The annotation, or None: such a frame can be looked at, not evaluated.
+    mpp_xy
+        Micrometres per pixel along x and y, as the cohort's description says;
+        None where the image has to.
+    """
+
+    name: str
+    patient: str
+    image: Path | None
+    reference: Path | None
+    mpp_xy: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class ScoredFrame:
+    """A frame whose nuclear atypia is scored 1, 2 or 3.
+
+    Parameters
+    ----------
+    name, patient
+        As of a `Frame`; of another magnification, so of another name.
+    reference
+        The file with its true score, or None.
+    predictions
+        Team -> its file.
+    """
+
+    name: str
+    patient: str
+    reference: Path | None
+    predictions: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DetectionCohort(FoundByName[Frame]):
+    """Frames, teams, and which files hold which team's points.
+
+    Parameters
+    ----------
+    name
+        A name for people, usually the folder's.
+    root
+        The folder it was found in.
+    frames
+        Sorted by patient and name.
+    teams
+        Sorted by name.
+    predictions
+        ``(team name, frame name)`` -> file. Missing pairs are absent.
+    atypia
+        The frames whose atypia is scored; empty where none is.
+    findings
+        What was missing, extra or odd in the folder.
+    prediction_places
+        Where detections are looked for in a folder of this layout, for people:
+        ``Teams/TEAM/REGION.csv``.
+    placement
+        Where its frames lie in a viewer, where layers of the user's say so.
+    """
+
+    name: str
+    root: Path
+    frames: tuple[Frame, ...]
+    teams: tuple[Team, ...]
+    predictions: Mapping[tuple[str, str], Path]
+    atypia: tuple[ScoredFrame, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    prediction_places: tuple[str, ...] = ()
+    placement: Placement | None = None
+
+    region_word = "frame"
+
+    @property
+    def predictions_expected(self) -> str:
+        """Say to people who have no predictions where they are expected."""
+        return expected_at(self.prediction_places)
+
+    @property
+    def all_regions(self) -> tuple[Frame, ...]:
+        """Its frames."""
+        return self.frames
+
+    @property
+    def patients(self) -> tuple[str, ...]:
+        """Patient ids, in order, each once."""
+        return tuple(dict.fromkeys(frame.patient for frame in self.frames))
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """Names of the teams, in order."""
+        return tuple(team.name for team in self.teams)
+
+    def frames_of(self, scored: ScoredFrame) -> tuple[Frame, ...]:
+        """Give the frames that a scored one shows, perhaps none.
+
+        Those of its patient whose name is its own, or goes on from it without a
+        digit: in MITOS-ATYPIA-14 the frames ``A03_00A`` to ``A03_00D`` at x40
+        are the quarters of ``A03_00`` at x20. Of several scored frames that
+        fit, the one of the longest name has the frame.
+        """
+        return self._frames_of_scored.get(scored.name, ())
+
+    @cached_property
+    def _frames_of_scored(self) -> Mapping[str, tuple[Frame, ...]]:
+        by_name = {scored.name.casefold(): scored for scored in self.atypia}
+        found: dict[str, tuple[Frame, ...]] = defaultdict(tuple)
+        for frame in self.frames:
+            name = frame.name.casefold()
+            beginnings = (
+                name[:end] for end in range(len(name), 0, -1) if not name[end:][:1].isdigit()
+            )
+            own = (by_name[each] for each in beginnings if each in by_name)
+            scored = next((each for each in own if _may_be_of_one_patient(each, frame)), None)
+            if scored is not None:
+                found[scored.name] += (frame,)
+        return found
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """Every file of the cohort, resolved: none of them is ever to be written over."""
+        paths = {path for f in self.frames for path in (f.image, f.reference) if path is not None}
+        paths.update(self.predictions.values())
+        for scored in self.atypia:
+            paths.update(scored.predictions.values())
+            paths.update([] if scored.reference is None else [scored.reference])
+        return frozenset(path.resolve() for path in paths)
+
+
+def _may_be_of_one_patient(scored: ScoredFrame, frame: Frame) -> bool:
+    """Tell whether patients are the same, or only guessed from names: then names decide."""
+    if scored.patient.casefold() == frame.patient.casefold():
+        return True
+    return all(each.name.startswith(each.patient) for each in (scored, frame))

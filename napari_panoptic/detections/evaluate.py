@@ -1,0 +1,341 @@
+"""From files of points to figures: what became of the detections of a whole cohort."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.detections.cohort import DetectionCohort, Frame, Points
+from napari_panoptic.detections.pairing import (
+    DetectionCounts,
+    DetectionSettings,
+    JudgedPoints,
+    PrecisionRecall,
+    Standing,
+    curve_of,
+    judge_points,
+    ranked,
+    standing,
+    summed,
+)
+from napari_panoptic.detections.scores import AtypiaEvaluation, evaluate_atypia
+from napari_panoptic.io.images import probe_image
+from napari_panoptic.io.points import read_points
+from napari_panoptic.statistics.bootstrap import Interval, mean_interval
+from napari_panoptic.statistics.friedman import TeamComparison, compare_teams
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedFrame:
+    """The points of a frame, as read.
+
+    Parameters
+    ----------
+    frame
+        Which.
+    shape
+        Height and width in px, or None without an image.
+    mpp_xy
+        Micrometres per pixel along x and y.
+    reference
+        The annotated points, or None where there is no usable file.
+    predictions
+        Team -> its detections, where its file is there and can be read.
+    findings
+        What was odd, and what could not be read.
+    """
+
+    frame: Frame
+    shape: tuple[int, int] | None
+    mpp_xy: tuple[float, float]
+    reference: Points | None
+    predictions: Mapping[str, Points]
+    findings: tuple[Finding, ...] = ()
+
+
+def load_frame(
+    cohort: DetectionCohort, frame: Frame, teams: Sequence[str] | None = None
+) -> LoadedFrame:
+    """Read the points of a frame, no pixels.
+
+    Parameters
+    ----------
+    cohort, frame
+        What to read.
+    teams
+        Whose detections; all where None.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where neither the description nor the image says how large a pixel is,
+        or the image cannot be read.
+    """
+    findings: list[Finding] = []
+    shape, mpp_xy = _size(frame, findings)
+    reference = None
+    if frame.reference is not None:
+        try:
+            read = read_points(frame.reference, shape=shape, is_reference=True, region=frame.name)
+            reference = read.points
+            findings += read.findings
+        except PanopticError as error:
+            findings.append(_unreadable(error, frame))
+    predictions = {}
+    for team in cohort.team_names if teams is None else teams:
+        path = cohort.predictions.get((team, frame.name))
+        if path is None:
+            continue
+        try:
+            read = read_points(path, shape=shape, region=frame.name, team=team)
+            predictions[team] = read.points
+            findings += read.findings
+        except PanopticError as error:
+            findings.append(_unreadable(error, frame, team))
+    return LoadedFrame(frame, shape, mpp_xy, reference, predictions, tuple(findings))
+
+
+def _size(
+    frame: Frame, findings: list[Finding]
+) -> tuple[tuple[int, int] | None, tuple[float, float]]:
+    """Give shape and pixel size; what the description says goes before what the image says."""
+    info = None if frame.image is None else probe_image(frame.image)
+    mpp_xy = frame.mpp_xy
+    if mpp_xy is None and info is not None:
+        findings += [replace(f, region=frame.name) for f in info.findings]
+        mpp_xy = None if info.mpp is None else (info.mpp, info.mpp)
+    if mpp_xy is None:
+        raise UnreadableFileError(
+            "how many micrometres a pixel measures is said neither by the image nor by the "
+            "cohort.toml; write mpp = 0.25 (the right number) at its top",
+            path=frame.image or frame.reference,
+            region=frame.name,
+        )
+    return (None if info is None else info.shape), mpp_xy
+
+
+def _unreadable(error: PanopticError, frame: Frame, team: str | None = None) -> Finding:
+    return Finding(FindingKind.UNREADABLE, str(error), error.path, frame.name, team)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameStandings:
+    """What the teams' detections in a frame amount to at any threshold.
+
+    Parameters
+    ----------
+    loaded
+        The points.
+    distance_um
+        How far apart a pair may lie.
+    by_team
+        Team -> what its detections amount to; empty without an annotation.
+    why_not
+        Why they could not be judged; empty where they were.
+    """
+
+    loaded: LoadedFrame
+    distance_um: float
+    by_team: Mapping[str, Standing]
+    why_not: str = ""
+
+
+def standings_of(loaded: LoadedFrame, distance_um: float) -> FrameStandings:
+    """Find out what the detections of all teams in a frame amount to."""
+    reference = loaded.reference
+    found = {
+        team: standing(reference, points, loaded.mpp_xy, distance_um)
+        for team, points in loaded.predictions.items()
+        if reference is not None
+    }
+    return FrameStandings(loaded, distance_um, found)
+
+
+def standings_or_why(loaded: LoadedFrame, distance_um: float) -> FrameStandings:
+    """Do the same; where judging fails, say why instead of raising.
+
+    The points are somebody's work, and other frames have figures, whatever it is.
+    """
+    try:
+        return standings_of(loaded, distance_um)
+    except Exception as error:  # noqa: BLE001 - see above
+        return FrameStandings(loaded, distance_um, {}, why_not_judged(loaded.frame, error))
+
+
+def why_not_judged(frame: Frame, error: Exception) -> str:
+    """Say that a frame cannot be judged, and what to do."""
+    is_memory = isinstance(error, MemoryError)
+    reason = "there is not enough memory" if is_memory else str(error) or type(error).__name__
+    return (
+        f"frame {frame.name} cannot be judged ({reason}); its points are kept and its figures stay "
+        f"unknown. It is tried again at another distance, or when its points are changed"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FrameResult:
+    """What became of a team's detections in one frame.
+
+    Parameters
+    ----------
+    team, frame
+        Whose, and where.
+    judged
+        What became of each point.
+    standing
+        What they amount to at any threshold.
+    mpp_xy
+        Micrometres per pixel along x and y.
+    """
+
+    team: str
+    frame: Frame
+    judged: JudgedPoints
+    standing: Standing
+    mpp_xy: tuple[float, float]
+
+    @property
+    def counts(self) -> DetectionCounts:
+        """TP, FP and FN."""
+        return self.judged.counts
+
+
+@dataclass(frozen=True, eq=False)
+class DetectionEvaluation:
+    """What became of the detections of a cohort.
+
+    Parameters
+    ----------
+    cohort, settings, team_names
+        What was evaluated, how, and whose.
+    results
+        One per team and frame with a usable annotation and prediction.
+    atypia
+        What became of the scores of nuclear atypia.
+    findings
+        Everything that was odd, the cohort's own findings first.
+    """
+
+    cohort: DetectionCohort
+    settings: DetectionSettings
+    team_names: tuple[str, ...]
+    results: tuple[FrameResult, ...]
+    atypia: AtypiaEvaluation = field(default_factory=AtypiaEvaluation)
+    findings: tuple[Finding, ...] = ()
+    _curves: dict[str, PrecisionRecall | None] = field(default_factory=dict)
+
+    @cached_property
+    def by_team(self) -> Mapping[str, tuple[FrameResult, ...]]:
+        """The results of each team, in the order of frames."""
+        return {team: tuple(r for r in self.results if r.team == team) for team in self.team_names}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing could be evaluated."""
+        return not self.results and not self.atypia.results
+
+    def counts(self, team: str) -> DetectionCounts:
+        """Sum over all frames of a team: the challenge's figures are of these."""
+        return summed(result.counts for result in self.by_team[team])
+
+    def patient_counts(self, team: str) -> dict[str, DetectionCounts]:
+        """Sum over the frames of each patient that could be evaluated."""
+        found: dict[str, DetectionCounts] = {}
+        for result in self.by_team[team]:
+            patient = result.frame.patient
+            found[patient] = found.get(patient, DetectionCounts()) + result.counts
+        return found
+
+    def interval(self, team: str) -> Interval:
+        """Say how sure a team's F-measure over all frames is, patients drawn with replacement.
+
+        The F-measure of several patients is the mean of theirs, weighted by
+        2 TP + FP + FN.
+        """
+        counts = list(self.patient_counts(team).values())
+        return mean_interval(
+            [c.f_measure for c in counts], weights=[float(c.weight) for c in counts]
+        )
+
+    def curve(self, team: str) -> PrecisionRecall | None:
+        """Give precision and recall at every threshold, over all frames of a team.
+
+        None where one of its detections has no confidence.
+        """
+        if team not in self._curves:
+            self._curves[team] = curve_of([result.standing for result in self.by_team[team]])
+        return self._curves[team]
+
+    @cached_property
+    def ranks(self) -> Mapping[str, int]:
+        """1 + the teams with a higher F-measure over all frames; absent where it is undefined."""
+        figures = {team: self.counts(team).f_measure for team in self.team_names}
+        return ranked({team: f for team, f in figures.items() if not math.isnan(f)})
+
+    @cached_property
+    def comparison(self) -> TeamComparison:
+        """Compare teams by the F-measure per patient, over patients with one of every team."""
+        per_team = {team: self.patient_counts(team) for team in self.team_names}
+        figures = {
+            team: [
+                counts[patient].f_measure if patient in counts else math.nan
+                for patient in self.cohort.patients
+            ]
+            for team, counts in per_team.items()
+        }
+        return compare_teams(figures, patients=self.cohort.patients)
+
+
+def evaluate_detections(
+    cohort: DetectionCohort,
+    settings: DetectionSettings,
+    teams: Sequence[str] | None = None,
+    *,
+    on_frame: Callable[[], None] = lambda: None,
+) -> DetectionEvaluation:
+    """Evaluate all frames; what cannot be read is left out and listed.
+
+    Parameters
+    ----------
+    cohort, settings
+        What, and how.
+    teams
+        Whose detections; all teams' where None.
+    on_frame
+        Called after each frame.
+    """
+    names = cohort.team_names if teams is None else tuple(teams)
+    findings = [f for f in cohort.findings if f.team is None or f.team in names]
+    results: list[FrameResult] = []
+    for frame in cohort.frames:
+        try:
+            loaded = load_frame(cohort, frame, names)
+        except PanopticError as error:
+            findings.append(_unreadable(error, frame))
+        else:
+            findings += loaded.findings
+            results += judged_frame(loaded, settings)
+        on_frame()
+    atypia = evaluate_atypia(cohort, names)
+    findings += [finding for loaded in atypia.frames for finding in loaded.findings]
+    return DetectionEvaluation(cohort, settings, names, tuple(results), atypia, tuple(findings))
+
+
+def judged_frame(loaded: LoadedFrame, settings: DetectionSettings) -> list[FrameResult]:
+    """Judge all teams in one frame; none where there is no annotation."""
+    reference = loaded.reference
+    if reference is None:
+        return []
+    return [
+        FrameResult(
+            team,
+            loaded.frame,
+            judge_points(reference, points, loaded.mpp_xy, settings),
+            standing(reference, points, loaded.mpp_xy, settings.distance_um),
+            loaded.mpp_xy,
+        )
+        for team, points in loaded.predictions.items()
+    ]

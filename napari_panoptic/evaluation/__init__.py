@@ -1,1 +1,0 @@
-"""Figures from label images: values in, values out; no files, no interface."""

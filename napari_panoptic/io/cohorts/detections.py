@@ -1,0 +1,434 @@
+"""A folder becomes a cohort of detections: frames, teams, and which files hold what."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from napari_panoptic.common.errors import CohortError, Finding, FindingKind, english_list
+from napari_panoptic.detections.cohort import DetectionCohort, Frame, ScoredFrame
+from napari_panoptic.io.cohorts.layouts import (
+    DESCRIPTION,
+    ONLY_TEAM,
+    TASK_KEY,
+    TEAMS,
+    Patterns,
+    check_keys,
+    cohort_listing,
+    described,
+    description_in,
+    name_in,
+    patient_expression,
+    pattern_list,
+    patterns_of,
+    table_at,
+)
+from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
+from napari_panoptic.io.cohorts.patterns import (
+    Listing,
+    Match,
+    check_listing,
+    links_told,
+    missing,
+    natural_key,
+    outside_findings,
+)
+from napari_panoptic.nuclei.values.cohort import Team
+
+LARGEST_MPP = 1e6
+"""Micrometres per pixel: a metre. Whole numbers may be larger than any float."""
+MITOS_FRAMES = "*/frames/x40"
+"""By these folders the challenge's own layout is known."""
+_ENDINGS = ("tiff", "tif", "svs", "png", "jpg", "jpeg")
+_EXPECTED = (
+    f"expected the folders of MITOS-ATYPIA-14, 'PATIENT/frames/x40/FRAME.tiff' and "
+    f"'PATIENT/mitosis/FRAME_mitosis.csv' with '{TEAMS}/TEAM/FRAME.csv', or a file {DESCRIPTION} "
+    f'with task = "detections" that describes the folder (see docs/detections.md)'
+)
+
+MppXy = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class DetectionLayout:
+    """Where the files of a cohort of detections lie.
+
+    Parameters
+    ----------
+    image, reference, predictions
+        Of frames; the preferred patterns first.
+    ignore
+        Files that fit these are not used, whatever else they fit.
+    atypia_reference, atypia_predictions
+        Scores of nuclear atypia.
+    patient
+        How the patient is told from the frame's name where no folder tells it;
+        None for: up to the last ``_``.
+    mpp
+        Name patterns of frames, such as ``A*``, and micrometres per pixel along
+        x and y; the first that fits counts.
+    name
+        Name of the cohort, or None for the folder's.
+    """
+
+    image: Patterns
+    reference: Patterns
+    predictions: Patterns
+    ignore: Patterns = ()
+    atypia_reference: Patterns = ()
+    atypia_predictions: Patterns = ()
+    patient: PatientExpression | None = None
+    mpp: tuple[tuple[str, MppXy], ...] = ()
+    name: str | None = None
+
+    def patient_of(self, frame: str) -> str:
+        """Tell the patient from a frame's name."""
+        return patient_in(frame, self.patient)
+
+    def mpp_of(self, frame: str) -> MppXy | None:
+        """Give micrometres per pixel of a frame, where the description says."""
+        fitting = (mpp for glob, mpp in self.mpp if fnmatch.fnmatchcase(frame, glob))
+        return next(fitting, None)
+
+
+MITOS_LAYOUT = DetectionLayout(
+    image=patterns_of(*(f"{{patient}}/frames/x40/{{region}}.{ending}" for ending in _ENDINGS)),
+    reference=patterns_of("{patient}/mitosis/{region}_mitosis.csv"),
+    predictions=patterns_of(
+        f"{TEAMS}/{{team}}/mitosis/{{region}}.csv",
+        f"{TEAMS}/{{team}}/{{patient}}/{{region}}.csv",
+        f"{TEAMS}/{{team}}/{{region}}.csv",
+    ),
+    # What pathologists discussed and took for no mitosis.
+    ignore=patterns_of("{patient}/mitosis/{region}_not_mitosis.csv"),
+    atypia_reference=patterns_of("{patient}/atypia/x20/{region}_cna_score_decision.csv"),
+    atypia_predictions=patterns_of(
+        f"{TEAMS}/{{team}}/atypia/{{region}}.csv",
+        f"{TEAMS}/{{team}}/{{patient}}/{{region}}.csv",
+        f"{TEAMS}/{{team}}/{{region}}.csv",
+    ),
+)
+"""The folders of MITOS-ATYPIA-14; teams' results beside them, in files named after the frames."""
+
+
+def looks_like_mitos(root: Path) -> bool:
+    """Tell whether a folder has the challenge's own layout."""
+    try:
+        return any(root.glob(MITOS_FRAMES))
+    except OSError:
+        return False
+
+
+def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) -> DetectionCohort:
+    """Find out which frames and teams a folder holds. No points are read.
+
+    Parameters
+    ----------
+    folder
+        The cohort's folder, or its ``cohort.toml``.
+    allow_outside
+        Whether links that lead out of the folder are followed.
+
+    Raises
+    ------
+    CohortError
+        Where the folder is missing, is a file, cannot be read, or holds no
+        frame; where its ``cohort.toml`` cannot be understood.
+    OutsideLinksError
+        Where that may be so because links out of it were not followed.
+    """
+    listing = cohort_listing(folder, allow_outside=allow_outside)
+    with links_told(listing):
+        check_listing(listing, _EXPECTED)
+        return _Discovery(_layout_of(listing), listing).cohort()
+
+
+def _layout_of(listing: Listing) -> DetectionLayout:
+    if (description := description_in(listing)) is not None:
+        return read_detection_description(description)
+    if looks_like_mitos(listing.root):
+        return MITOS_LAYOUT
+    raise CohortError(f"this folder is no cohort of detections; {_EXPECTED}", path=listing.root)
+
+
+# --- the description ------------------------------------------------------------------------------
+
+
+def read_detection_description(path: Path) -> DetectionLayout:
+    """Read a ``cohort.toml`` about detections; as `described`."""
+    return described(path, _layout)
+
+
+def _layout(table: dict[str, Any]) -> DetectionLayout:
+    check_keys(table, "", (TASK_KEY, "name", "mpp", "files"))
+    files = table_at(table, "files", required=True)
+    check_keys(files, "files", ("image", "reference", "predictions", "ignore", "patient", "atypia"))
+    atypia = table_at(files, "atypia", prefix="files.")
+    check_keys(atypia, "files.atypia", ("reference", "predictions"))
+    own, teams = {"patient"}, {"patient", "team"}
+    image = pattern_list(files.get("image", []), "files.image", {"region"}, own)
+    reference = pattern_list(files.get("reference", []), "files.reference", {"region"}, own)
+    if not image and not reference:
+        raise CohortError(
+            "[files] must say where the images or the annotations are: give image or reference"
+        )
+    return DetectionLayout(
+        image=image,
+        reference=reference,
+        predictions=pattern_list(
+            files.get("predictions", []), "files.predictions", {"region"}, teams
+        ),
+        ignore=pattern_list(files.get("ignore", []), "files.ignore", set(), teams | {"region"}),
+        atypia_reference=pattern_list(
+            atypia.get("reference", []), "files.atypia.reference", {"region"}, own
+        ),
+        atypia_predictions=pattern_list(
+            atypia.get("predictions", []), "files.atypia.predictions", {"region"}, teams
+        ),
+        patient=patient_expression(files.get("patient")),
+        mpp=_mpp_table(table.get("mpp", {})),
+        name=name_in(table),
+    )
+
+
+def _mpp_table(value: Any) -> tuple[tuple[str, MppXy], ...]:
+    if not isinstance(value, dict):
+        return (("*", _mpp(value, "mpp")),)
+    return tuple((glob, _mpp(each, f"mpp.{glob}")) for glob, each in value.items())
+
+
+def _mpp(value: Any, key: str) -> MppXy:
+    pair = value if isinstance(value, list) else [value, value]
+    is_number = [isinstance(v, int | float) and not isinstance(v, bool) for v in pair]
+    if len(pair) == 2 and all(is_number) and all(0 < v <= LARGEST_MPP for v in pair):
+        return float(pair[0]), float(pair[1])
+    raise CohortError(
+        f"{key} must be micrometres per pixel, one number above 0, or two for x and y such as "
+        f"[0.2273, 0.2275]; found {value!r}"
+    )
+
+
+# --- what is there --------------------------------------------------------------------------------
+
+_Key = tuple[str, str | None]
+
+
+class _Shelf:
+    """Files by frame and patient; spelling is compared without case, earlier ones are preferred."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[tuple[str, str | None, Path]]] = defaultdict(list)
+        self.spare: list[Path] = []  # further files of frames that have one already
+
+    def add(self, match: Match) -> None:
+        """Note a file, unless there is one for this frame already."""
+        name, patient = match.fields["region"], match.fields.get("patient")
+        there = self.get((name, patient))
+        if there is None:
+            self._by_name[name.casefold()].append((name, patient, match.path))
+        elif there != match.path:
+            self.spare.append(match.path)
+
+    def get(self, key: _Key) -> Path | None:
+        """Find the file of a frame; an unknown patient fits any."""
+        name, patient = key
+        for _, own, path in self._by_name.get(name.casefold(), []):
+            if own is None or patient is None or own.casefold() == patient.casefold():
+                return path
+        return None
+
+    def __iter__(self) -> Iterator[_Key]:
+        return ((name, own) for found in self._by_name.values() for name, own, _ in found)
+
+
+class _Discovery:
+    """One walk through a cohort's folder."""
+
+    def __init__(self, layout: DetectionLayout, listing: Listing) -> None:
+        self._layout = layout
+        self._listing = listing
+        self._team_names: dict[str, str] = {"": ONLY_TEAM}
+        self._ignored = {m.path for p in layout.ignore for m in p.files(listing)}
+
+    def cohort(self) -> DetectionCohort:
+        layout = self._layout
+        images, references = self._shelf(layout.image), self._shelf(layout.reference)
+        keys = self._keys((images, references))
+        if not keys:
+            raise CohortError(self._nothing_found(), path=self._listing.root)
+        frames = {key: self._frame(key, name, images, references) for key, name in keys.items()}
+        teams = self._by_team(layout.predictions)
+        predictions = {
+            (self._team_names[team], frame.name): path
+            for team, shelf in teams.items()
+            for key, frame in frames.items()
+            if (path := shelf.get(key)) is not None
+        }
+        atypia = self._atypia()
+        names = {team for team, _ in predictions} | {t for at in atypia for t in at.predictions}
+        used = {*predictions.values(), *(p for at in atypia for p in at.predictions.values())}
+        return DetectionCohort(
+            name=layout.name or self._listing.root.resolve().name,
+            root=self._listing.root,
+            frames=tuple(frames.values()),
+            teams=tuple(Team(name) for name in sorted(names, key=natural_key)),
+            predictions=predictions,
+            atypia=atypia,
+            findings=(
+                *self._listing.findings,
+                *outside_findings(self._listing),
+                *_frame_findings(tuple(frames.values()), layout),
+                *_missing_predictions(tuple(frames.values()), predictions),
+                *_missing_scores(atypia),
+                *_spare(references.spare, "annotation(s)"),
+                *self._spare_of_teams(teams, used),
+                *self._strangers(used | {p for shelf in teams.values() for p in shelf.spare}),
+            ),
+            prediction_places=tuple(pattern.in_words for pattern in layout.predictions),
+        )
+
+    def _shelf(self, patterns: Patterns) -> _Shelf:
+        shelf = _Shelf()
+        for match in self._matches(patterns):
+            shelf.add(match)
+        return shelf
+
+    def _matches(self, patterns: Patterns) -> Iterator[Match]:
+        for pattern in patterns:
+            yield from (m for m in pattern.files(self._listing) if m.path not in self._ignored)
+
+    def _by_team(self, patterns: Patterns) -> dict[str, _Shelf]:
+        shelves: dict[str, _Shelf] = defaultdict(_Shelf)
+        for match in self._matches(patterns):
+            name = match.fields.get("team", "")
+            self._team_names.setdefault(name.casefold(), name)
+            shelves[name.casefold()].add(match)
+        return shelves
+
+    def _keys(self, shelves: Sequence[_Shelf]) -> dict[_Key, str]:
+        """Give every frame and its name in the cohort, in natural order."""
+        by_name: dict[str, list[_Key]] = defaultdict(list)
+        for key in (key for shelf in shelves for key in shelf):
+            alike = by_name[key[0].casefold()]
+            if not any(_fit(key, other) for other in alike):
+                alike.append(key)
+        known = [key for alike in by_name.values() for key in alike]
+        repeated = {name for name, alike in by_name.items() if len(alike) > 1}
+        # Names are unique in a cohort; where folders repeat them, the patient tells.
+        named = {
+            (name, patient): f"{patient}_{name}" if name.casefold() in repeated else name
+            for name, patient in known
+        }
+        order = sorted(
+            named, key=lambda key: (natural_key(self._patient(key)), natural_key(named[key]))
+        )
+        return {key: named[key] for key in order}
+
+    def _patient(self, key: _Key) -> str:
+        return key[1] or self._layout.patient_of(key[0])
+
+    def _frame(self, key: _Key, name: str, images: _Shelf, references: _Shelf) -> Frame:
+        return Frame(
+            name,
+            self._patient(key),
+            images.get(key),
+            references.get(key),
+            self._layout.mpp_of(name),
+        )
+
+    def _atypia(self) -> tuple[ScoredFrame, ...]:
+        references = self._shelf(self._layout.atypia_reference)
+        teams = self._by_team(self._layout.atypia_predictions)
+        found = []
+        for key, name in self._keys((references,)).items():
+            files = {self._team_names[team]: shelf.get(key) for team, shelf in teams.items()}
+            there = {team: path for team, path in files.items() if path is not None}
+            found.append(ScoredFrame(name, self._patient(key), references.get(key), there))
+        return tuple(found)
+
+    def _nothing_found(self) -> str:
+        looked = [f"'{p.text}'" for p in (*self._layout.image, *self._layout.reference)]
+        return (
+            f"no image and no annotation was found in this folder; looked for "
+            f"{english_list(looked, limit=4)}"
+        )
+
+    def _spare_of_teams(self, teams: Mapping[str, _Shelf], used: set[Path]) -> Iterator[Finding]:
+        """Report files of teams for frames of which another file is used."""
+        for key, shelf in teams.items():
+            team = self._team_names[key]
+            files = [path for path in shelf.spare if path not in used]
+            yield from _spare(files, f"file(s) of team '{team}'", team)
+
+    def _strangers(self, used: set[Path]) -> Iterator[Finding]:
+        """Report files of teams for frames that the cohort does not have."""
+        layout = self._layout
+        by_team: dict[str, dict[Path, str]] = defaultdict(dict)
+        for match in self._matches((*layout.predictions, *layout.atypia_predictions)):
+            if match.path not in used:
+                name = match.fields.get("team", "")
+                team = self._team_names.get(name.casefold(), name)
+                by_team[team][match.path] = match.fields["region"]
+        for team, files in by_team.items():
+            names = sorted(set(files.values()), key=natural_key)
+            yield Finding(
+                FindingKind.EXTRA,
+                f"{len(files)} file(s) of team '{team}' are for frames that this cohort does not "
+                f"have, and are not used: {english_list(names)}",
+                path=next(iter(files)),
+                team=team,
+                count=len(files),
+            )
+
+
+def _fit(key: _Key, other: _Key) -> bool:
+    """Tell whether two keys of one name mean one frame; an unknown patient fits any."""
+    return len({patient.casefold() for patient in (key[1], other[1]) if patient is not None}) <= 1
+
+
+def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterator[Finding]:
+    lacking = [frame.name for frame in frames if frame.image is None]
+    if lacking and layout.image:
+        yield missing("frame(s)", lacking, "have an annotation but no image")
+    lacking = [frame.name for frame in frames if frame.reference is None]
+    if lacking and layout.reference:
+        yield missing(
+            "frame(s)", lacking, "have no annotation: they can be looked at, not evaluated"
+        )
+
+
+def _spare(files: Sequence[Path], what: str, team: str | None = None) -> Iterator[Finding]:
+    """Report files of frames that have another one already, which is used."""
+    if files:
+        names = english_list([f"{path.parent.name}/{path.name}" for path in files])
+        yield Finding(
+            FindingKind.EXTRA,
+            f"{len(files)} {what} are not used, since another file of the same frame comes first: "
+            f"{names}",
+            path=files[0],
+            team=team,
+            count=len(files),
+        )
+
+
+def _missing_predictions(
+    frames: Iterable[Frame], predictions: Mapping[tuple[str, str], Path]
+) -> Iterator[Finding]:
+    names = [frame.name for frame in frames]
+    for team in sorted({team for team, _ in predictions}, key=natural_key):
+        lacking = [name for name in names if (team, name) not in predictions]
+        if lacking:
+            text = f"have no file of team '{team}' and are left out of its figures"
+            yield missing("frame(s)", lacking, text, team=team)
+
+
+def _missing_scores(atypia: Sequence[ScoredFrame]) -> Iterator[Finding]:
+    for team in sorted({team for at in atypia for team in at.predictions}, key=natural_key):
+        lacking = [at.name for at in atypia if team not in at.predictions]
+        if lacking:
+            text = f"have no atypia score of team '{team}': no points for them"
+            yield missing("frame(s)", lacking, text, team=team)

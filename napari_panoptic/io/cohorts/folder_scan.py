@@ -1,0 +1,454 @@
+"""Scan a folder for images, annotations and teams, and describe it in a cohort.toml."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_panoptic.common.errors import (
+    CohortError,
+    PanopticError,
+    UnreadableFileError,
+    english_list,
+)
+from napari_panoptic.io.cohorts.layouts import DESCRIPTION, cohort_listing
+from napari_panoptic.io.cohorts.pair import (
+    ONLY_CLASS,
+    REFERENCE_WORDS,
+    format_of,
+    scheme_of,
+    split_name,
+    stated_classes,
+)
+from napari_panoptic.io.cohorts.patterns import check_listing
+from napari_panoptic.io.images import IMAGE_ENDINGS, probe_image
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, Source
+
+IMAGE = "image"
+"""Kind of a group of files that are images; other kinds are formats of objects."""
+_TABLES = (".csv", ".json", ".txt", ".toml", ".md", ".xlsx")
+_EXAMINED = 5
+"""How many files of a group are opened to find out its classes."""
+_SEPARATORS = "_-. "
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files of one kind whose places follow one pattern.
+
+    Parameters
+    ----------
+    kind
+        `IMAGE`, or the format of the objects.
+    folder
+        Names of folders below the cohort's; one may be ``{team}`` or ``{patient}``.
+    ending
+        How their names end.
+    files
+        Path of each file by the names of those of its folders that vary, the innermost
+        first, and its own.
+    affixes
+        What stands before and behind the region in the files' names.
+    """
+
+    kind: str
+    folder: tuple[str, ...]
+    ending: str
+    files: dict[tuple[str, str], Path]
+    affixes: tuple[str, str] = ("", "")
+
+    @property
+    def pattern(self) -> str:
+        """The pattern of these files, as a ``cohort.toml`` has it."""
+        before, behind = self.affixes
+        return "/".join((*self.folder, f"{before}{{region}}{behind}{self.ending}"))
+
+    @property
+    def has_teams(self) -> bool:
+        """Whether the pattern names the team."""
+        return "{team}" in self.folder
+
+    @property
+    def regions(self) -> set[str]:
+        """Names of the regions that have a file."""
+        before, behind = self.affixes
+        return {name[len(before) : len(name) - len(behind) or None] for _, name in self.files}
+
+    @property
+    def teams(self) -> list[str]:
+        """Names of the teams, where the pattern has them."""
+        if not self.has_teams:
+            return []
+        at = [part for part in self.folder if part in ("{team}", "{patient}")][::-1]
+        level = at.index("{team}")
+        return sorted({folders.split("/")[level] for folders, _ in self.files})
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The result of scanning a folder.
+
+    Parameters
+    ----------
+    root
+        The folder.
+    images, reference
+        Where images and annotations were found; None where they were not.
+    predictions
+        Where predictions were found.
+    scheme
+        The classes.
+    unknown
+        Files of no known kind.
+    missing
+        Sentences on what could not be found.
+    """
+
+    root: Path
+    images: Group | None
+    reference: Group | None
+    predictions: tuple[Group, ...]
+    scheme: ClassScheme
+    unknown: tuple[Path, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def summary(self) -> list[str]:
+        """Lines that say what was recognised."""
+        lines = []
+        if self.images is not None:
+            lines.append(_counted(len(self.images.files), "image", self.images))
+        if self.reference is not None:
+            lines.append(_counted(len(self.reference.files), "annotation", self.reference))
+        for group in self.predictions:
+            teams = f" of {english_list(group.teams)}" if group.teams else ""
+            lines.append(_counted(len(group.files), f"prediction{teams}", group, plural=not teams))
+        if self.unknown:
+            names = english_list([path.relative_to(self.root).as_posix() for path in self.unknown])
+            lines.append(f"{len(self.unknown)} file(s) not recognised: {names}")
+        return lines
+
+    def description(self) -> str:
+        """Return the text of a ``cohort.toml`` for the folder.
+
+        Raises
+        ------
+        CohortError
+            Where something needed is missing.
+        """
+        if self.missing or self.reference is None:
+            raise CohortError("; ".join(self.missing), path=self.root)
+        files: dict[str, list[str]] = {
+            "image": [] if self.images is None else [self.images.pattern],
+            f"reference.{self.reference.kind}": [self.reference.pattern],
+        }
+        for group in self.predictions:
+            files.setdefault(f"predictions.{group.kind}", []).append(group.pattern)
+        return description_text(self.root.resolve().name, self.scheme, files)
+
+
+def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a ``cohort.toml``.
+
+    Parameters
+    ----------
+    name
+        What the cohort is called.
+    scheme
+        The classes.
+    files
+        Keys of ``[files]`` and the patterns of each; keys without a pattern are
+        left out.
+    """
+    lines = [
+        "# Where the files of this cohort are; see docs/cohorts.md.",
+        f"name = {_quoted(name)}",
+        "",
+        "# The classes, in the order of all tables, with their colours.",
+        "[classes]",
+        *(
+            f"{_quoted(each)} = {list(colour)}"
+            for each, colour in zip(scheme.names, scheme.colours, strict=True)
+        ),
+        "",
+    ]
+    if scheme.ambiguous is not None:
+        lines += [
+            "# The class of areas that are excluded from scoring.",
+            "[ambiguous]",
+            f"name = {_quoted(scheme.ambiguous)}",
+            "",
+        ]
+    lines += [
+        "# {region}, {patient} and {team} stand for names, and must agree between the lines.",
+        "[files]",
+    ]
+    for key, patterns in files.items():
+        quoted = [_quoted(pattern) for pattern in patterns]
+        if quoted:
+            text = quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"
+            lines.append(f"{key} = {text}")
+    return "\n".join(lines) + "\n"
+
+
+def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
+    """Find out which files of a folder are images, annotations and predictions.
+
+    Files are grouped by folder and ending; one file of each group is opened to
+    recognise its format. Folders with files of the same names are teams, folders
+    with different ones patients. The annotation is found by its name, such as
+    ``annotations`` or ``gt``.
+
+    Parameters
+    ----------
+    folder
+        The folder. Nothing in it is changed.
+    reference
+        The folder (relative to it) with the annotation, if the user said.
+
+    Raises
+    ------
+    CohortError
+        Where the folder cannot be read.
+    """
+    listing = cohort_listing(folder, allow_outside=False)
+    check_listing(listing, "expected a folder with images, annotations and predictions")
+    leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]] = defaultdict(dict)
+    for path in listing.files_below(listing.root):
+        name, ending = split_name(path)
+        parents = path.relative_to(listing.root).parts[:-1]
+        if name and not any(part.startswith(".") for part in (*parents, path.name)):
+            leaves[parents, ending][name] = path
+    leaves = {key: files for key, files in leaves.items() if not _is_table(key, leaves)}
+    groups: list[Group] = []
+    unknown: list[Path] = []
+    for (parents, ending), files in sorted(leaves.items()):
+        kind = _kind(next(iter(files.values())))
+        if kind is None:
+            unknown += list(files.values())
+        else:
+            of_file = {("", name): path for name, path in files.items()}
+            groups.append(Group(kind, parents, ending, of_file))
+    return _scan(listing.root, _merged(groups, reference), tuple(unknown), reference)
+
+
+def _is_table(
+    key: tuple[tuple[str, ...], str], leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]]
+) -> bool:
+    """Whether files are tables of classes beside other files of the same names."""
+    parents, ending = key
+    return ending in _TABLES and any(
+        other != ending and folder == parents and other not in _TABLES and set(files) & set(found)
+        for files in (leaves[key],)
+        for (folder, other), found in leaves.items()
+    )
+
+
+def _kind(path: Path) -> str | None:
+    """Recognise what a file is: an image, objects in some format, or neither."""
+    ending = path.suffix.casefold().lstrip(".")
+    if ending in IMAGE_ENDINGS and ending not in ("tif", "tiff", "png"):
+        return IMAGE
+    try:
+        return str(format_of(path))
+    except PanopticError:
+        pass
+    try:
+        probe_image(path)
+    except (PanopticError, OSError):
+        return None
+    return IMAGE
+
+
+def _merged(groups: Sequence[Group], reference: str | None) -> list[Group]:
+    """Join groups whose folders differ in one name, from the innermost folder outwards."""
+    depth = max((len(group.folder) for group in groups), default=0)
+    for level in reversed(range(depth)):
+        alike: dict[tuple[str, tuple[str, ...], str], list[Group]] = defaultdict(list)
+        for group in groups:
+            folder = group.folder
+            is_reference = level < len(folder) and (
+                _is_reference_name(folder[level])
+                if reference is None
+                else Path(*folder[: level + 1]) == Path(reference)
+            )
+            if len(folder) <= level or is_reference:
+                alike[group.kind, folder, group.ending].append(group)
+            else:
+                rest = (*folder[:level], "*", *folder[level + 1 :])
+                alike[group.kind, rest, group.ending].append(group)
+        groups = [_joined(same, level) for same in alike.values()]
+    return list(groups)
+
+
+def _is_reference_name(folder: str) -> bool:
+    """Whether the name of a folder points to an annotation, so that it is no team's."""
+    return _reference_rank(Group("", (folder,), "", {})) is not None
+
+
+def _joined(same: Sequence[Group], level: int) -> Group:
+    """Join groups: folders are teams where names of files repeat, patients where they do not."""
+    first = same[0]
+    if len(same) == 1:
+        return first
+    names = [key for group in same for key in group.files]
+    is_annotation = any(map(_is_reference_name, first.folder[:level]))
+    is_team = first.kind != IMAGE and not is_annotation and len(set(names)) < len(names)
+    field = "{team}" if is_team else "{patient}"
+    files = {
+        (f"{team}/{g.folder[level]}".strip("/"), name): path
+        for g in same
+        for (team, name), path in g.files.items()
+    }
+    folder = (*first.folder[:level], field, *first.folder[level + 1 :])
+    return Group(first.kind, folder, first.ending, files)
+
+
+def _reference_rank(group: Group) -> int | None:
+    """Return how clearly the names of a group point to an annotation: 0 is clearest."""
+    fixed = [part for part in group.folder if not part.startswith("{")]
+    text = "/".join((*fixed, *group.affixes)).casefold()
+    words = re.split(r"[^a-z]+", text)
+    return next(
+        (
+            rank
+            for rank, word in enumerate(REFERENCE_WORDS)
+            if any(part in (word, f"{word}s") or (len(word) > 2 and word in part) for part in words)
+        ),
+        None,
+    )
+
+
+def _scan(
+    root: Path, groups: list[Group], unknown: tuple[Path, ...], reference: str | None
+) -> Scan:
+    images = max((g for g in groups if g.kind == IMAGE), key=lambda g: len(g.files), default=None)
+    masks = [g for g in groups if g.kind != IMAGE]
+    regions = images.regions if images is not None else set()
+    masks = [_with_affixes(group, regions) for group in masks]
+    chosen, why = _reference(masks, reference)
+    predictions = tuple(_as_team(group) for group in masks if group is not chosen)
+    if chosen is not None and images is None:
+        predictions = tuple(_with_affixes(group, chosen.regions) for group in predictions)
+    missing = [] if chosen is not None else [why]
+    if chosen is not None and not predictions:
+        missing.append("no predictions were found beside the annotation")
+    if chosen is not None and images is not None and not chosen.regions & images.regions:
+        missing.append(
+            f"the names of images ({english_list(sorted(images.regions)[:3])}) and annotations "
+            f"({english_list(sorted(chosen.regions)[:3])}) do not fit together"
+        )
+    scheme = _scheme(chosen, predictions)
+    return Scan(root, images, chosen, predictions, scheme, unknown, tuple(missing))
+
+
+def _as_team(group: Group) -> Group:
+    """Take the only folder of predictions for that of a team."""
+    if group.has_teams or len(group.folder) != 1 or "{patient}" in group.folder:
+        return group
+    files = {(group.folder[0], name): path for (_, name), path in group.files.items()}
+    return Group(group.kind, ("{team}",), group.ending, files, group.affixes)
+
+
+def _with_affixes(group: Group, regions: set[str]) -> Group:
+    """Find what stands around the names of regions in the names of files."""
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for _, name in group.files:
+        for region in regions:
+            at = name.find(region)
+            if at >= 0 and _is_apart(name, at, len(region)):
+                counts[name[:at], name[at + len(region) :]] += 1
+    if not counts:
+        return group
+    best = max(counts, key=lambda affixes: (counts[affixes], -len("".join(affixes))))
+    return Group(group.kind, group.folder, group.ending, group.files, best)
+
+
+def _is_apart(name: str, at: int, length: int) -> bool:
+    before, behind = name[:at], name[at + length :]
+    return (not before or before[-1] in _SEPARATORS) and (not behind or behind[0] in _SEPARATORS)
+
+
+def _reference(masks: Sequence[Group], wanted: str | None) -> tuple[Group | None, str]:
+    """Choose the annotation among groups of objects, or say why that cannot be done."""
+    if not masks:
+        return None, (
+            "no annotation and no prediction was found: expected label images (TIFF, PNG, NPY, "
+            "OME-Zarr) or outlines (GeoJSON, XML, JSON, .mat, .db, ROIs)"
+        )
+    if wanted is not None:
+        parts = tuple(Path(wanted).parts)
+        found = [group for group in masks if group.folder[: len(parts)] == parts]
+        if len(found) == 1:
+            return found[0], ""
+        return None, f"no annotation was found in the folder '{wanted}'"
+    ranked = [(rank, group) for group in masks if (rank := _reference_rank(group)) is not None]
+    best = min((rank for rank, _ in ranked), default=None)
+    found = [group for rank, group in ranked if rank == best]
+    if len(found) == 1 and not found[0].has_teams:
+        return found[0], ""
+    places = english_list([f"'{group.pattern}'" for group in masks])
+    return None, (
+        f"it is not clear which files are the annotation: {places}. Name its folder with "
+        f"--reference FOLDER"
+    )
+
+
+def _scheme(reference: Group | None, predictions: Iterable[Group]) -> ClassScheme:
+    """Take the classes that the files state, of which some of each group are examined."""
+    stated: list[list[str]] = []
+    for group in (reference, *predictions):
+        if group is None:
+            continue
+        names: list[str] = []
+        for path in list(group.files.values())[:_EXAMINED]:
+            try:
+                names += stated_classes(path, Source(group.kind))
+            except UnreadableFileError:
+                continue
+        stated.append(names)
+    if stated and all(stated):
+        return scheme_of([name for names in stated for name in names])
+    return ClassScheme((ONLY_CLASS,), MONUSAC_CLASSES.colours[:1])
+
+
+def _counted(count: int, what: str, group: Group, *, plural: bool = True) -> str:
+    name = f"{what}s" if plural and count != 1 else what
+    kind = "" if group.kind == IMAGE else f", format {group.kind}"
+    return f"{count} {name}: {group.pattern}{kind}"
+
+
+def _quoted(text: str) -> str:
+    """Quote a text as TOML does, which takes JSON's escapes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def write_description(scan: Scan) -> Path:
+    """Write the ``cohort.toml`` of a scanned folder.
+
+    Raises
+    ------
+    CohortError
+        Where something is missing, there is a ``cohort.toml`` already, or it
+        cannot be written.
+    """
+    text = scan.description()
+    path = scan.root / DESCRIPTION
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise CohortError(
+            f"there is a {DESCRIPTION} already; it was not changed", path=path
+        ) from None
+    except OSError as error:
+        raise CohortError(
+            f"the {DESCRIPTION} cannot be written: {error.strerror or error}; copy the folder to a "
+            "place where you may write",
+            path=path,
+        ) from error
+    return path

@@ -1,0 +1,576 @@
+"""A folder becomes a cohort: regions, teams, and which files hold what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from napari_panoptic.common.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    PanopticError,
+    UnreadableFileError,
+    english_list,
+)
+from napari_panoptic.io.cohorts.layouts import (
+    ANNOTATIONS,
+    COCO_NAMES,
+    COLOUR_CODED,
+    CONIC_LAYOUT,
+    DESCRIPTION,
+    ONLY_TEAM,
+    PANNUKE_LAYOUT,
+    SUBMISSIONS,
+    TEAMS,
+    Layout,
+    MaskPatterns,
+    Patterns,
+    coco_layout,
+    cohort_listing,
+    description_in,
+    monusac_layout,
+    patterns_of,
+    read_description,
+)
+from napari_panoptic.io.cohorts.patterns import (
+    Listing,
+    Match,
+    Pattern,
+    check_listing,
+    links_told,
+    missing,
+    natural_key,
+    outside_findings,
+)
+from napari_panoptic.io.formats.class_numbers import NUMBERED_FORMS, TYPE_INFO, type_info_of
+from napari_panoptic.io.formats.format import Item, ListItems
+from napari_panoptic.io.formats.labels.arrays import array_items, holds_many_images
+from napari_panoptic.io.formats.labels.label_images import (
+    SIDECAR_SUFFIXES,
+    area_beside,
+    labels_beside,
+    sidecars_beside,
+)
+from napari_panoptic.io.formats.registry import known_forms, plugin_findings
+from napari_panoptic.nuclei.values.cohort import (
+    UNSTATED,
+    ClassScheme,
+    Cohort,
+    MaskFiles,
+    OutlineRules,
+    Region,
+    Source,
+    Team,
+)
+
+ANNOTATION_TEAM = "colour-coded GT"
+"""Name of the annotation's own version where it is scored like a team."""
+
+_EXPECTED = (
+    f"expected either the MoNuSAC folders, '{ANNOTATIONS}/PATIENT/REGION.svs' and '.xml' with "
+    f"'{TEAMS}/TEAM/PATIENT/REGION_mask.png.tif' or '{SUBMISSIONS}/TEAM/PATIENT/REGION/CLASS/"
+    f"*.mat', or the arrays of PanNuke (masks.npy) or CoNIC (labels.npy), or a COCO panoptic data "
+    f"set (panoptic.json), or a file {DESCRIPTION} that describes the folder (see docs/cohorts.md)"
+)
+
+
+def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
+    """Find out which regions and teams a folder holds. No pixels are read.
+
+    A ``cohort.toml`` in the folder says what lies where; without one the
+    folders of the MoNuSAC challenge are expected. Names of folders and endings
+    are compared without regard to case.
+
+    Parameters
+    ----------
+    folder
+        The cohort's folder, or its ``cohort.toml``.
+    allow_outside
+        Whether links that lead out of the folder are followed. Only whoever
+        opens a cohort may allow it, never something in the cohort.
+
+    Returns
+    -------
+    Cohort
+        What is missing or extra is in its findings.
+
+    Raises
+    ------
+    CohortError
+        Where the folder is missing, is a file, cannot be read, or holds no
+        region; where its ``cohort.toml`` cannot be understood.
+    OutsideLinksError
+        Where that may be so because links out of it were not followed.
+    """
+    listing = cohort_listing(folder, allow_outside=allow_outside)
+    with links_told(listing):
+        check_listing(listing, _EXPECTED)
+        layout = _layout_of(listing)
+        return _Discovery(layout, listing).cohort()
+
+
+def _layout_of(listing: Listing) -> Layout:
+    if (description := description_in(listing)) is not None:
+        return read_description(description)
+    if any(listing.below((ANNOTATIONS,))):
+        return monusac_layout()
+    for layout in (PANNUKE_LAYOUT, CONIC_LAYOUT):
+        if any(any(pattern.files(listing)) for pattern in layout.reference.all):
+            return layout
+    for pattern in patterns_of(*COCO_NAMES):
+        for match in pattern.files(listing):
+            return _coco(match.path)
+    hint = ""
+    known = {name.casefold() for name in (ANNOTATIONS, TEAMS, SUBMISSIONS, COLOUR_CODED)}
+    if listing.root.resolve().name.casefold() in known:
+        hint = "this looks like one folder of a cohort, open the folder above it; "
+    for entry in listing.entries(listing.root):
+        if entry.is_folder and any(Listing(entry.path).below((ANNOTATIONS,))):
+            hint = f"did you mean the folder '{entry.path.name}' in it? "
+    raise CohortError(f"this folder is no cohort; {hint}{_EXPECTED}", path=listing.root)
+
+
+def _coco(path: Path) -> Layout:
+    try:
+        return coco_layout(path)
+    except UnreadableFileError as error:
+        raise CohortError(f"{error.message}; or add a {DESCRIPTION}", path=path) from error
+
+
+@dataclass
+class _Found:
+    """The files of one region (and team) in one form, while they are collected."""
+
+    region: str
+    patient: str | None
+    paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    item: str | None = None
+
+    def files(
+        self, source: Source, scheme: ClassScheme, within: Path | None, rules: OutlineRules
+    ) -> MaskFiles:
+        order = ["", *scheme.names, scheme.ambiguous]
+        names = sorted((name for name in self.paths if self.paths[name]), key=order.index)
+        paths = {name: tuple(self.paths[name]) for name in names}
+        return MaskFiles(source, paths, self.item, within, rules)
+
+
+class _Shelf:
+    """What was found, by region and patient; spelling is compared without case."""
+
+    def __init__(self) -> None:
+        self._by_region: dict[str, list[_Found]] = defaultdict(list)
+
+    def __iter__(self) -> Iterator[_Found]:
+        return (found for same_name in self._by_region.values() for found in same_name)
+
+    def repeats(self, region: str) -> bool:
+        """Tell whether several patients have a region of this name."""
+        return len(self._by_region[region.casefold()]) > 1
+
+    def get(self, region: str, patient: str | None) -> _Found | None:
+        """Find what belongs to a region; an unknown patient fits any."""
+        for found in self._by_region.get(region.casefold(), []):
+            if found.patient is None or patient is None or _same(found.patient, patient):
+                return found
+        return None
+
+    def need(self, region: str, patient: str | None) -> _Found:
+        """Find what belongs to a region, or begin with it."""
+        if (found := self.get(region, patient)) is None:
+            found = _Found(region, patient)
+            self._by_region[region.casefold()].append(found)
+        found.patient = found.patient or patient
+        return found
+
+
+def _same(a: str, b: str) -> bool:
+    return a.casefold() == b.casefold()
+
+
+@dataclass
+class _Form:
+    """Everything found in one form: by team (casefolded; "" where there are no teams)."""
+
+    filled: dict[str, _Shelf] = field(default_factory=lambda: defaultdict(_Shelf))
+    # Folders of regions without a single file in them: nothing was found there by the team.
+    empty: dict[str, _Shelf] = field(default_factory=lambda: defaultdict(_Shelf))
+    rules: Mapping[str, OutlineRules] = field(default_factory=dict)
+
+    def get(self, team: str, key: _Key) -> _Found | None:
+        for shelves in (self.filled, self.empty):
+            if team in shelves and (found := shelves[team].get(*key)):
+                return found
+        return None
+
+
+_Key = tuple[str, str | None]
+_Predictions = dict[tuple[str, str], dict[Source, MaskFiles]]
+
+
+class _Discovery:
+    """One walk through a cohort's folder."""
+
+    def __init__(self, layout: Layout, listing: Listing) -> None:
+        self._layout = layout
+        self._listing = listing
+        self._scheme = layout.scheme
+        self._used: set[Path] = set()
+        self._findings: list[Finding] = []
+        self._team_names: dict[str, str] = {"": ONLY_TEAM}
+
+    def cohort(self) -> Cohort:
+        layout = self._layout
+        images = self._collect_images()
+        references = self._collect(layout.reference)
+        regions = self._regions(images, references)
+        if not regions:
+            raise CohortError(self._nothing_found(), path=self._listing.root)
+        # A pattern of teams may fit the folders of images and annotations, too.
+        taken = frozenset(self._used)
+        teams_forms = self._collect(layout.predictions, taken)
+        predictions = self._predictions(teams_forms, regions)
+        self._findings.extend(self._idle_teams(teams_forms, taken))
+        copies = self._predictions(self._collect(layout.annotation), regions)
+        annotation = {(ANNOTATION_TEAM, region): forms for (_, region), forms in copies.items()}
+        everything = [region for region, _ in regions]
+        self._findings.extend(_region_findings(everything, layout))
+        self._findings.extend(_prediction_findings(predictions, everything))
+        self._findings.extend(self._extra_files())
+        teams = sorted({team for team, _ in predictions}, key=natural_key)
+        return Cohort(
+            name=layout.name or self._listing.root.resolve().name,
+            root=self._listing.root,
+            scheme=self._scheme,
+            regions=tuple(everything),
+            teams=(
+                *(Team(name) for name in teams),
+                *([Team(ANNOTATION_TEAM, is_annotation=True)] if annotation else []),
+            ),
+            predictions={**predictions, **annotation},
+            findings=(
+                *plugin_findings(),
+                *self._listing.findings,
+                *outside_findings(self._listing),
+                *self._findings,
+            ),
+            annotation_places=_places_of(layout.reference),
+            prediction_places=_places_of(layout.predictions),
+        )
+
+    def _nothing_found(self) -> str:
+        patterns = [f"'{pattern.text}'" for pattern in self._layout.all_patterns]
+        unreadable = [f"'{f.path}'" for f in self._listing.findings]
+        reason = f"; {english_list(unreadable)} cannot be read" if unreadable else ""
+        for finding in self._findings:
+            if finding.kind is FindingKind.UNREADABLE:
+                reason += f"; {finding.path}: {finding.message}"
+        return (
+            f"no image and no annotation was found in this folder{reason}; looked for "
+            f"{english_list(patterns, limit=4)}"
+        )
+
+    def _collect_images(self) -> _Shelf:
+        shelf = _Shelf()
+        known: set[Path] = set()
+        for pattern in self._layout.image:
+            for match in self._marked(pattern.files(self._listing), known):
+                known.add(match.path)
+                holds_one = "region" in pattern.fields and not holds_many_images(match.path)
+                for place in self._places(match, None if holds_one else array_items):
+                    found = shelf.need(place.name, place.patient)
+                    # An earlier pattern is preferred: later ones add nothing to it.
+                    if not found.paths[""]:
+                        found.paths[""].append(match.path)
+                        found.item = place.key or None
+                        self._used.update(place.paths)
+        return shelf
+
+    def _collect(
+        self, masks: MaskPatterns, taken: frozenset[Path] = frozenset()
+    ) -> dict[Source, _Form]:
+        forms = {source: self._collect_form(source, p, taken) for source, p in masks.forms.items()}
+        for pattern in masks.sidecars:
+            for match in self._marked(pattern.files(self._listing)):
+                shelf = forms.get(Source.LABELS, _Form()).filled[self._team(match)]
+                found = shelf.get(match.fields["region"], match.fields.get("patient"))
+                if found and "" in found.paths:
+                    found.paths[""].append(match.path)
+        for shelf in forms.get(Source.LABELS, _Form()).filled.values():
+            for found in shelf:
+                self._add_tables_beside(found)
+        for source in NUMBERED_FORMS:
+            for shelf in forms.get(source, _Form()).filled.values():
+                for found in shelf:
+                    self._add_names_of_numbers(found)
+        for form in forms.values():
+            form.rules = masks.rules
+        self._findings.extend(_rules_of_nobody(masks.rules, forms))
+        return forms
+
+    def _add_names_of_numbers(self, found: _Found) -> None:
+        """Note the table that tells what classes as numbers mean."""
+        for paths in found.paths.values():
+            table = type_info_of(paths[0]) if paths else None
+            if table is not None:
+                self._note_beside(table)
+                paths.append(table)
+
+    def _add_tables_beside(self, found: _Found) -> None:
+        """Note the tables of classes beside label images; they decide figures as much as these."""
+        for name, paths in found.paths.items():
+            for path in list(paths):
+                beside = list(sidecars_beside(path))
+                has_table = any(p.suffix.lower() in SIDECAR_SUFFIXES for p in paths)
+                if not name and path == paths[0]:
+                    paths += () if has_table else beside[:1]
+                    if (area := area_beside(path)) is not None:
+                        beside.append(area)
+                        paths.append(area)
+                self._note_beside(*beside)
+
+    def _note_beside(self, *paths: Path) -> None:
+        """Note files that others need; whoever reads one refuses links out of the folder."""
+        self._used.update(paths)
+        for path in paths:
+            self._listing.admits(path)
+
+    def _places(self, match: Match, items: ListItems | None) -> Iterator[Item]:
+        """List the regions of a file; that of a file that holds one has no key."""
+        region, patient = match.fields.get("region"), match.fields.get("patient")
+        if items is None:
+            yield Item(str(region), "", patient)
+            return
+        try:
+            for item in items(match.path):
+                if not all(map(self._listing.admits, item.paths)):
+                    continue
+                name = item.name if region is None else f"{region}_{item.name}"
+                yield replace(item, name=name, patient=patient or item.patient)
+        except PanopticError as error:
+            team = self._team_names[self._team(match)] if "team" in match.fields else None
+            self._findings.append(
+                Finding(FindingKind.UNREADABLE, error.message, path=error.path, team=team)
+            )
+
+    def _collect_form(self, source: Source, patterns: Patterns, taken: frozenset[Path]) -> _Form:
+        form, items = _Form(), known_forms()[source].items
+        unknown: dict[tuple[str, str], list[Path]] = defaultdict(list)
+        known: set[Path] = set(taken)
+        for pattern in patterns:
+            begun: set[tuple[int, str]] = set()
+            for match in self._marked(pattern.files(self._listing), known):
+                if source == Source.LABELS and (of := labels_beside(match.path)) and of.is_file():
+                    continue  # the ambiguous area of another file, which has it noted
+                class_name = match.fields.get("class")
+                name = "" if class_name is None else self._scheme.canonical(class_name)
+                if name is None:
+                    unknown[self._team(match), str(class_name)].append(match.path)
+                    continue
+                known.add(match.path)
+                shelf = form.filled[self._team(match)]
+                for place in self._places(match, items):
+                    found = shelf.need(place.name, place.patient)
+                    # Several files of one pattern are kept, those of later ones are not needed.
+                    if (id(found), name) in begun or not found.paths[name]:
+                        begun.add((id(found), name))
+                        found.paths[name] += (match.path, *place.paths)
+                        found.item = found.item or place.key or None
+                        self._used.update(place.paths)
+            self._collect_empty(pattern, form)
+        self._findings.extend(self._unknown_classes(unknown))
+        return form
+
+    def _collect_empty(self, pattern: Pattern, form: _Form) -> None:
+        folder = pattern.folder_of("region") if "class" in pattern.fields else None
+        for match in folder.folders(self._listing) if folder else ():
+            shelf = form.empty[self._team(match)]
+            shelf.need(match.fields["region"], match.fields.get("patient"))
+
+    def _marked(
+        self, matches: Iterable[Match], known: Container[Path] = frozenset()
+    ) -> Iterator[Match]:
+        """Note that files are in use; those that an earlier pattern found are left to it."""
+        for match in matches:
+            if match.path not in known and match.path.name != TYPE_INFO:
+                self._used.add(match.path)
+                yield match
+
+    def _team(self, match: Match) -> str:
+        name = match.fields.get("team", "")
+        self._team_names.setdefault(name.casefold(), name)
+        return name.casefold()
+
+    def _regions(
+        self, images: _Shelf, references: Mapping[Source, _Form]
+    ) -> list[tuple[Region, _Key]]:
+        known = _Shelf()
+        annotated = [form.filled[""] for form in references.values()]
+        for found in (found for shelf in (images, *annotated) for found in shelf):
+            known.need(found.region, found.patient)
+        regions = []
+        for found in known:
+            key = (found.region, found.patient)
+            patient = found.patient or self._layout.patient_of(found.region)
+            image = images.get(*key)
+            region = Region(
+                # Names are unique in a cohort; where folders repeat them, the patient tells.
+                f"{patient}_{found.region}" if known.repeats(found.region) else found.region,
+                patient,
+                image.paths[""][0] if image else None,
+                next(iter(self._forms(references, "", key).values()), None),
+                image.item if image else None,
+            )
+            regions.append((region, key))
+        return sorted(regions, key=lambda r: (natural_key(r[0].patient), natural_key(r[0].name)))
+
+    def _forms(
+        self, forms: Mapping[Source, _Form], team: str, key: _Key
+    ) -> dict[Source, MaskFiles]:
+        return {
+            source: found.files(
+                source, self._scheme, self._listing.within, _rules_of(form.rules, team)
+            )
+            for source, form in forms.items()
+            if (found := form.get(team, key))
+        }
+
+    def _predictions(
+        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, _Key]]
+    ) -> _Predictions:
+        teams = {team for form in forms.values() for team in form.filled}
+        self._findings.extend(self._unknown_regions(forms, regions))
+        return {
+            (self._team_names[team], region.name): files
+            for team in sorted(teams)
+            for region, key in regions
+            if (files := self._forms(forms, team, key))
+        }
+
+    def _unknown_classes(self, unknown: Mapping[tuple[str, str], list[Path]]) -> Iterator[Finding]:
+        known = [*self._scheme.names, *([self._scheme.ambiguous] if self._scheme.ambiguous else [])]
+        for (team, name), paths in unknown.items():
+            yield Finding(
+                FindingKind.EXTRA,
+                f"{len(paths)} file(s) of the unknown class '{name}' are not used; known are "
+                f"{english_list(known)}",
+                path=paths[0],
+                team=self._team_names[team] if team else None,
+                class_name=name,
+                count=len(paths),
+            )
+
+    def _unknown_regions(
+        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, _Key]]
+    ) -> Iterator[Finding]:
+        for source, form in forms.items():
+            for team, shelf in form.filled.items():
+                used = {id(shelf.get(*key)) for _, key in regions}
+                names = [found.region for found in shelf if id(found) not in used]
+                if names:
+                    yield Finding(
+                        FindingKind.EXTRA,
+                        f"{source} files for {len(names)} region(s) that this cohort does not "
+                        f"have are not used: {english_list(names)}",
+                        region=names[0] if len(names) == 1 else None,
+                        team=self._team_names[team] if team else None,
+                        count=len(names),
+                    )
+
+    def _idle_teams(
+        self, forms: Mapping[Source, _Form], taken: frozenset[Path]
+    ) -> Iterator[Finding]:
+        """Report folders of teams in which nothing is a prediction.
+
+        Folders with ``taken`` files, those of images and annotations, are no teams.
+        """
+        teams = {team for form in forms.values() for team in form.filled}
+        folders = {
+            pattern.folder_of("team")
+            for source in forms
+            for pattern in self._layout.predictions.forms.get(source, ())
+        }
+        reported: set[str] = set()
+        for folder in sorted((f for f in folders if f), key=lambda f: f.text):
+            for match in folder.folders(self._listing):
+                is_taken = any(match.path in path.parents for path in taken)
+                if self._team(match) not in teams | reported and not is_taken:
+                    reported.add(self._team(match))
+                    message = (
+                        f"the team folder '{match.path.name}' holds no prediction for any region; "
+                        f"the team is left out"
+                    )
+                    yield Finding(
+                        FindingKind.MISSING, message, path=match.path, team=match.fields["team"]
+                    )
+
+    def _extra_files(self) -> Iterator[Finding]:
+        """Report files in the cohort's own folders that no pattern explains."""
+        roots = {p.fixed for p in self._layout.all_patterns if p.fixed}
+        for fixed in sorted(roots):
+            for folder in self._listing.below(fixed):
+                extra = [p for p in self._listing.files_below(folder) if p not in self._used]
+                self._used.update(extra)
+                if extra:
+                    names = english_list([p.relative_to(folder).as_posix() for p in extra], limit=5)
+                    yield Finding(
+                        FindingKind.EXTRA,
+                        f"{len(extra)} file(s) in '{folder.name}' belong to no known region, "
+                        f"team or class and are not used: {names}",
+                        path=extra[0] if len(extra) == 1 else folder,
+                        count=len(extra),
+                    )
+
+
+def _rules_of(rules: Mapping[str, OutlineRules], team: str) -> OutlineRules:
+    """Return the rules of a team, completed by those of all teams."""
+    own, usual = (rules.get(name, UNSTATED) for name in (team, ""))
+    return OutlineRules(own.vertices or usual.vertices, own.multipolygons or usual.multipolygons)
+
+
+def _rules_of_nobody(
+    rules: Mapping[str, OutlineRules], forms: Mapping[Source, _Form]
+) -> Iterator[Finding]:
+    """Report rules for teams without files: their names may be misspelt."""
+    teams = {team for form in forms.values() for team in form.filled}
+    if names := [name for name in rules if name and name not in teams]:
+        yield Finding(
+            FindingKind.EXTRA,
+            f"{DESCRIPTION} says how outlines of {english_list(names)} are read, but there is no "
+            f"such team; correct the name",
+            count=len(names),
+        )
+
+
+def _places_of(masks: MaskPatterns) -> tuple[str, ...]:
+    """Give one place for each form, in words."""
+    return tuple(patterns[0].in_words for patterns in masks.forms.values() if patterns)
+
+
+def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]:
+    without_image = [r.name for r in regions if r.image is None]
+    if without_image and layout.image:
+        text = "have an annotation but no image: they can be evaluated, not looked at"
+        yield missing("region(s)", without_image, text)
+    without_reference = [r.name for r in regions if r.reference is None]
+    if without_reference and layout.reference.forms:
+        yield missing(
+            "region(s)",
+            without_reference,
+            "have no annotation: they can be looked at, not evaluated",
+        )
+
+
+def _prediction_findings(predictions: _Predictions, regions: list[Region]) -> Iterator[Finding]:
+    for team in sorted({team for team, _ in predictions}, key=natural_key):
+        of_team = {region.name: predictions.get((team, region.name), {}) for region in regions}
+        for source in known_forms():
+            there = [name for name, forms in of_team.items() if source in forms]
+            lacking = [name for name, forms in of_team.items() if source not in forms]
+            if there and lacking:
+                yield missing(
+                    "region(s)", lacking, f"have no {source} file of team '{team}'", team=team
+                )

@@ -1,0 +1,1 @@
+"""Formats of objects: the registry, and reading and writing."""

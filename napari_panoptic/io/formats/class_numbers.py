@@ -1,0 +1,110 @@
+"""Classes as numbers, as HoVer-Net and its kin write them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.formats.polygons.model import UNKNOWN, class_number
+from napari_panoptic.io.limits import SMALL_TABLE_BYTES, check_length
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
+
+TYPE_INFO = "type_info.json"
+"""Names of the numbers, as HoVer-Net takes them: ``{"1": ["neopla", [255, 0, 0]]}``."""
+
+NUMBERED_FORMS = (
+    *(Source.HOVERNET, Source.HOVERNET_MAT, Source.ANNOTATION_STORE),
+    *(Source.IMAGEJ_ROI, Source.GEOJSON),
+)
+"""The forms in which classes may be numbers."""
+
+
+def type_info_of(path: Path) -> Path | None:
+    """Find the table of names beside a file, or in the folder above it."""
+    places = (path.parent / TYPE_INFO, path.parent.parent / TYPE_INFO)
+    return next((place for place in places if place.is_file()), None)
+
+
+def read_type_info(path: Path) -> dict[str, str]:
+    """Read a table of names: number as text -> name.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none.
+    """
+    try:
+        check_length(path, "a table of class names", SMALL_TABLE_BYTES)
+        table = json.loads(path.read_text(encoding="utf-8-sig"))
+        return {
+            str(int(key)): str(value[0] if isinstance(value, list) else value)
+            for key, value in table.items()
+        }
+    except (OSError, ValueError, AttributeError, LookupError, RecursionError) as error:
+        # RecursionError says where the decoder was, not what is wrong.
+        found = "lists nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise UnreadableFileError(
+            f'expected a table of class names such as {{"1": ["Epithelial", [255, 0, 0]]}}, found '
+            f"something else ({found}); export it again",
+            path=path,
+        ) from error
+
+
+class ClassNumbers:
+    """Finds the class of what a file says of an object.
+
+    A number ``k`` is looked up in this order: as the text ``k`` among the
+    scheme's aliases (``[aliases]`` in cohort.toml); by its name in a
+    ``type_info.json``, where there is one; else it is the k-th class, from 1.
+    A text is a class name. Nothing at all means the class that has the alias
+    ``""``, or the only class of the scheme.
+
+    Parameters
+    ----------
+    path
+        The file with the objects.
+    scheme
+        The classes.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where there is a table of names that cannot be read.
+    """
+
+    def __init__(self, path: Path, scheme: ClassScheme) -> None:
+        self._scheme = scheme
+        table = type_info_of(path)
+        self._names = None if table is None else read_type_info(table)
+        self._known: dict[Any, tuple[int, str | None]] = {}
+
+    def of(self, value: Any) -> tuple[int, str | None]:
+        """Give the class index, as in `Polygons`, and the name to report an unknown one by.
+
+        Parameters
+        ----------
+        value
+            A number, a text, or None; anything else is no class.
+        """
+        key = (type(value), value)
+        if key not in self._known:
+            self._known[key] = self._looked_up(value)
+        return self._known[key]
+
+    def _looked_up(self, value: Any) -> tuple[int, str | None]:
+        if value is None:
+            only = 1 if len(self._scheme.names) == 1 else UNKNOWN
+            named = class_number([""], self._scheme)
+            return (only if named == UNKNOWN else named), None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        names = [str(value)]
+        if str(value).isdigit():
+            number = int(value)
+            if self._names is not None:
+                names += [self._names[str(number)]] if str(number) in self._names else []
+            elif 1 <= number <= len(self._scheme.names):
+                names.append(self._scheme.names[number - 1])
+        return class_number(names, self._scheme), names[-1]

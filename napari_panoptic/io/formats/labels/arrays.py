@@ -1,0 +1,345 @@
+"""Arrays of many regions: those of PanNuke and CoNIC, and the images beside them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.lib.format import dtype_to_descr, write_array_header_1_0
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import Finding, UnreadableFileError, UnwritableFileError
+from napari_panoptic.io.files import (
+    check_file,
+    check_size,
+    file_kind,
+    map_npy,
+    undecodable,
+)
+from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
+from napari_panoptic.io.formats.labels.label_images import (
+    extra_files,
+    labels_from_channels,
+    labels_from_class_numbers,
+)
+from napari_panoptic.io.formats.labels.masks import vanished_findings, whole_numbers
+from napari_panoptic.io.limits import SMALL_TABLE_BYTES, check_length
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage, size_text
+
+PANNUKE_WHAT = "masks of PanNuke (an NPY array: image, row, column, class)"
+CONIC_WHAT = "labels of CoNIC (an NPY array: image, row, column, ids and classes)"
+IMAGES_WHAT = "images (an NPY array: image, row, column, colour)"
+REGIONS_TABLE = "regions.csv"
+"""Beside an array: the name of each region, and its patient."""
+AREAS = "ambiguous.npy"
+"""Beside an array: the excluded areas, bool (n, y, x)."""
+_TYPES = "types.npy"
+_PATCHES = "patch_info.csv"
+
+
+def array_items(path: Path) -> Iterator[Item]:
+    """List the regions of an array, by their numbers from 0000.
+
+    A file ``regions.csv`` beside the array may give them other names (column
+    region) and patients (column patient). Else ``types.npy`` (PanNuke: the tissue)
+    or ``patch_info.csv`` (CoNIC: ``patient-number``) there give the patients.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where a file is no array of regions, or a table has another length.
+    """
+    count = len(opened_array(path, "an array of regions"))
+    names, patients, tables = _names_and_patients(path.parent, count)
+    if (areas := path.with_name(AREAS)).is_file():
+        tables = (*tables, areas)
+    for index, (name, patient) in enumerate(zip(names, patients, strict=True)):
+        yield Item(name, str(index), patient, tables)
+
+
+def _names_and_patients(
+    folder: Path, count: int
+) -> tuple[list[str], list[str | None], tuple[Path, ...]]:
+    """Give the name and the patient of each region, and the table that told them."""
+    width = max(4, len(str(count - 1)))
+    numbers = [f"{index:0{width}d}" for index in range(count)]
+    if (table := folder / REGIONS_TABLE).is_file():
+        rows = _rows(table, "region", count)
+        names = [row["region"].strip() for row in rows]
+        if len(set(map(str.casefold, names))) < count or not all(names):
+            raise UnreadableFileError(
+                "expected a different name of a region in every row, found some empty or repeated",
+                path=table,
+            )
+        return names, [(row.get("patient") or "").strip() or None for row in rows], (table,)
+    if (types := folder / _TYPES).is_file():
+        tissues = opened_array(types, "types of PanNuke (an NPY array of texts)")
+        _check_count(tissues.size, count, types)
+        return numbers, [str(tissue).strip() or None for tissue in tissues.ravel()], (types,)
+    if (patches := folder / _PATCHES).is_file():
+        rows = _rows(patches, "patch_info", count)
+        return numbers, [row["patch_info"].rpartition("-")[0] or None for row in rows], (patches,)
+    return numbers, [None] * count, ()
+
+
+def _rows(path: Path, column: str, count: int) -> list[dict[str, str]]:
+    what = f"a table with the column {column}"
+    try:
+        check_length(path, what, SMALL_TABLE_BYTES)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, ValueError, csv.Error) as error:
+        raise undecodable(path, what, error) from error
+    if rows and rows[0].get(column) is None:
+        raise UnreadableFileError(
+            f"expected {what}, found {', '.join(map(str, rows[0]))}",
+            path=path,
+        )
+    _check_count(len(rows), count, path)
+    return rows
+
+
+def _check_count(found: int, expected: int, path: Path) -> None:
+    if found != expected:
+        raise UnreadableFileError(
+            f"expected a row for each of the {expected} regions of the array beside it, "
+            f"found {found}",
+            path=path,
+        )
+
+
+def opened_array(path: Path, what: str) -> NDArray[Any]:
+    """Map an NPY array, without reading it.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none.
+    """
+    check_file(path, what)
+    if file_kind(path) != "npy":
+        raise UnreadableFileError(f"expected {what}, found a file of another form", path=path)
+    array = map_npy(path, what)
+    if array.ndim == 0:
+        raise UnreadableFileError(f"expected {what}, found a single value", path=path)
+    return array
+
+
+def _region_of(
+    path: Path, item: str | None, what: str, channels: int | None = None
+) -> NDArray[Any]:
+    """Map one region (y, x, channel) of an array of four dimensions."""
+    array = opened_array(path, what)
+    if array.ndim != 4 or (channels is not None and array.shape[3] != channels):
+        last = "" if channels is None else f", the last one {channels} long"
+        raise UnreadableFileError(
+            f"expected {what}: four dimensions{last}; found an array of shape {array.shape}",
+            path=path,
+        )
+    index = int(item or 0)
+    if not 0 <= index < len(array):
+        raise UnreadableFileError(
+            f"expected at least {index + 1} regions, found {len(array)}: the file was changed; "
+            f"open the cohort again",
+            path=path,
+        )
+    region: NDArray[Any] = array[index]
+    return region
+
+
+def holds_many_images(path: Path) -> bool:
+    """Tell whether this is an array of many images; False for what cannot be read."""
+    if path.suffix.casefold() != ".npy":
+        return False
+    try:
+        return opened_array(path, IMAGES_WHAT).ndim == 4
+    except UnreadableFileError:
+        return False
+
+
+def image_shape(path: Path, item: str) -> tuple[int, int]:
+    """Give height and width of one image of an array, without reading it."""
+    height, width = _region_of(path, item, IMAGES_WHAT).shape[:2]
+    return height, width
+
+
+def read_array_image(path: Path, item: str) -> NDArray[Any]:
+    """Read one image (y, x, channel) of an array; whole numbers up to 255 as uint8.
+
+    The distribution of PanNuke has them as float64.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it cannot be read.
+    """
+    pixels = _region_of(path, item, IMAGES_WHAT)
+    if pixels.dtype != np.uint8 and pixels.dtype.kind in "iuf":
+        with np.errstate(invalid="ignore"):
+            narrow = pixels.astype(np.uint8)
+        if np.array_equal(narrow, pixels):
+            return narrow
+    return np.array(pixels)
+
+
+def load_pannuke(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read a region of an array (n, y, x, C + 1): ids in a channel per class, then background."""
+    path = files.all_paths[0]
+    pixels = _region_of(path, files.item, PANNUKE_WHAT, len(scheme.names) + 1)
+    numbers = _checked(pixels[..., :-1], path, request)
+    findings: list[Finding] = []
+    labels = labels_from_channels(numbers, path, scheme, findings, may_be_binary=False)
+    return _loaded(labels, findings, files, request)
+
+
+def load_conic(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read a region of an array (n, y, x, 2): ids, and class numbers from 1."""
+    path = files.all_paths[0]
+    numbers = _checked(_region_of(path, files.item, CONIC_WHAT, 2), path, request)
+    findings: list[Finding] = []
+    labels = labels_from_class_numbers(numbers, path, scheme, findings, may_be_binary=False)
+    return _loaded(labels, findings, files, request)
+
+
+def _checked(pixels: NDArray[Any], path: Path, request: LoadRequest) -> NDArray[np.integer]:
+    check_size(pixels.shape, request.shape, path=path, region=request.region)
+    return whole_numbers(pixels, path=path, what="the masks", region=request.region)
+
+
+def _loaded(
+    labels: LabelImage, findings: list[Finding], files: MaskFiles, request: LoadRequest
+) -> LoadedMasks:
+    findings.extend(vanished_findings(labels))
+    tables = (REGIONS_TABLE, AREAS, _TYPES, _PATCHES)
+    arrays = tuple(path for path in files.all_paths if path.name not in tables)
+    findings.extend(extra_files("all classes", arrays))
+    area = _area_of(files, labels.shape)
+    return LoadedMasks(labels, area, located(findings, request, path=files.all_paths[0]))
+
+
+def _area_of(files: MaskFiles, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
+    """Read the excluded area of a region; None where there is none."""
+    path = next((path for path in files.all_paths if path.name == AREAS), None)
+    if path is None:
+        return None
+    array = opened_array(path, "excluded areas (an NPY array: image, row, column)")
+    index = int(files.item or 0)
+    if array.ndim != 3 or index >= len(array) or array.dtype.kind not in "biuf":
+        raise UnreadableFileError(
+            f"expected excluded areas of as many regions as the array beside it has, found an "
+            f"array of shape {array.shape} and type {array.dtype}",
+            path=path,
+        )
+    check_size(array.shape[1:], shape, path=path, what="the excluded area")
+    area: NDArray[np.bool_] = np.array(array[index]) > 0
+    return area if area.any() else None
+
+
+def write_pannuke(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:
+    """Write ``masks.npy`` as PanNuke has it, with the names of the regions beside it.
+
+    Raises
+    ------
+    UnwritableFileError
+        Where the regions have different sizes.
+    """
+
+    def channels(objects: Objects) -> NDArray[np.int32]:
+        names, ids = objects.scheme.names, objects.labels.id_image()
+        numbers = np.concatenate([[0], objects.labels.class_index])[objects.labels.index]
+        masks = np.zeros((*ids.shape, len(names) + 1), np.int32)
+        for number in range(1, len(names) + 1):
+            masks[..., number - 1] = np.where(numbers == number, ids, 0)
+        masks[..., -1] = ids == 0
+        return masks
+
+    return _write_arrays(folder, "masks.npy", count, regions, channels)
+
+
+def write_conic(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:
+    """Write ``labels.npy`` as CoNIC has it, with the names of the regions beside it.
+
+    Raises
+    ------
+    UnwritableFileError
+        Where the regions have different sizes.
+    """
+
+    def channels(objects: Objects) -> NDArray[np.int32]:
+        numbers = np.concatenate([[0], objects.labels.class_index])[objects.labels.index]
+        return np.stack([objects.labels.id_image(), numbers], axis=-1).astype(np.int32)
+
+    return _write_arrays(folder, "labels.npy", count, regions, channels)
+
+
+def _write_arrays(
+    folder: Path,
+    name: str,
+    count: int,
+    regions: Iterable[Objects],
+    channels: Callable[[Objects], NDArray[np.int32]],
+) -> tuple[Finding, ...]:
+    array, areas = _ArrayFile(folder / name, count), _ArrayFile(folder / AREAS, count)
+    rows = []
+    has_areas = False
+    with array, areas:
+        for objects in regions:
+            pixels = channels(objects)
+            if pixels.shape != (array.region_shape or pixels.shape):
+                raise UnwritableFileError(
+                    f"an array has regions of one size only: expected "
+                    f"{size_text(array.region_shape)}, found {size_text(pixels.shape)} in region "
+                    f"{objects.region}; choose another format"
+                )
+            array.append(pixels)
+            area = objects.ambiguous
+            has_areas |= area is not None
+            areas.append(np.zeros(pixels.shape[:2], np.bool_) if area is None else area)
+            rows.append((objects.region, objects.patient))
+    if not has_areas:
+        (folder / AREAS).unlink()
+    with (folder / REGIONS_TABLE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([("region", "patient"), *rows])
+    return ()
+
+
+class _ArrayFile:
+    """An NPY file that is written region by region.
+
+    It is not mapped: writing to a mapped file on a full disk kills the process (SIGBUS), and an
+    ordinary write raises an error.
+    """
+
+    def __init__(self, path: Path, count: int) -> None:
+        self._path, self._count = path, count
+        self.region_shape: tuple[int, ...] = ()
+
+    def __enter__(self) -> Self:
+        self._file = self._path.open("wb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, region: NDArray[Any]) -> None:
+        if not self.region_shape:
+            self.region_shape = region.shape
+            header = {
+                "descr": dtype_to_descr(region.dtype),
+                "fortran_order": False,
+                "shape": (self._count, *region.shape),
+            }
+            write_array_header_1_0(self._file, header)
+        self._file.write(np.ascontiguousarray(region).data)
+
+
+def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+    """Give height and width in px of the regions of an array."""
+    what = PANNUKE_WHAT if files.source == Source.PANNUKE else CONIC_WHAT
+    array = opened_array(files.all_paths[0], what)
+    return (array.shape[1], array.shape[2]) if array.ndim == 4 else None

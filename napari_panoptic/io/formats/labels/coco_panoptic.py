@@ -1,0 +1,371 @@
+"""COCO panoptic: one JSON for many regions, and a PNG of coloured ids for each.
+
+The id of a segment is R + 256 G + 256^2 B of its pixels; 0 is no segment. The
+PNG files lie in a folder named as the JSON without its ending, as the programs
+of that challenge expect (https://cocodataset.org/#format-data).
+"""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from PIL import Image
+
+from napari_panoptic.common.errors import (
+    CohortError,
+    Finding,
+    FindingKind,
+    UnreadableFileError,
+    UnwritableFileError,
+    english_list,
+)
+from napari_panoptic.common.visible import shortened, visible
+from napari_panoptic.io.files import (
+    check_exact,
+    check_file,
+    check_size,
+    pixel_shape,
+    read_pixels,
+    replaced_when_complete,
+    undecodable,
+)
+from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
+from napari_panoptic.io.formats.labels.label_images import labels_with_classes
+from napari_panoptic.io.limits import check_length
+from napari_panoptic.kernels.restore import components
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Rgb
+from napari_panoptic.nuclei.values.labels import compact
+
+WHAT = "a COCO panoptic JSON (images, annotations with segments_info, categories)"
+WHAT_PNG = "a COCO panoptic PNG (RGB: the id of a segment is R + 256 G + 65536 B)"
+JSON_NAME = "panoptic.json"
+AMBIGUOUS = "Ambiguous"
+"""What excluded areas are called where nothing else is said."""
+_HIGHEST_ID = 256**3 - 1
+
+
+@dataclass(frozen=True)
+class _Segment:
+    id: int
+    category: int
+    is_crowd: bool
+
+
+@dataclass(frozen=True)
+class _Set:
+    """What a JSON says, as far as it is needed here."""
+
+    segments: Mapping[str, tuple[_Segment, ...]]  # file name of the PNG -> its segments
+    names: Mapping[int, str]  # category -> name
+    stuff: frozenset[int]  # categories that are no things
+    colours: Mapping[int, Rgb]  # of the categories that have one
+    damaged: Mapping[str, str]  # file name of a PNG whose segments cannot be read -> why
+
+
+def panoptic_scheme(path: Path) -> ClassScheme:
+    """Give the classes that a JSON describes: its things, in its order.
+
+    Excluded areas are called like the category ``Ambiguous``, whatever its spelling, or else
+    like the first of which every segment is a crowd; None where there is neither.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is no COCO panoptic JSON, or describes no things of different names.
+    """
+    known = _read(path)
+    things = {number: name for number, name in known.names.items() if number not in known.stuff}
+    segments = [segment for found in known.segments.values() for segment in found]
+    crowds = {s.category for s in segments if s.is_crowd}
+    crowds -= {s.category for s in segments if not s.is_crowd}
+    called = [number for number, name in things.items() if name.casefold() == AMBIGUOUS.casefold()]
+    area = next(iter([*called, *(number for number in things if number in crowds)]), None)
+    scored = [number for number in things if number != area]
+    try:
+        return ClassScheme(
+            names=tuple(things[number] for number in scored),
+            colours=tuple(
+                known.colours.get(number, _hue(place, len(scored)))
+                for place, number in enumerate(scored)
+            ),
+            ambiguous=None if area is None else things[area],
+        )
+    except CohortError as error:
+        raise UnreadableFileError(
+            f"expected {WHAT} with things of different names: {error.message}", path=path
+        ) from error
+
+
+def _hue(place: int, count: int) -> Rgb:
+    """Give one of so many colours that are spread over the circle of hues."""
+    red, green, blue = colorsys.hsv_to_rgb(place / max(count, 1), 0.9, 1.0)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def panoptic_items(path: Path) -> Iterator[Item]:
+    """List the regions of a JSON: the stems of its PNG files.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is none, or two files have one stem.
+    """
+    seen: dict[str, str] = {}
+    for file_name in _read(path).segments:
+        stem = PurePosixPath(file_name).stem
+        if other := seen.get(stem.casefold()):
+            raise UnreadableFileError(
+                f"expected files of different names, found '{other}' and '{file_name}'", path=path
+            )
+        seen[stem.casefold()] = file_name
+        yield Item(stem, file_name, paths=(_png(path, file_name),))
+
+
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read the segments of one region.
+
+    Things whose category is a class become objects; crowds, and those of the
+    ambiguous class, are excluded areas. Segments of stuff that is no class are
+    background; pixels of no segment are background, too, unless the file has
+    such stuff: then they are void, and excluded.
+    """
+    path, file_name = files.all_paths[0], files.item or ""
+    known = _read(path)
+    if file_name not in known.segments:
+        raise UnreadableFileError(
+            f"there is no annotation with the file name '{file_name}' any more: the file was "
+            f"changed; open the cohort again",
+            path=path,
+        )
+    if why := known.damaged.get(file_name):
+        raise UnreadableFileError(
+            f"expected segments with numbers as id and category_id for '{file_name}', found {why}; "
+            f"export it again",
+            path=path,
+        )
+    png, listed = _png(path, file_name), known.segments[file_name]
+    segments = tuple(s for s in listed if 0 < s.id <= _HIGHEST_ID)  # no pixel has another id
+    ids_of_pixels = _ids(png)
+    check_size(ids_of_pixels.shape, request.shape, path=png, region=request.region)
+    stuff = {c for c in known.stuff if scheme.canonical(known.names[c]) is None}
+    is_area = [s.is_crowd for s in segments]
+    crowd = _pixels_of(ids_of_pixels, [s.id for s in segments if s.is_crowd])
+    void = (ids_of_pixels == 0) if stuff else np.zeros_like(crowd)
+    nothing = _pixels_of(ids_of_pixels, [s.id for s in segments if s.category in stuff])
+    findings = list(_vanished(ids_of_pixels, listed, png))
+    index, ids = compact(np.where(crowd | nothing, 0, ids_of_pixels))
+    classes = {
+        s.id: known.names[s.category]
+        for s, is_excluded in zip(segments, is_area, strict=True)
+        if not is_excluded
+    }
+    labels, ambiguous = labels_with_classes(index, ids, classes, png, scheme, findings)
+    excluded = crowd | void if ambiguous is None else crowd | void | ambiguous
+    return LoadedMasks(
+        labels, excluded if excluded.any() else None, located(findings, request, path=png)
+    )
+
+
+def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+    """Give height and width in px of a region, without decoding its PNG."""
+    height, width = pixel_shape(_png(files.all_paths[0], files.item or ""), WHAT_PNG)[:2]
+    return height, width
+
+
+def _png(path: Path, file_name: str) -> Path:
+    return path.with_suffix("") / file_name
+
+
+def _ids(png: Path) -> NDArray[np.int32]:
+    check_exact(png, WHAT_PNG)
+    pixels = read_pixels(png, WHAT_PNG, colour=True)
+    if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or pixels.dtype != np.uint8:
+        raise UnreadableFileError(
+            f"expected {WHAT_PNG}, found {pixels.dtype} of shape {pixels.shape}", path=png
+        )
+    red, green, blue = (pixels[..., channel].astype(np.int32) for channel in range(3))
+    return red + 256 * green + 65536 * blue
+
+
+def _pixels_of(ids_of_pixels: NDArray[np.int32], ids: list[int]) -> NDArray[np.bool_]:
+    return np.isin(ids_of_pixels, np.array(ids, np.int32))
+
+
+def _vanished(
+    ids_of_pixels: NDArray[np.int32], segments: tuple[_Segment, ...], png: Path
+) -> Iterator[Finding]:
+    painted = set(np.unique(ids_of_pixels).tolist()) - {0}
+    lost = tuple(sorted({s.id for s in segments} - painted))
+    if lost:
+        message = f"{len(lost)} segment(s) without a pixel in the PNG: {english_list(lost)}"
+        yield Finding(FindingKind.VANISHED, message, path=png, count=len(lost), object_ids=lost)
+
+
+def _read(path: Path) -> _Set:
+    check_file(path, WHAT)
+    check_length(path, WHAT)
+    status = path.stat()
+    return _parsed(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=8)
+def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a file as it was then
+    try:
+        table = orjson.loads(path.read_bytes())
+        categories = table["categories"]
+        names = {int(c["id"]): str(c["name"]) for c in categories}
+        stuff = frozenset(int(c["id"]) for c in categories if not c.get("isthing", 1))
+        colours = {int(c["id"]): colour for c in categories if (colour := _colour(c.get("color")))}
+        segments, damaged = {}, {}
+        for annotation in table["annotations"]:
+            file_name = _inside(annotation["file_name"])
+            try:
+                segments[file_name] = tuple(map(_segment, annotation["segments_info"]))
+            except ValueError as error:
+                segments[file_name] = ()
+                damaged[file_name] = str(error)
+        unknown = {s.category for found in segments.values() for s in found} - set(names)
+        if unknown:
+            raise ValueError(f"categories {sorted(unknown)[:5]} of segments are not described")
+        if len(segments) < len(table["annotations"]):
+            raise ValueError("several annotations have one file_name")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        if isinstance(error, KeyError):
+            error = KeyError(f"the key {error} is missing")
+        raise undecodable(path, WHAT, error) from error
+    return _Set(segments, names, stuff, colours, damaged)
+
+
+def _colour(value: Any) -> Rgb | None:
+    """Read a colour; None where there is none that could be shown."""
+    match value:
+        case [int(red), int(green), int(blue)] if all(0 <= v <= 255 for v in value):
+            return red, green, blue
+    return None
+
+
+def _segment(info: Mapping[str, Any]) -> _Segment:
+    try:
+        return _Segment(int(info["id"]), int(info["category_id"]), bool(info.get("iscrowd", 0)))
+    except (TypeError, LookupError, ValueError, AttributeError) as error:
+        raise ValueError(shortened(visible(repr(info)), 80)) from error
+
+
+def _inside(file_name: Any) -> str:
+    """Refuse names that lead out of the folder of the PNG files."""
+    name = PurePosixPath(str(file_name))
+    if name.is_absolute() or ".." in name.parts or not name.name or "\0" in name.name:
+        raise ValueError(f"file_name is a name in the folder of the PNG files, found '{name}'")
+    return str(name)
+
+
+def write_panoptic(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:  # noqa: ARG001
+    """Write ``panoptic.json`` and the folder ``panoptic`` with a PNG of ids per region.
+
+    Excluded areas become crowds of the ambiguous class, one per connected
+    piece. A pixel has one id here: where objects lie in an excluded area, the
+    objects have it, and a finding says so.
+
+    Raises
+    ------
+    UnwritableFileError
+        For ids above 2^24 - 1.
+    """
+    (folder / JSON_NAME).with_suffix("").mkdir()
+    images, annotations, findings = [], [], []
+    scheme: ClassScheme | None = None
+    for number, objects in enumerate(regions, start=1):
+        scheme, name = objects.scheme, f"{objects.region}.png"
+        ids, segments, hidden_px = _painted(objects)
+        if hidden_px:
+            findings.append(_hidden(hidden_px, objects))
+        _write_png(folder / JSON_NAME, name, ids)
+        height, width = ids.shape
+        images.append({"id": number, "file_name": name, "width": width, "height": height})
+        annotations.append({"image_id": number, "file_name": name, "segments_info": segments})
+    categories = [] if scheme is None else _categories(scheme)
+    table = {"images": images, "annotations": annotations, "categories": categories}
+    with replaced_when_complete(folder / JSON_NAME) as file:
+        file.write(orjson.dumps(table))
+    return tuple(findings)
+
+
+def _categories(scheme: ClassScheme) -> list[dict[str, Any]]:
+    """Give the classes, numbered from 1, and the ambiguous one as the last."""
+    colours = list(zip(scheme.names, scheme.colours, strict=True))
+    if scheme.ambiguous is not None:
+        colours.append((scheme.ambiguous, (128, 128, 128)))
+    return [
+        {"id": n, "name": name, "supercategory": "nucleus", "isthing": 1, "color": list(colour)}
+        for n, (name, colour) in enumerate(colours, start=1)
+    ]
+
+
+def _painted(objects: Objects) -> tuple[NDArray[np.int64], list[dict[str, Any]], int]:
+    """Give the image of ids, its segments, and how many excluded pixels objects hide."""
+    labels = objects.labels
+    highest = int(labels.ids.max(initial=0))
+    ids = labels.id_image()
+    category = dict(zip(labels.ids.tolist(), labels.class_index.tolist(), strict=True))
+    crowds: set[int] = set()
+    hidden_px = 0
+    if objects.ambiguous is not None:
+        free = objects.ambiguous & (ids == 0)
+        hidden_px = int(np.count_nonzero(objects.ambiguous)) - int(np.count_nonzero(free))
+        pieces = components(np.ascontiguousarray(free).view(np.uint8))
+        crowds = set(range(highest + 1, highest + 1 + int(pieces.max(initial=0))))
+        ids = np.where(free, pieces + highest, ids)
+        category |= dict.fromkeys(crowds, len(objects.scheme.names) + 1)
+    if max(category, default=0) > _HIGHEST_ID:
+        raise UnwritableFileError(
+            f"COCO panoptic has ids up to {_HIGHEST_ID}, found {max(category)}; choose another "
+            f"format",
+            region=objects.region,
+        )
+    return ids, list(_segments(ids, category, crowds)), hidden_px
+
+
+def _segments(
+    ids: NDArray[np.int64], category: Mapping[int, int], crowds: set[int]
+) -> Iterator[dict[str, Any]]:
+    from scipy.ndimage import find_objects  # takes long to import, and only writing needs it
+
+    index, found = compact(ids)
+    areas = np.bincount(index.ravel(), minlength=len(found) + 1)
+    for row, (id_, place) in enumerate(zip(found.tolist(), find_objects(index), strict=True)):
+        rows, columns = place
+        yield {
+            "id": id_,
+            "category_id": category[id_],
+            "iscrowd": int(id_ in crowds),
+            "area": int(areas[row + 1]),
+            # Column and row of the upper left corner, width and height.
+            "bbox": [
+                *(columns.start, rows.start),
+                *(columns.stop - columns.start, rows.stop - rows.start),
+            ],
+        }
+
+
+def _hidden(n_px: int, objects: Objects) -> Finding:
+    return Finding(
+        FindingKind.FALLBACK,
+        f"{n_px} px of the excluded area lie under objects, and were not written as excluded: "
+        f"COCO panoptic has one id per pixel",
+        region=objects.region,
+        team=objects.team or None,
+        count=n_px,
+    )
+
+
+def _write_png(path: Path, name: str, ids: NDArray[np.int64]) -> None:
+    channels = [(ids >> shift & 255).astype(np.uint8) for shift in (0, 8, 16)]
+    Image.fromarray(np.stack(channels, axis=-1)).save(_png(path, name))

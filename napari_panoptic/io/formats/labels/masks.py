@@ -1,0 +1,137 @@
+"""Object masks in general: whole numbers, one positive id per object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.kernels.restore import components
+from napari_panoptic.nuclei.values.labels import LabelImage, compact
+
+BINARY_VALUES = (1, 255)
+"""What binary masks write for "object"."""
+
+
+def whole_numbers(
+    array: NDArray[Any], *, path: Path, what: str, region: str | None = None
+) -> NDArray[np.integer]:
+    """Give an array of non-negative whole numbers, whatever type it was saved in.
+
+    Raises
+    ------
+    UnreadableFileError
+        For text, complex numbers, fractions, NaN, infinities and negative numbers.
+    """
+
+    def error(found: str) -> UnreadableFileError:
+        return UnreadableFileError(
+            f"{what} must hold whole numbers, 0 for background and one positive number per "
+            f"object; found {found}",
+            path=path,
+            region=region,
+        )
+
+    if array.dtype.kind == "b":
+        return array.astype(np.uint8)
+    if array.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            numbers: NDArray[np.integer] = array.astype(np.int64)
+        if not (numbers == array).all():
+            odd = array[numbers != array].ravel()
+            raise error(f"{len(odd)} values that are none, such as {odd[0]:g}")
+    elif array.dtype.kind in "iu":
+        numbers = array
+    else:
+        raise error(f"values of type {array.dtype}")
+    if numbers.size and int(numbers.min()) < 0:
+        raise error(f"negative numbers down to {int(numbers.min())}")
+    return numbers
+
+
+def object_mask(
+    array: NDArray[Any],
+    *,
+    path: Path,
+    what: str,
+    region: str | None = None,
+    class_name: str | None = None,
+    may_be_binary: bool = True,
+) -> tuple[NDArray[np.int32], tuple[Finding, ...]]:
+    """Turn an array (y, x) as saved into an int32 mask with one id per object.
+
+    A mask with the single value 1 or 255 in several pieces is binary: its
+    8-connected components become objects, in raster order, unless the form
+    rules that out. Ids too large for
+    int32 are replaced by 1..n in the same order.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where it is not 2-D or holds anything but non-negative whole numbers.
+    """
+    if array.ndim != 2:
+        raise UnreadableFileError(
+            f"{what} must be 2-D (rows, columns), found an array of shape {array.shape}",
+            path=path,
+            region=region,
+        )
+    numbers = whole_numbers(array, path=path, what=what, region=region)
+    highest = int(numbers.max(initial=0))
+    if may_be_binary and highest in BINARY_VALUES:
+        filled = numbers == highest
+        if np.array_equal(filled, numbers > 0):
+            mask, found = _binary(filled)
+            message = f"{what} is binary: its {found} connected components became the objects"
+            if found > 1:
+                return mask, (_fallback(message, path, class_name, found),)
+    if highest > np.iinfo(np.int32).max:
+        mask, ids = compact(numbers.astype(np.int64) if highest < 2**63 else _ranked(numbers))
+        message = f"{what} has ids up to {highest}: its objects were numbered 1 to {len(ids)}"
+        return mask, (_fallback(message, path, class_name, len(ids)),)
+    return numbers.astype(np.int32), ()
+
+
+def vanished_findings(
+    labels: LabelImage,
+    *,
+    path: Path | None = None,
+    region: str | None = None,
+    team: str | None = None,
+) -> Iterator[Finding]:
+    """Report the objects without a pixel, one finding per reason."""
+    for reason in sorted({lost.reason for lost in labels.vanished}):
+        lost = sorted((v for v in labels.vanished if v.reason == reason), key=lambda v: v.id)
+        ids = tuple(v.id for v in lost)
+        kinds = {v.class_name for v in lost}
+        yield Finding(
+            FindingKind.VANISHED,
+            f"{len(ids)} {english_list(sorted(kinds))} object(s) without a pixel of their own, "
+            f"{reason}: {english_list(ids)}",
+            path=path,
+            region=region,
+            team=team,
+            class_name=kinds.pop() if len(kinds) == 1 else None,
+            count=len(ids),
+            object_ids=ids,
+        )
+
+
+def _binary(filled: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
+    mask = components(filled.astype(np.uint8))
+    return mask, int(mask.max(initial=0))
+
+
+def _ranked(numbers: NDArray[np.integer]) -> NDArray[np.int64]:
+    # Ids above int64: their ranks keep the order. Rank 0 must stay background.
+    values, inverse = np.unique(numbers, return_inverse=True)
+    ranks: NDArray[np.int64] = inverse.reshape(numbers.shape).astype(np.int64)
+    return ranks + int(values[0] != 0)
+
+
+def _fallback(message: str, path: Path, class_name: str | None, count: int) -> Finding:
+    return Finding(FindingKind.FALLBACK, message, path=path, class_name=class_name, count=count)

@@ -1,0 +1,579 @@
+"""GeoJSON as QuPath writes it: objects of one region, read feature by feature."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import zipfile
+import zlib
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.io.files import check_file
+from napari_panoptic.io.formats.class_numbers import ClassNumbers
+from napari_panoptic.io.formats.polygons.model import (
+    LARGEST_COORDINATE,
+    ODD_SHAPES,
+    UNKNOWN,
+    PolygonFile,
+    PolygonStore,
+    ReadingStoppedError,
+    class_number,
+    ids_array,
+    object_findings,
+    unknown_class_findings,
+)
+from napari_panoptic.io.formats.polygons.scanners import (
+    ARMED,
+    DEPTH,
+    LIST_DEPTH,
+    RING,
+    split_features,
+)
+from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, Multipolygons, OutlineRules
+
+WHAT = "GeoJSON with a list of features, as QuPath exports it"
+BLOCK_BYTES = 4 * 2**20
+BATCH_FEATURES = 500
+NOT_OBJECTS = frozenset(
+    {"tile", "tmacore", "tma_core", "root", "pathtileobject", "tmacoreobject", "pathrootobject"}
+)
+"""QuPath's object types that outline no nucleus, in small letters; those of QuPath 0.2 stand
+in ``id``."""
+DETECTIONS = frozenset({"detection", "cell", "pathdetectionobject", "pathcellobject"})
+ANNOTATIONS = frozenset({"annotation", "pathannotationobject"})
+GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
+_DAMAGED_ARCHIVE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, NotImplementedError)
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_geojson(
+    path: Path,
+    scheme: ClassScheme,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
+    rules: OutlineRules = UNSTATED,
+) -> PolygonFile:
+    """Read the objects of a GeoJSON file.
+
+    A file is a FeatureCollection, a list of features, or one feature; each
+    feature a Polygon or a MultiPolygon, with or without holes, which is one
+    object. Of a QuPath cell the nucleus is taken where it has one. Its class
+    is the first known name of ``properties.classification``: a text, or the
+    ``name`` or the ``names`` in it; of a derived class such as "Tumour:
+    Positive" the whole, then its parts. Without it the class is
+    ``properties.type``, a name or a number as in
+    `napari_panoptic.io.formats.class_numbers`; without that the class that the scheme
+    has as an alias of ``""``, or the only class there is. Ids count every
+    feature of the file, whatever its class; the features that QuPath nests into
+    another, its children, follow it.
+
+    Parameters
+    ----------
+    path
+        The file, in UTF-8; or packed by gzip, or alone in a ZIP archive, as
+        QuPath exports it on request.
+    scheme
+        The classes.
+    progress
+        Is told bytes read and bytes in all.
+    is_wanted
+        Asked now and then whether to go on.
+    rules
+        Whether each part of a MultiPolygon is an object; ids then count parts.
+
+    Returns
+    -------
+    PolygonFile
+        With float64 vertices, as they stand in the file. A file without a feature gives no objects.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where the file is missing, empty, cut off, no GeoJSON, or has features
+        that are none. It is refused as a whole: with half an annotation, good
+        predictions would count as false.
+    ReadingStoppedError
+        Where ``is_wanted`` said no.
+    """
+    check_file(path, WHAT)
+    objects = _Objects(path, scheme, splits=rules.multipolygons is Multipolygons.SPLIT)
+    for batch in _batches(path, progress, is_wanted):
+        objects.add(batch)
+    return objects.finished()
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Some features: their skeletons, and the rings taken out of them."""
+
+    features: list[Any]
+    vertices_xy: NDArray[np.float64]
+    ring_sizes: NDArray[np.int64]
+
+
+@dataclass
+class _Rings:
+    """The rings of a batch in the order in which objects have them."""
+
+    batch: _Batch
+    listed: list[NDArray[np.float64]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    is_hole: list[bool] = field(default_factory=list)
+    object_sizes: list[int] = field(default_factory=list)
+
+    def add(self, ring: Any, *, is_hole: bool) -> int:
+        """Add a ring; give how many of its vertices cannot be read.
+
+        Raises
+        ------
+        TypeError
+            For what is no ring.
+        """
+        unreadable = 0
+        if type(ring) is dict:
+            number = ring.get(RING)
+            if type(number) is not int or not 0 <= number < len(self.batch.ring_sizes):
+                raise TypeError
+        elif isinstance(ring, list):
+            points, unreadable = _listed(ring)
+            number = len(self.batch.ring_sizes) + len(self.listed)
+            self.listed.append(points)
+        else:
+            raise TypeError
+        self.numbers.append(number)
+        self.is_hole.append(is_hole)
+        return unreadable
+
+    def vertices(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Give all vertices, and how many each ring has."""
+        numbers = np.array(self.numbers, np.int64)
+        sizes = np.append(self.batch.ring_sizes, [len(points) for points in self.listed])
+        sizes = sizes.astype(np.int64)
+        every = np.concatenate([self.batch.vertices_xy, *self.listed])
+        if np.array_equal(numbers, np.arange(len(sizes))):
+            return every, sizes
+        starts = np.cumsum(sizes) - sizes
+        pieces = [every[starts[k] : starts[k] + sizes[k]] for k in self.numbers]
+        return np.concatenate([np.zeros((0, 2)), *pieces]), sizes[numbers]
+
+
+class _Objects:
+    """Turns features into objects, and notes what is odd."""
+
+    def __init__(self, path: Path, scheme: ClassScheme, *, splits: bool) -> None:
+        self._path, self._scheme, self._splits = path, scheme, splits
+        self._numbers = ClassNumbers(path, scheme)
+        self._store = PolygonStore(np.float64)
+        self._class_index = array("h")
+        # What the file says -> the class, and the name to report it by.
+        self._known: dict[Any, tuple[int, str | None]] = {}
+        self._unknown: dict[str | None, list[int]] = defaultdict(list)
+        self._unreadable = array("q")
+        self._nuclei = array("q")
+        self._no_objects = array("q")
+        self._has_detections = False
+        self._unnamed_annotations = array("q")
+        self._without_geometry = array("q")
+        self._other_geometry = array("q")
+        self._geometry_types: dict[str, None] = {}
+
+    def add(self, batch: _Batch) -> None:
+        """Add the features of a batch."""
+        rings = _Rings(batch)
+        features = _with_children(batch.features)
+        for feature in _parts_alone(features) if self._splits else features:
+            number = len(self._class_index) + 1
+            before = len(rings.numbers)
+            try:
+                index = self._feature(feature, number, rings)
+            except (TypeError, AttributeError, KeyError):
+                raise self._malformed(number) from None
+            self._class_index.append(index)
+            rings.object_sizes.append(len(rings.numbers) - before)
+        vertices, sizes = rings.vertices()
+        is_hole = np.array(rings.is_hole, np.bool_)
+        self._store.add(vertices, sizes, is_hole, np.array(rings.object_sizes, np.int64))
+
+    def finished(self) -> PolygonFile:
+        """Give everything, with the findings."""
+        index = np.array(self._class_index, np.int16)
+        if self._has_detections:
+            index[ids_array(self._unnamed_annotations) - 1] = UNKNOWN
+        polygons, odd = self._store.finished(index)
+        unreadable = ids_array(self._unreadable)
+        odd[FindingKind.UNREADABLE] = unreadable[index[unreadable - 1] != UNKNOWN]
+        return PolygonFile(polygons, None, tuple(self._findings(odd)))
+
+    def _feature(self, feature: Any, number: int, rings: _Rings) -> int:
+        """Add the rings of a feature; give its class."""
+        if feature["type"] != "Feature":
+            raise TypeError
+        properties = feature.get("properties") or {}
+        kind = properties.get("objectType") or properties.get("object_type")
+        kind = (kind or str(feature.get("id"))).casefold()
+        if kind in NOT_OBJECTS:
+            self._no_objects.append(number)
+            return UNKNOWN
+        geometry = feature.get("nucleusGeometry")
+        if geometry is None:  # where QuPath's library for Python has it
+            geometry = (properties.get("extra_geometries") or {}).get("nucleus")
+        if geometry is not None:
+            self._nuclei.append(number)
+        else:
+            geometry = feature.get("geometry")
+        if geometry is None:
+            self._without_geometry.append(number)
+            return UNKNOWN
+        if geometry["type"] == "Polygon":
+            parts = [geometry["coordinates"]]
+        elif geometry["type"] == "MultiPolygon":
+            parts = geometry["coordinates"]
+        else:
+            self._geometry_types[str(geometry["type"])] = None
+            self._other_geometry.append(number)
+            return UNKNOWN
+        unreadable = 0
+        for part in parts:
+            if type(part) is not list:
+                raise TypeError
+            for place, ring in enumerate(part):
+                unreadable += rings.add(ring, is_hole=place > 0)
+        if unreadable:
+            self._unreadable.append(number)
+        self._has_detections |= kind in DETECTIONS
+        known = self._class_of(properties)
+        if known[1] is None and kind in ANNOTATIONS:
+            self._unnamed_annotations.append(number)
+        return self._noted(known, number)
+
+    def _class_of(self, properties: dict[str, Any]) -> tuple[int, str | None]:
+        """Return the class index, and the name to report an unknown one by, None without one."""
+        value = properties.get("classification")
+        if type(value) is dict:
+            names = value.get("names")
+            value = value.get("name") if names is None else tuple(names)
+        elif type(value) is list:
+            value = tuple(value)
+        if value is None:
+            kind = properties.get("type")  # of TIAToolbox
+            if type(kind) in (int, float) or (type(kind) is str and kind.isdecimal()):
+                return self._numbers.of(kind)
+            value = kind if type(kind) is str else None
+        known = self._known.get(value)
+        if known is None:
+            names = _class_names(value)
+            known = self._numbers.of(None)
+            if names:
+                known = class_number(names, self._scheme), names[0]
+            self._known[value] = known
+        return known
+
+    def _noted(self, known: tuple[int, str | None], number: int) -> int:
+        if known[0] == UNKNOWN:
+            self._unknown[known[1]].append(number)
+        return known[0]
+
+    def _malformed(self, number: int) -> UnreadableFileError:
+        return UnreadableFileError(
+            f"expected {WHAT}, but its feature {number} is none, or its geometry or "
+            f"classification is not as GeoJSON and QuPath have them; export it again",
+            path=self._path,
+            object_id=number,
+        )
+
+    def _findings(self, odd: dict[FindingKind, NDArray[np.int64]]) -> Iterator[Finding]:
+        yield from unknown_class_findings(self._unknown, self._scheme, self._path)
+        types = ", ".join(list(self._geometry_types)[:5])
+        left_out = [
+            (
+                FindingKind.UNREADABLE,
+                self._other_geometry,
+                f"feature(s) whose geometry is neither a Polygon nor a MultiPolygon but "
+                f"{types[:200]}, left out",
+            ),
+            (
+                FindingKind.UNREADABLE,
+                self._without_geometry,
+                "feature(s) without a geometry, left out",
+            ),
+            (
+                FindingKind.FALLBACK,
+                self._no_objects,
+                "tile(s) or cores of a tissue array, which outline no object, left out",
+            ),
+            (
+                FindingKind.FALLBACK,
+                self._unnamed_annotations if self._has_detections else array("q"),
+                "annotation(s) without a class beside detections, taken for outlines of areas and "
+                "left out",
+            ),
+            (
+                FindingKind.FALLBACK,
+                self._nuclei,
+                "cell(s) with a nucleus, of which the nucleus was taken",
+            ),
+        ]
+        for kind, ids, message in left_out:
+            yield from object_findings(kind, ids_array(ids), message, self._path)
+        for kind, message in ODD_SHAPES.items():
+            yield from object_findings(kind, odd[kind], message, self._path)
+
+
+def _class_names(classification: Any) -> tuple[str, ...]:
+    """Give what a class may be called, the most precise first.
+
+    Raises
+    ------
+    TypeError
+        For what QuPath never writes there.
+    """
+    if classification is None:
+        return ()
+    if isinstance(classification, str):
+        parts = classification.split(":")
+    elif isinstance(classification, tuple):
+        parts = list(classification)
+        classification = ": ".join(parts)
+    else:
+        raise TypeError
+    names = dict.fromkeys(name.strip() for name in (classification, *parts))
+    return tuple(name for name in names if name)
+
+
+def _with_children(features: list[Any]) -> Iterator[Any]:
+    """Give features, and after each those nested into it."""
+    waiting = features[::-1]
+    while waiting:
+        feature = waiting.pop()
+        yield feature
+        properties = feature.get("properties") if type(feature) is dict else None
+        if type(properties) is dict:
+            children = properties.get("childObjects") or properties.get("children")
+            waiting += children[::-1] if type(children) is list else []
+
+
+def _parts_alone(features: Iterator[Any]) -> Iterator[Any]:
+    """Yield a feature for each part of a MultiPolygon, and other features as they are."""
+    for feature in features:
+        geometry = feature.get("geometry") if type(feature) is dict else None
+        parts = geometry.get("coordinates") if type(geometry) is dict else None
+        if geometry is None or geometry.get("type") != "MultiPolygon" or not parts:
+            yield feature
+            continue
+        if type(parts) is not list or feature.get("nucleusGeometry") is not None:
+            yield feature
+            continue
+        for part in parts:
+            yield {**feature, "geometry": {"type": "Polygon", "coordinates": part}}
+
+
+def _listed(ring: list[Any]) -> tuple[NDArray[np.float64], int]:
+    """Read a ring that the scanner left; give its vertices, and how many are unreadable."""
+    points = []
+    for position in ring:
+        if isinstance(position, list) and len(position) > 1:
+            x, y = position[:2]
+            if _is_coordinate(x) and _is_coordinate(y):
+                points.append((float(x), float(y)))
+    unreadable = len(ring) - len(points)
+    if len(points) > 1 and points[0] == points[-1]:
+        points.pop()
+    return np.array(points, np.float64).reshape(-1, 2), unreadable
+
+
+def _is_coordinate(value: Any) -> bool:
+    return type(value) in (int, float) and math.fabs(value) <= LARGEST_COORDINATE
+
+
+def _batches(
+    path: Path, progress: Callable[[int, int], None] | None, is_wanted: Callable[[], bool]
+) -> Iterator[_Batch]:
+    """Split a file into batches of features, and make sure that nothing else is wrong."""
+    with path.open("rb") as file, _unpacked(path, file) as plain:
+        splitter = _Splitter(path, plain)
+        total = path.stat().st_size
+        try:
+            while splitter.read_on():
+                if not is_wanted():
+                    raise ReadingStoppedError("reading was stopped", path=path)
+                yield from splitter.complete_batches()
+                if progress is not None:
+                    progress(file.tell(), total)
+        except _DAMAGED_ARCHIVE as error:
+            raise _damaged_archive(path, error) from error
+        yield splitter.last_batch()
+
+
+@contextmanager
+def _unpacked(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
+    """Open what is packed, and let through what is not."""
+    start = file.read(4)
+    file.seek(0)
+    if start.startswith(GZIP_MAGIC):
+        with gzip.GzipFile(fileobj=file) as plain:
+            yield cast("BinaryIO", plain)
+    elif start == ZIP_MAGIC:
+        with _archive(path, file) as archive:
+            names = [
+                name
+                for name in archive.namelist()
+                if name.lower().endswith((".geojson", ".json")) and not name.startswith("__MACOSX/")
+            ]
+            if len(names) != 1:
+                raise UnreadableFileError(
+                    f"expected one GeoJSON file in the archive, found {len(names)}; unpack it, or "
+                    f"export each region into its own",
+                    path=path,
+                )
+            try:
+                member = archive.open(names[0])
+            except (RuntimeError, *_DAMAGED_ARCHIVE) as error:  # encrypted, for one
+                raise _damaged_archive(path, error) from error
+            with member:
+                yield cast("BinaryIO", member)
+    else:
+        yield file
+
+
+def _archive(path: Path, file: BinaryIO) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(file)
+    except _DAMAGED_ARCHIVE as error:
+        raise _damaged_archive(path, error) from error
+
+
+def _damaged_archive(path: Path, error: Exception) -> UnreadableFileError:
+    return UnreadableFileError(
+        f"expected {WHAT}, packed, but it cannot be unpacked ({error}); export it again", path=path
+    )
+
+
+class _Splitter:
+    """A file on its way through `split_features`."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._path, self._file = path, file
+        self._data = b""
+        self._state = np.zeros(5, np.int64)
+        self._frame = bytearray()
+        self._counts = np.zeros(4, np.int64)
+        self._batch = np.empty(0, np.uint8)
+        self._xy = np.empty((0, 2), np.float64)
+        self._ring_sizes = np.empty(0, np.int64)
+        self._features = 0
+        self._was_split = False
+
+    def read_on(self) -> bool:
+        """Read the next block; more of it where the last did not suffice for anything."""
+        block = self._file.read(max(BLOCK_BYTES, len(self._data)))
+        if not self._features and not self._frame and not self._counts[1] and not self._data:
+            block = self._begin(block)
+        self._data += block
+        return bool(block)
+
+    def _begin(self, block: bytes) -> bytes:
+        block = block.removeprefix(_BOM).lstrip(b" \t\r\n")
+        if block and block[:1] not in (b"{", b"["):
+            raise self._error("it begins otherwise (or is not in UTF-8)")
+        is_list = block[:1] == b"["
+        self._state[LIST_DEPTH] = 1 if is_list else 2
+        self._state[ARMED] = is_list
+        return block
+
+    def complete_batches(self) -> Iterator[_Batch]:
+        """Give the batches that end in the block."""
+        data = np.frombuffer(self._data, np.uint8)
+        at, is_complete = 0, True
+        while is_complete:
+            more = len(data) - at
+            # The mark of a ring is longer than the shortest rings are.
+            self._batch = _with_room(self._batch, self._counts[1], 3 * more + 64)
+            self._xy = _with_room(self._xy, self._counts[2], more // 6 + 2)
+            self._ring_sizes = _with_room(self._ring_sizes, self._counts[3], more // 6 + 2)
+            frame = np.empty(more, np.uint8)
+            at, is_complete = split_features(
+                data,
+                at,
+                BATCH_FEATURES,
+                self._state,
+                frame,
+                self._batch,
+                self._xy,
+                self._ring_sizes,
+                self._counts,
+            )
+            self._frame += frame[: self._counts[0]].tobytes()
+            self._counts[0] = 0
+            if is_complete:
+                yield self._parsed(is_last=False)
+        self._data = self._data[at:]
+
+    def last_batch(self) -> _Batch:
+        """Give the features behind the last full batch, and check what is around them."""
+        if self._data or self._state[DEPTH] != 0 or not self._frame:
+            raise self._error("it is cut off, or its brackets do not match")
+        batch = self._parsed(is_last=True)
+        root = self._loaded(bytes(self._frame))
+        if isinstance(root, dict):
+            if root.get("type") == "Feature" and not self._features:
+                return _Batch([root], batch.vertices_xy, batch.ring_sizes)
+            if root.get("type") != "FeatureCollection" or root.get("features") != []:
+                raise self._error(
+                    "it is neither a FeatureCollection, a Feature, nor a list of them"
+                )
+        return batch
+
+    def _parsed(self, *, is_last: bool) -> _Batch:
+        _, text, points, rings = self._counts.tolist()
+        features = self._loaded(b"[" + self._batch[:text].tobytes() + b"]")
+        # A comma was taken away before or behind: there has to be something.
+        if not features and (self._was_split or not is_last):
+            raise self._error("it has a comma with no feature behind it")
+        batch = _Batch(features, self._xy[:points].copy(), self._ring_sizes[:rings].copy())
+        self._features += len(features)
+        self._counts[:] = 0
+        self._was_split = True
+        return batch
+
+    def _loaded(self, text: bytes) -> Any:
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            # QuPath writes measurements that are no numbers as NaN, which is no JSON.
+            if b"NaN" not in text and b"Infinity" not in text:
+                raise self._error(f"it is damaged ({error.msg})") from error
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self._error(f"it is damaged ({error})") from error
+
+    def _error(self, found: str) -> UnreadableFileError:
+        place = f", after {self._features} features" if self._features else ""
+        return UnreadableFileError(
+            f"expected {WHAT}, but {found}{place}; export it again. Nothing of it was used: half "
+            f"an annotation would turn good predictions into false ones",
+            path=self._path,
+        )
+
+
+def _with_room(values: NDArray[Any], used: int, more: int) -> NDArray[Any]:
+    """Give an array with the used part of another, and room for more."""
+    if len(values) >= used + more:
+        return values
+    larger = np.empty((used + more, *values.shape[1:]), values.dtype)
+    larger[:used] = values[:used]
+    return larger

@@ -1,0 +1,240 @@
+"""Objects as a GeoJSON file that QuPath opens."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from numbers import Real
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import LabelError, UnwritableFileError
+from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.polygons.trace import Part, pixel_outlines
+from napari_panoptic.kernels.restore import components
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import Side
+
+OTHER_COLOUR: Rgb = (153, 153, 153)
+"""Colour of classes that the scheme gives none, such as the ambiguous one."""
+
+
+class ObjectType(StrEnum):
+    """What QuPath takes an object for."""
+
+    ANNOTATION = "annotation"  # can be edited one by one
+    DETECTION = "detection"  # cheaper, for many objects; cannot be edited
+
+
+@dataclass(frozen=True, eq=False)
+class GeoObject:
+    """One object of a GeoJSON file.
+
+    Parameters
+    ----------
+    parts
+        Its outlines, in px of the image at full resolution; at least one.
+    class_name
+        Becomes QuPath's classification.
+    name
+        Shown in QuPath's list.
+    key
+        What the object is known by, unique in the file: the same key gives the
+        same QuPath id in every file.
+    object_type
+        What QuPath takes it for.
+    measurements
+        Numbers shown in QuPath's measurement table; NaN and infinity are left out.
+    metadata
+        Texts kept with the object; empty ones are left out.
+
+    Raises
+    ------
+    LabelError
+        For an object without a part: GeoJSON has no place for it.
+    """
+
+    parts: tuple[Part, ...]
+    class_name: str
+    name: str
+    key: str
+    object_type: ObjectType = ObjectType.ANNOTATION
+    measurements: Mapping[str, float] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check that there is something to draw."""
+        if not self.parts:
+            raise LabelError(
+                f"an object needs at least one pixel to be written as GeoJSON, found none in "
+                f"'{self.name}'; leave it out"
+            )
+
+
+def geo_objects(
+    labels: LabelImage,
+    *,
+    side: Side,
+    region: str = "",
+    team: str = "",
+    details: Mapping[int, Mapping[str, object]] | None = None,
+    object_type: ObjectType = ObjectType.ANNOTATION,
+) -> Iterator[GeoObject]:
+    """Describe the objects of a label image.
+
+    Parameters
+    ----------
+    labels
+        The objects.
+    side
+        Which side they are on; part of their names.
+    region, team
+        Where they are from; kept as metadata.
+    details
+        Object id -> what else is known of it: status, cause, iou, verdict, tag,
+        note and the like. Numbers become measurements, texts metadata; what is
+        None, NaN or empty is left out. ``id``, ``area_px``, ``region``, ``team``
+        and ``side`` are always those of the object itself.
+    object_type
+        What QuPath takes them for.
+    """
+    outlines = pixel_outlines(labels.index, len(labels))
+    places = {"region": region, "team": team, "side": str(side)}
+    areas = np.bincount(labels.index.ravel(), minlength=len(labels) + 1)[1:]
+    names = labels.class_names_of_objects()
+    for row, id_ in enumerate(labels.ids.tolist()):
+        numbers, texts = _sorted_out((details or {}).get(id_, {}))
+        yield GeoObject(
+            parts=outlines.of(row),
+            class_name=str(names[row]),
+            name=f"{side} {id_}",
+            key=f"{region}/{team}/{side}/{id_}",
+            object_type=object_type,
+            measurements=numbers | {"id": float(id_), "area_px": float(areas[row])},
+            metadata=texts | places,
+        )
+
+
+def objects_and_areas(objects: Objects) -> Iterator[GeoObject]:
+    """Describe the objects of one side of a region, and then its ambiguous area.
+
+    Every connected piece of the area is an object of the ambiguous class.
+    """
+    yield from geo_objects(
+        objects.labels, side=objects.side, region=objects.region, team=objects.team
+    )
+    if objects.ambiguous is not None:
+        areas = connected_areas(objects.ambiguous, objects.ambiguous_class)
+        yield from geo_objects(areas, side=objects.side, region=objects.region, team="ambiguous")
+
+
+def connected_areas(mask: NDArray[np.bool_], name: str) -> LabelImage:
+    """Take every connected piece of an area for an object of a class."""
+    pieces = components(np.ascontiguousarray(mask).view(np.uint8))
+    count = int(pieces.max(initial=0))
+    return LabelImage.from_array(pieces, dict.fromkeys(range(1, count + 1), name), (name,))
+
+
+def write_geojson(path: Path, objects: Iterable[GeoObject], *, scheme: ClassScheme) -> int:
+    """Write objects so that QuPath opens them, over the image they belong to.
+
+    One feature per object, with object type, classification and its colour,
+    measurements and metadata as QuPath 0.4 and later write them (metadata are
+    read from 0.5 on). The file appears only when it is complete.
+
+    Parameters
+    ----------
+    path
+        Where to write; an existing file is replaced.
+    objects
+        What to write.
+    scheme
+        Gives the classes their colours.
+
+    Returns
+    -------
+    int
+        How many objects were written.
+
+    Raises
+    ------
+    UnwritableFileError
+        Where the file cannot be written; an existing one is as it was.
+    """
+    colours = dict(zip(scheme.names, scheme.colours, strict=True))
+    count = 0
+    try:
+        with replaced_when_complete(path) as file:
+            file.write(b'{"type":"FeatureCollection","features":[')
+            for count, item in enumerate(objects, start=1):
+                text = json.dumps(
+                    _feature(item, colours),
+                    ensure_ascii=False,
+                    allow_nan=False,
+                    separators=(",", ":"),
+                )
+                file.write((",\n" if count > 1 else "\n").encode() + text.encode("utf-8"))
+            file.write(b"\n]}\n")
+    except OSError as error:
+        raise UnwritableFileError(
+            f"the GeoJSON file cannot be written ({error.strerror or error}); choose another "
+            f"place, or free some space",
+            path=path,
+        ) from error
+    return count
+
+
+def _sorted_out(values: Mapping[str, object]) -> tuple[dict[str, float], dict[str, str]]:
+    """Tell numbers from texts; leave out what is not known."""
+    numbers: dict[str, float] = {}
+    texts: dict[str, str] = {}
+    for name, value in values.items():
+        if isinstance(value, Real) and not isinstance(value, bool):
+            numbers[name] = float(value)
+        elif isinstance(value, str | bool):
+            texts[name] = str(value)
+    return numbers, texts
+
+
+def _feature(item: GeoObject, colours: Mapping[str, Rgb]) -> dict[str, Any]:
+    measurements = {k: v for k, v in item.measurements.items() if math.isfinite(v)}
+    metadata = {key: text for key, text in item.metadata.items() if text}
+    properties: dict[str, Any] = {
+        "objectType": str(item.object_type),
+        "name": item.name,
+        "classification": {
+            "name": item.class_name,
+            "color": list(colours.get(item.class_name, OTHER_COLOUR)),
+        },
+    }
+    if measurements:
+        properties["measurements"] = measurements
+    if metadata:
+        properties["metadata"] = metadata
+    return {
+        "type": "Feature",
+        "id": str(uuid5(NAMESPACE_URL, f"napari-panoptic:{item.key}")),
+        "geometry": _geometry(item.parts),
+        "properties": properties,
+    }
+
+
+def _geometry(parts: tuple[Part, ...]) -> dict[str, Any]:
+    polygons = [[_closed(ring) for ring in (part.exterior, *part.holes)] for part in parts]
+    if len(polygons) == 1:
+        return {"type": "Polygon", "coordinates": polygons[0]}
+    return {"type": "MultiPolygon", "coordinates": polygons}
+
+
+def _closed(ring: NDArray[np.int32]) -> list[list[int]]:
+    corners: list[list[int]] = ring.tolist()
+    return [*corners, corners[0]]

@@ -1,0 +1,216 @@
+"""Every form in which objects can be on disk: the built-in ones, and those that plugins bring."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+
+from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.io.formats import writers
+from napari_panoptic.io.formats.format import Form, PerClass
+from napari_panoptic.io.formats.labels import arrays as array_sets
+from napari_panoptic.io.formats.labels import (
+    coco_panoptic,
+    colour_coded,
+    hovernet_mat,
+    label_images,
+    ome_zarr,
+    submissions,
+)
+from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.polygons import annotation_store, hovernet, imagej_rois, rasterize
+from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
+from napari_panoptic.nuclei.values.cohort import Source
+
+ENTRY_POINTS = "napari_panoptic.formats"
+"""The group of entry points by which plugins bring forms: each names a `Form`."""
+
+BUILT_IN = (
+    Form(
+        name=Source.COLOUR_CODED,
+        title="Colour-coded mask",
+        load=colour_coded.load_files,
+        shape=colour_coded.files_shape,
+    ),
+    Form(
+        name=Source.LABELS,
+        title="Label image with a table of classes",
+        load=label_images.load_files,
+        shape=label_images.files_shape,
+        open_tiles=open_label_tiles,
+        per_class=PerClass.EITHER,
+        endings=(".tif", ".tiff"),
+        write=writers.write_label_tiff,
+        beside=writers.beside_label_tiff,
+    ),
+    Form(
+        name=Source.SUBMISSION,
+        title="N-ary masks of MATLAB",
+        load=submissions.load_files,
+        shape=submissions.files_shape,
+        per_class=PerClass.ALWAYS,
+    ),
+    Form(
+        name=Source.IMAGESCOPE,
+        title="ImageScope XML",
+        load=rasterize.load_files,
+        open_tiles=open_polygon_tiles,
+        endings=(".xml",),
+        write=writers.write_xml,
+    ),
+    Form(
+        name=Source.GEOJSON,
+        title="GeoJSON, opens in QuPath",
+        load=rasterize.load_files,
+        open_tiles=open_polygon_tiles,
+        endings=(".geojson", ".json"),
+        write=writers.write_features,
+    ),
+    Form(
+        name=Source.PANNUKE,
+        title="PanNuke arrays",
+        load=array_sets.load_pannuke,
+        shape=array_sets.files_shape,
+        items=array_sets.array_items,
+        write_all=array_sets.write_pannuke,
+    ),
+    Form(
+        name=Source.CONIC,
+        title="CoNIC arrays",
+        load=array_sets.load_conic,
+        shape=array_sets.files_shape,
+        items=array_sets.array_items,
+        write_all=array_sets.write_conic,
+    ),
+    Form(
+        name=Source.COCO_PANOPTIC,
+        title="COCO panoptic",
+        load=coco_panoptic.load_files,
+        shape=coco_panoptic.files_shape,
+        items=coco_panoptic.panoptic_items,
+        write_all=coco_panoptic.write_panoptic,
+    ),
+    Form(
+        name="ome-zarr",
+        title="OME-Zarr labels",
+        endings=(".ome.zarr",),
+        write=ome_zarr.write_ome_zarr,
+    ),
+    Form(
+        name=Source.HOVERNET,
+        title="HoVer-Net JSON",
+        load=rasterize.load_files,
+        open_tiles=open_polygon_tiles,
+        endings=(".hovernet.json",),
+        write=hovernet.write_files,
+        losses=hovernet.losses,
+    ),
+    Form(
+        name=Source.HOVERNET_MAT,
+        title="HoVer-Net and CoNSeP MATLAB file",
+        load=hovernet_mat.load_files,
+        shape=hovernet_mat.files_shape,
+    ),
+    Form(
+        name=Source.ANNOTATION_STORE,
+        title="TIAToolbox annotation store",
+        load=rasterize.load_files,
+        open_tiles=open_polygon_tiles,
+        endings=(".db",),
+        write=annotation_store.write_files,
+    ),
+    Form(
+        name=Source.IMAGEJ_ROI,
+        title="ImageJ ROIs, open in Fiji",
+        load=rasterize.load_files,
+        open_tiles=open_polygon_tiles,
+        endings=(".roi.zip", ".zip"),
+        write=imagej_rois.write_files,
+    ),
+)
+"""The forms of this package; of several that are there, the first is read."""
+
+
+class _Known:
+    """The forms known to this process."""
+
+    def __init__(self) -> None:
+        self.forms: dict[str, Form] = {form.name: form for form in BUILT_IN}
+        self.findings: tuple[Finding, ...] = ()
+        self.has_plugins = False
+        self.lock = threading.RLock()
+
+    def with_plugins(self) -> _Known:
+        """Look for plugins, once."""
+        with self.lock:
+            if not self.has_plugins:
+                self.has_plugins = True
+                self.findings = tuple(_broken(self, entry_points(group=ENTRY_POINTS)))
+        return self
+
+    def add(self, form: Form) -> None:
+        with self.lock:
+            if (other := self.forms.get(form.name)) is not None and other is not form:
+                kind = "is built in" if other in BUILT_IN else "is there already"
+                raise PanopticError(
+                    f"the format '{form.name}' {kind}, and cannot be replaced; choose another name"
+                )
+            self.forms[form.name] = form
+
+
+_KNOWN = _Known()
+
+
+def register(form: Form) -> None:
+    """Make a form known to this process; a plugin names it as an entry point instead.
+
+    Parameters
+    ----------
+    form
+        Its name must be new. The same form once more changes nothing.
+
+    Raises
+    ------
+    PanopticError
+        For a name that another form has.
+    """
+    _KNOWN.with_plugins().add(form)
+
+
+def known_forms() -> Mapping[str, Form]:
+    """Give every form by its name, the preferred first; those of plugins come last."""
+    return MappingProxyType(_KNOWN.with_plugins().forms)
+
+
+def form_of(source: str) -> Form | None:
+    """Find a form by its name; None where nobody knows it."""
+    return known_forms().get(source)
+
+
+def plugin_findings() -> tuple[Finding, ...]:
+    """Tell which plugins with forms are broken."""
+    return _KNOWN.with_plugins().findings
+
+
+def _broken(known: _Known, points: Iterable[EntryPoint]) -> Iterator[Finding]:
+    """Add the forms of plugins; report those that cannot be had."""
+    # The order in which distributions lie on disk must not decide which form is preferred.
+    for point in sorted(points, key=lambda p: (p.name, p.value)):
+        try:
+            form = point.load()
+            if not isinstance(form, Form):
+                raise PanopticError(
+                    "expected a napari_panoptic.io.formats.format.Form, found a "
+                    f"{type(form).__name__}"
+                )
+            known.add(form)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin does, it cannot stop the rest
+            distribution = "unknown" if point.dist is None else point.dist.name
+            reason = str(error) or type(error).__name__
+            yield Finding(
+                FindingKind.BROKEN_PLUGIN,
+                f"the format '{point.name}' of the package {distribution} cannot be used "
+                f"({reason[:200]}); update or remove that package",
+            )

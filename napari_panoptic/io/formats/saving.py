@@ -1,0 +1,177 @@
+"""Objects somebody edited become a file, in the form that its name asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from napari_panoptic.common.errors import Finding, PanopticError, UnwritableFileError, english_list
+from napari_panoptic.common.visible import encodable
+from napari_panoptic.io.formats.format import Form, Objects
+from napari_panoptic.io.formats.loading import LoadedMasks, load_masks
+from napari_panoptic.io.formats.registry import known_forms
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+
+
+def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write the objects of a region as one file, such as a label TIFF or GeoJSON.
+
+    A label TIFF gets a table of classes beside it, and a mask of the ambiguous
+    area where there is one.
+
+    Parameters
+    ----------
+    path
+        Where to write; the ending tells the form. Existing files are replaced.
+    objects
+        What to write.
+
+    Returns
+    -------
+    tuple of Path
+        Every file that was written, the one asked for first.
+
+    Raises
+    ------
+    PanopticError
+        For an ending that stands for no form.
+    UnwritableFileError
+        Where a file cannot be written; one that was there is as it was.
+    """
+    form = form_for(path)
+    if form is None or form.write is None:
+        raise _unknown_ending(path, writable_forms())
+    objects = replace(
+        objects,
+        labels=without_erased(objects.labels),
+        region=encodable(objects.region),
+        team=encodable(objects.team),
+        patient=encodable(objects.patient),
+    )
+    try:
+        return form.write(path, objects)
+    except OSError as error:
+        raise UnwritableFileError(
+            f"the file cannot be written ({error.strerror or error}); choose another place, or "
+            f"free some space. Nothing that was drawn is lost",
+            path=path,
+        ) from error
+
+
+def losses_of(path: Path, objects: Objects) -> tuple[Finding, ...]:
+    """Tell what a file written by :func:`write_objects` does not hold of the objects."""
+    form = form_for(path)
+    return () if form is None else form.losses(objects)
+
+
+def replaced_by(path: Path) -> tuple[Path, ...]:
+    """List the files that :func:`write_objects` replaces or removes, the one asked for first."""
+    form = form_for(path)
+    return (path,) if form is None else (path, *form.beside(path))
+
+
+def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> LoadedMasks:
+    """Read the objects of a region from one file, such as :func:`write_objects` writes.
+
+    What belongs to a label TIFF is found beside it.
+
+    Parameters
+    ----------
+    path
+        The file; the ending tells the form.
+    scheme
+        The classes.
+    shape
+        Height and width of the region in px, which the file must have.
+
+    Raises
+    ------
+    PanopticError
+        For an ending that stands for no form.
+    UnreadableFileError
+        Where nothing usable can be read.
+    """
+    form = _form_among(readable_forms(), path)
+    if form is None:
+        raise _unknown_ending(path, readable_forms())
+    return load_masks(MaskFiles(Source(form.name), {"": (path,)}), scheme, shape=shape)
+
+
+def readable_forms() -> Iterator[Form]:
+    """Give the forms in which one region can be opened again, the preferred first."""
+    return (form for form in writable_forms() if form.load is not None)
+
+
+def without_erased(labels: LabelImage) -> LabelImage:
+    """Leave out objects that have no pixel left, and sort the others by id."""
+    names = dict(zip(labels.ids.tolist(), labels.class_names_of_objects().tolist(), strict=True))
+    return LabelImage.from_array(labels.id_image(), names, labels.class_names)
+
+
+def files_of(cohort: Cohort) -> frozenset[Path]:
+    """List the files of a cohort that are never to be written over."""
+    paths = {path for region in cohort.regions if (path := region.image) is not None}
+    for region in cohort.regions:
+        paths.update(() if region.reference is None else region.reference.all_paths)
+    for forms in cohort.predictions.values():
+        for files in forms.values():
+            paths.update(files.all_paths)
+    return frozenset(path.resolve() for path in paths)
+
+
+def check_not_in_cohort(paths: Iterable[Path], cohort: Path) -> None:
+    """Check that no file inside the folder of a cohort would be replaced.
+
+    Parameters
+    ----------
+    paths
+        The files to write, except those that may be replaced.
+    cohort
+        The folder, or its description.
+
+    Raises
+    ------
+    PanopticError
+        Naming the first file that would be.
+    """
+    root = cohort.resolve().parent if cohort.is_file() else cohort.resolve()
+    for path in paths:
+        if os.path.lexists(path) and path.parent.resolve().is_relative_to(root):
+            raise PanopticError(
+                f"{path.name} is in the folder of the cohort and is not known to be written by "
+                f"napari-panoptic, so it is not replaced; choose another place",
+                path=path,
+            )
+
+
+def writable_forms() -> Iterator[Form]:
+    """Give the forms in which one region can be saved, the preferred first."""
+    return (form for form in known_forms().values() if form.write is not None)
+
+
+def form_for(path: Path) -> Form | None:
+    """Tell by the ending of a file's name in which form it is to be written; None for others."""
+    return _form_among(writable_forms(), path)
+
+
+def _unknown_ending(path: Path, forms: Iterable[Form]) -> PanopticError:
+    endings = [ending for form in forms for ending in form.endings]
+    return PanopticError(
+        f"the ending of the file's name tells its form: expected {english_list(endings)}, found "
+        f"'{path.suffix}'",
+        path=path,
+    )
+
+
+def _form_among(forms: Iterable[Form], path: Path) -> Form | None:
+    name = path.name.casefold()
+    fitting = [
+        (len(ending), form)
+        for form in forms
+        for ending in form.endings
+        if name.endswith(ending.casefold())
+    ]
+    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None

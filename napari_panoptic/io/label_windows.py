@@ -1,0 +1,381 @@
+"""The numbers in a mask file, window by window: TIFF, NPY and OME-Zarr of any size."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import imagecodecs
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.io.files import (
+    DECODING_ERRORS,
+    check_exact,
+    check_page_complete,
+    check_segments,
+    file_kind,
+    foreign_decoder,
+    map_npy,
+    open_tiff,
+    read_pixels,
+    tiff_series,
+    undecodable,
+    without_warnings,
+)
+from napari_panoptic.io.limits import SEGMENT_BYTES, check_segment
+from napari_panoptic.nuclei.values.windowed_labels import Box
+
+ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
+"""Files of which a Zarr folder has at least one."""
+
+_DEFLATE = (8, 32946)
+
+Read = Callable[[Box], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class TiledPixels:
+    """An image (y, x) of which windows can be read.
+
+    Parameters
+    ----------
+    path
+        The file, or folder.
+    shape
+        Height and width in px.
+    tile_px
+        Edge of the tiles that it is stored in, or 0 where any window costs
+        the same.
+    read
+        Gives a window, in the type and byte order that numbers have here. May
+        be called from several threads. Raises `UnreadableFileError`.
+    """
+
+    path: Path
+    shape: tuple[int, int]
+    tile_px: int
+    read: Read
+
+
+def open_pixels(path: Path, what: str) -> TiledPixels:
+    """Open a mask file without reading its pixels, as far as its form allows that.
+
+    Parameters
+    ----------
+    path
+        A TIFF file in tiles or strips (of a pyramid its largest level is
+        taken), an NPY file, a folder with an OME-Zarr image or a plain Zarr
+        array, or a small file of another form.
+    what
+        What is expected, for error messages.
+
+    Raises
+    ------
+    UnreadableFileError
+        For files that cannot be decoded, have several planes, or are too large
+        to be read whole where that is the only way.
+    """
+    try:
+        if is_zarr(path):
+            with without_warnings():
+                return _open_zarr(path, what)
+        check_exact(path, what)
+        match file_kind(path):
+            case "tiff":
+                return _open_tiff(path, what)
+            case "npy":
+                return _open_npy(path, what)
+    except DECODING_ERRORS as error:
+        raise undecodable(path, what, error) from error
+    return _held(path, what)
+
+
+def is_zarr(path: Path) -> bool:
+    """Tell whether this is a folder that holds a Zarr image."""
+    return any((path / name).is_file() for name in ZARR_METADATA)
+
+
+def _plane(shape: tuple[int, ...], path: Path, what: str) -> tuple[int, int]:
+    """Check that there is one plane; dimensions of one before it do not matter."""
+    if len(shape) < 2 or any(size != 1 for size in shape[:-2]):
+        raise UnreadableFileError(
+            f"expected {what} with one plane (rows, columns), which alone can be read in windows; "
+            f"found an array of shape {shape}",
+            path=path,
+        )
+    return int(shape[-2]), int(shape[-1])
+
+
+def _reading(path: Path, what: str, read: Read) -> Read:
+    """Make typed errors of whatever a decoder raises; numbers get this machine's byte order."""
+
+    def safely(box: Box) -> NDArray[Any]:
+        try:
+            window = read(box)
+        except DECODING_ERRORS as error:
+            raise undecodable(path, what, error) from error
+        return np.ascontiguousarray(window, window.dtype.newbyteorder("="))
+
+    return safely
+
+
+# --- arrays on disk, as they are in memory ----------------------------------------------------
+
+
+def _mapped(
+    path: Path, what: str, array: NDArray[Any], offset: int, *, by_columns: bool = False
+) -> TiledPixels:
+    """Read windows of an array that lies in a file as it is, from an offset in bytes."""
+    shape, dtype = _plane(array.shape, path, what), array.dtype
+
+    def read(box: Box) -> NDArray[Any]:
+        # Mapped anew for each window: what was looked at leaves the memory with the map.
+        order = "F" if by_columns else "C"
+        pixels = np.memmap(path, dtype, "r", offset, shape, order)  # type: ignore[call-overload]
+        y0, x0, y1, x1 = box
+        return np.array(pixels[y0:y1, x0:x1], order="C")
+
+    return TiledPixels(path, shape, 0, _reading(path, what, read))
+
+
+def _open_npy(path: Path, what: str) -> TiledPixels:
+    array = map_npy(path, what)
+    by_columns = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+    return _mapped(path, what, array, array.offset, by_columns=by_columns)
+
+
+def _held(path: Path, what: str) -> TiledPixels:
+    """Read a file of a form that has no windows."""
+    pixels = read_pixels(path, what, colour=False)
+    shape = _plane(pixels.shape, path, what)
+    return TiledPixels(path, shape, 0, lambda box: pixels[box[0] : box[2], box[1] : box[3]].copy())
+
+
+# --- Zarr -------------------------------------------------------------------------------------
+
+
+def _open_zarr(path: Path, what: str) -> TiledPixels:
+    from napari_panoptic.io.zarr_chunks import bounded
+
+    array = bounded(zarr_label(path, what)[0], path, what)
+    shape = _plane(array.shape, path, what)
+    before = (0,) * (array.ndim - 2)
+    # Shards are files, chunks what is decoded at a time.
+    edges = array.chunks[-2:]
+
+    def read(box: Box) -> NDArray[Any]:
+        y0, x0, y1, x1 = box
+        with foreign_decoder():
+            return np.asarray(array[(*before, slice(y0, y1), slice(x0, x1))])
+
+    tile_px = int(edges[0]) if edges[0] == edges[1] else 0
+    return TiledPixels(path, shape, tile_px, _reading(path, what, read))
+
+
+def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
+    """Find the array of full size of an OME-Zarr label image, and what is said of it.
+
+    Returns
+    -------
+    array
+        By itself, of a multiscale image, or of the first of an image's labels.
+    attributes
+        The metadata of its multiscale image; empty for a plain array.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where there is no such array.
+    """
+    try:
+        with without_warnings():
+            return _label_in(_opened_zarr(path), path, what)
+    except DECODING_ERRORS as error:
+        raise undecodable(path, what, error) from error
+
+
+def zarr_areas(path: Path, names: Container[str]) -> tuple[Path, ...]:
+    """Give the folders of an OME-Zarr image's labels, the first left out, that have such a name.
+
+    Names are compared without regard to case.
+    """
+    try:
+        with without_warnings():
+            node = _opened_zarr(path)
+            if hasattr(node, "chunks") or "labels" not in node:
+                return ()
+            listed = _attributes(node["labels"]).get("labels") or []
+        return tuple(path / "labels" / name for name in listed[1:] if name.casefold() in names)
+    except DECODING_ERRORS as error:
+        raise undecodable(path, "an OME-Zarr image with labels", error) from error
+
+
+def absent_chunks(path: Path) -> list[Finding]:
+    """Report how many chunks of a Zarr label image have no file; nothing for other images.
+
+    They count as background. Most programs write no file for a chunk without an
+    object, but one that was not copied looks the same.
+    """
+    if not is_zarr(path):
+        return []
+    array, _ = zarr_label(path, "a label image")
+    n_there, n_all = int(array.nchunks_initialized), int(array.nchunks)
+    if n_there >= n_all:
+        return []
+    absent = n_all - n_there
+    message = (
+        f"{absent} of the {n_all} chunks of this Zarr image are not there and count as "
+        f"background: either they hold no object, or they were not copied"
+    )
+    return [Finding(FindingKind.MISSING, message, path=path, count=absent)]
+
+
+def _opened_zarr(path: Path) -> Any:
+    import zarr  # takes half a second, and few cohorts need it
+
+    from napari_panoptic.io.zarr_chunks import BoundedStore
+
+    with foreign_decoder():
+        return zarr.open(BoundedStore(path), mode="r")
+
+
+def _label_in(node: Any, path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
+    # An image, its labels, and the first of these. A label without a name would be its own group.
+    for _ in range(3):
+        if hasattr(node, "chunks"):
+            return node, {}
+        attributes = _attributes(node)
+        if "labels" in node and "image-label" not in attributes:
+            node = node["labels"]
+        elif scales := attributes.get("multiscales"):
+            return node[str(scales[0]["datasets"][0]["path"])], attributes
+        elif names := attributes.get("labels"):
+            node = node[str(names[0])]
+        else:
+            break
+    raise UnreadableFileError(
+        f"expected {what} as a Zarr array or an OME-Zarr image (a group with 'multiscales'), found "
+        f"a group with neither",
+        path=path,
+    )
+
+
+def _attributes(node: Any) -> Mapping[str, Any]:
+    attributes = dict(node.attrs)
+    # OME-Zarr 0.5 has its metadata under a key of their own.
+    return {**attributes, **_mapping(attributes.get("ome"))}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+# --- TIFF -------------------------------------------------------------------------------------
+
+
+def _open_tiff(path: Path, what: str) -> TiledPixels:
+    with open_tiff(path) as tiff:
+        level = tiff_series(tiff).levels[0]
+        shape = _plane(_without_samples(level), path, what)
+        page = level.pages[0].aspage()
+        if page.shape[:2] != shape:
+            raise ValueError(f"planes of {page.shape} for an image of {shape}")
+        check_page_complete(path, page)
+        check_segments(path, page)
+        if page.is_memmappable and page.is_contiguous:
+            array = np.broadcast_to(np.zeros((), tiff.byteorder + page.dtype.char), shape)
+            return _mapped(path, what, array, page.dataoffsets[0])
+        segments = _Segments(path, page)
+    tile_px = page.tilelength if page.is_tiled and page.tilelength == page.tilewidth else 0
+    return TiledPixels(path, shape, tile_px, _reading(path, what, segments.read))
+
+
+def _without_samples(level: Any) -> tuple[int, ...]:
+    return tuple(
+        size
+        for size, axis in zip(level.shape, level.axes, strict=True)
+        if axis in "YX" or size != 1
+    )
+
+
+class _Segments:
+    """The tiles or strips of one page, decoded when they are asked for."""
+
+    def __init__(self, path: Path, page: Any) -> None:
+        self._path, self._page = path, page
+        self._decode = page.decode
+        self._shape = page.imagelength, page.imagewidth
+        self._strips: OrderedDict[int, NDArray[Any]] | None = None
+        if page.is_tiled:
+            self._height, self._width = page.tilelength, page.tilewidth
+        else:
+            self._height, self._width = min(page.rowsperstrip, page.imagelength), page.imagewidth
+            self._strips = OrderedDict()
+        check_segment((self._height, self._width), page.dtype.itemsize, path=path)
+        # Strips reach from edge to edge: so many hold those that a line of windows needs.
+        self._kept = max(1, SEGMENT_BYTES // (self._height * self._width * page.dtype.itemsize))
+        self._one_at_a_time = threading.Lock()
+        # The library's general way is several times slower than this for what most files have.
+        self._is_plain = (
+            page.compression in _DEFLATE
+            and page.predictor == 1
+            and page.fillorder == 1
+            and page.samplesperpixel == 1
+            and page.bitspersample == 8 * page.dtype.itemsize
+        )
+        self._plain_type = np.dtype(page.parent.byteorder + page.dtype.char)
+
+    def read(self, box: Box) -> NDArray[Any]:
+        y0, x0, y1, x1 = box
+        window = np.empty((y1 - y0, x1 - x0), self._page.dtype)
+        across = -(-self._shape[1] // self._width)
+        with self._path.open("rb", buffering=0) as file:
+            for row in range(y0 // self._height, (y1 - 1) // self._height + 1):
+                for column in range(x0 // self._width, (x1 - 1) // self._width + 1):
+                    segment = self._segment(file, row * across + column)
+                    top, left = row * self._height, column * self._width
+                    a, b = max(top, y0), min(top + self._height, y1)
+                    c, d = max(left, x0), min(left + self._width, x1)
+                    target = window[a - y0 : b - y0, c - x0 : d - x0]
+                    if segment is None:  # sparse: nothing was written there
+                        target[...] = 0
+                    else:
+                        target[...] = segment[a - top : b - top, c - left : d - left]
+        return window
+
+    def _segment(self, file: Any, number: int) -> NDArray[Any] | None:
+        if not self._page.databytecounts[number]:
+            return None
+        if self._strips is None:
+            return self._decoded(file, number)
+        # Neighbouring windows need the same strips.
+        with self._one_at_a_time:
+            if number not in self._strips:
+                self._strips[number] = self._decoded(file, number)
+            self._strips.move_to_end(number)
+            while len(self._strips) > self._kept:
+                self._strips.popitem(last=False)
+            return self._strips[number]
+
+    def _decoded(self, file: Any, number: int) -> NDArray[Any]:
+        file.seek(self._page.dataoffsets[number])
+        data = file.read(self._page.databytecounts[number])
+        if self._is_plain:
+            height = self._height
+            if not self._page.is_tiled:
+                height = min(height, self._shape[0] - number * height)
+            n_bytes = height * self._width * self._plain_type.itemsize
+            pixels = imagecodecs.deflate_decode(data, out=n_bytes)
+            return np.frombuffer(pixels, self._plain_type, height * self._width).reshape(
+                height, self._width
+            )
+        with foreign_decoder():
+            segment = self._decode(data, number, jpegtables=self._page.jpegtables)[0]
+        height, width = segment.shape[1:3]
+        return np.asarray(segment).reshape(height, width)

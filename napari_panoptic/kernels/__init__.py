@@ -1,0 +1,1 @@
+"""Compiled code: loops over pixels."""

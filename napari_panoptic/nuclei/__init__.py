@@ -1,0 +1,1 @@
+"""From a label pair to metrics, and from files to evaluated regions."""

@@ -1,0 +1,215 @@
+"""The same counts averaged in every way that people average them, and what that does to ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import product
+
+import numpy as np
+
+from napari_panoptic.nuclei.metrics import Counts, class_quality, unit_metrics
+from napari_panoptic.nuclei.patients import Spread, spread, summed
+from napari_panoptic.nuclei.protocols import ranks_of
+
+
+class Unit(StrEnum):
+    """What counts are summed over before a figure is computed."""
+
+    REGION = "region"  # every region by itself
+    PATIENT = "patient"  # all regions of a patient together
+    GROUP = "group"  # all regions of a group (an organ, say) together; others are left out
+    POOLED = "pooled"  # everything together
+
+
+class ClassMean(StrEnum):
+    """How the figures of the classes become one."""
+
+    PRESENT = "present"  # mean over the classes present in reference or prediction
+    ALL = "all"  # mean over all classes; an absent one counts 0
+    WEIGHTED = "weighted"  # each class by its reference objects
+
+
+UNDEFINED_RULES: Mapping[ClassMean, str] = {
+    ClassMean.PRESENT: "classes absent from both sides are left out; a unit without any is too",
+    ClassMean.ALL: "classes absent from both sides count 0",
+    ClassMean.WEIGHTED: "classes not annotated weigh 0; a unit without any is left out",
+}
+"""What becomes of undefined values under each mean."""
+
+FIGURES = ("pq", "sq", "dq")
+
+
+@dataclass(frozen=True)
+class RegionCounts:
+    """The counts of one team in one region, and what the region belongs to.
+
+    Parameters
+    ----------
+    region, patient, group
+        Names; the group is empty where nobody named one.
+    counts
+        What was counted.
+    """
+
+    region: str
+    patient: str
+    group: str
+    counts: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """One figure of one team, averaged in one way.
+
+    Parameters
+    ----------
+    team, figure
+        Whose, and which of ``pq``, ``sq``, ``dq``.
+    unit, class_mean
+        How.
+    spread
+        Over the units in which the figure is defined.
+    n_units
+        All units, those left out among them.
+    values
+        Unit -> its figure, NaN where undefined.
+    """
+
+    team: str
+    figure: str
+    unit: Unit
+    class_mean: ClassMean
+    spread: Spread
+    n_units: int
+    values: Mapping[str, float]
+
+    @property
+    def undefined_rule(self) -> str:
+        """What became of undefined values."""
+        return UNDEFINED_RULES[self.class_mean]
+
+
+@dataclass(frozen=True, eq=False)
+class AggregationTable:
+    """Every way to average one figure, with what it does to the ranking.
+
+    Parameters
+    ----------
+    teams
+        T names.
+    ways
+        The W ways, as pairs of unit and class mean.
+    aggregates
+        ``(team, unit, class mean)`` -> the figure.
+    ranks
+        ``(team, unit, class mean)`` -> 1 for the best; 0 where undefined.
+    """
+
+    teams: tuple[str, ...]
+    ways: tuple[tuple[Unit, ClassMean], ...]
+    aggregates: Mapping[tuple[str, Unit, ClassMean], Aggregate]
+    ranks: Mapping[tuple[str, Unit, ClassMean], int]
+
+
+def aggregate(
+    team: str,
+    regions: Sequence[RegionCounts],
+    class_names: tuple[str, ...],
+    *,
+    unit: Unit,
+    class_mean: ClassMean,
+    figure: str = "pq",
+) -> Aggregate:
+    """Average a team's figure in one way.
+
+    Parameters
+    ----------
+    team
+        Its name.
+    regions
+        Its evaluated regions.
+    class_names
+        The scored classes.
+    unit, class_mean
+        How to average.
+    figure
+        ``pq``, ``sq`` or ``dq``.
+    """
+    groups = {Unit.REGION: "region", Unit.PATIENT: "patient", Unit.GROUP: "group"}
+    members: dict[str, list[Counts]] = {}
+    for region in regions:
+        name = "all" if unit is Unit.POOLED else str(getattr(region, groups[unit]))
+        if not name:
+            continue  # belongs to no group
+        members.setdefault(name, []).append(region.counts)
+    values = {
+        name: unit_figure(summed(own, class_names), figure, class_mean)
+        for name, own in sorted(members.items())
+    }
+    return Aggregate(
+        team=team,
+        figure=figure,
+        unit=unit,
+        class_mean=class_mean,
+        spread=spread(list(values.values())),
+        n_units=len(values),
+        values=values,
+    )
+
+
+def unit_figure(counts: Counts, figure: str, class_mean: ClassMean) -> float:
+    """Compute PQ, SQ or DQ of a unit, the classes averaged in one way; NaN where undefined.
+
+    Over all classes, and by weight, the SQ of a class without a TP counts 0.
+    """
+    if class_mean is ClassMean.PRESENT:
+        return unit_metrics(counts)[figure]
+    by_class = class_quality(counts)[figure]
+    known = np.where(np.isnan(by_class), 0.0, by_class)
+    if class_mean is ClassMean.ALL:
+        return float(known.mean()) if len(known) else float("nan")
+    weights = (counts.tp + counts.fn).astype(np.float64)
+    return float((known * weights).sum() / weights.sum()) if weights.sum() > 0 else float("nan")
+
+
+def aggregation_table(
+    regions: Mapping[str, Sequence[RegionCounts]],
+    class_names: tuple[str, ...],
+    *,
+    figure: str = "pq",
+) -> AggregationTable:
+    """Average a figure of all teams in every way there is.
+
+    Groups are among the ways only where a region has one.
+
+    Parameters
+    ----------
+    regions
+        Team -> its evaluated regions.
+    class_names
+        The scored classes.
+    figure
+        ``pq``, ``sq`` or ``dq``.
+    """
+    has_groups = any(region.group for own in regions.values() for region in own)
+    units = [unit for unit in Unit if unit is not Unit.GROUP or has_groups]
+    ways = tuple(product(units, ClassMean))
+    aggregates = {
+        (team, unit, mean): aggregate(
+            team, own, class_names, unit=unit, class_mean=mean, figure=figure
+        )
+        for team, own in regions.items()
+        for unit, mean in ways
+    }
+    means = np.array(
+        [[aggregates[team, *way].spread.mean for way in ways] for team in regions]
+    ).reshape(len(regions), len(ways))
+    ranked = ranks_of(means)
+    ranks = {
+        (team, *way): int(ranked[row, column])
+        for row, team in enumerate(regions)
+        for column, way in enumerate(ways)
+    }
+    return AggregationTable(tuple(regions), ways, aggregates, ranks)

@@ -1,0 +1,1 @@
+"""The chain of a label pair, kept up to date during edits."""

@@ -1,0 +1,1 @@
+"""Why objects failed: policies, groups, consensus, what-if."""

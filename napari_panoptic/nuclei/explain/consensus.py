@@ -1,0 +1,362 @@
+"""Several teams on one region: what each reference object and each place is to all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import LabelError, SettingsError, english_list
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.outcomes import SideOutcomes
+from napari_panoptic.nuclei.overlap import overlap_table
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+
+SAME_PLACE_IOU = 0.1
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class InventedPlace:
+    """A place where one or more teams predict something that the annotation lacks.
+
+    Parameters
+    ----------
+    rows
+        Team -> rows (int64, ascending) of its FPs here; only teams that have one.
+    bbox
+        y0, x0, y1, x1 in px, half open: the box that holds them all.
+    centroid_yx_px
+        Mean of their centroids, weighted by area.
+    """
+
+    rows: Mapping[str, IntArray]
+    bbox: tuple[int, int, int, int]
+    centroid_yx_px: tuple[float, float]
+
+    @property
+    def teams(self) -> tuple[str, ...]:
+        """The teams that invent something here."""
+        return tuple(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """What several teams make of one region.
+
+    Parameters
+    ----------
+    teams
+        T names.
+    reference
+        The reference objects with the outcomes of the first team: ids, classes
+        and places are the same for all.
+    class_names
+        The scored classes, in order.
+    status
+        int8 (n, T): status of each reference object for each team, as
+        positions in ``STATUSES``.
+    invented
+        Every place where at least one team has an FP; those of most teams
+        first, then in reading order.
+    """
+
+    teams: tuple[str, ...]
+    reference: SideOutcomes
+    class_names: tuple[str, ...]
+    status: NDArray[np.int8]
+    invented: tuple[InventedPlace, ...]
+
+    @cached_property
+    def found(self) -> IntArray:
+        """How many teams found each reference object under its right name (TP), (n,)."""
+        return self._count(Status.TP)
+
+    @cached_property
+    def misnamed(self) -> IntArray:
+        """How many teams found each reference object under another name, (n,)."""
+        return self._count(Status.MISCLASSIFIED)
+
+    @cached_property
+    def missed(self) -> IntArray:
+        """How many teams missed each reference object (FN), (n,)."""
+        return self._count(Status.FN)
+
+    @cached_property
+    def ignored(self) -> IntArray:
+        """For how many teams each reference object is not judged, (n,)."""
+        return self._count(Status.IGNORED)
+
+    @property
+    def missed_by_all(self) -> BoolArray:
+        """Reference objects that every team missed which is judged on them, and one at least is."""
+        judged: IntArray = len(self.teams) - self.ignored
+        missed: BoolArray = (self.missed > 0) & (self.missed == judged)
+        return missed
+
+    @property
+    def found_by_one_only(self) -> BoolArray:
+        """Reference objects that exactly one team found under their right name.
+
+        Other teams may have misnamed them.
+        """
+        found: BoolArray = self.found == 1
+        return found
+
+    def invented_by(self, at_least: int = 2) -> tuple[InventedPlace, ...]:
+        """Give the places where so many teams or more invent something."""
+        return tuple(place for place in self.invented if len(place.rows) >= at_least)
+
+    def _count(self, status: Status) -> IntArray:
+        counted: IntArray = (self.status == STATUS_CODE[status]).sum(axis=1, dtype=np.int64)
+        return counted
+
+
+def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
+    """Lay the outcomes of several teams on one region beside each other.
+
+    FPs of two teams are at the same place where their IoU, after the ambiguous
+    policy, is at least 0.1; places are what chains of such pairs connect. Two
+    FPs of one team share a place only by way of another team's.
+
+    Parameters
+    ----------
+    evaluations
+        Team -> its evaluation of the region, all with the same reference and
+        settings (but for distances). Not changed.
+
+    Raises
+    ------
+    LabelError
+        Without teams, or where the references or ambiguous areas differ.
+    SettingsError
+        Where the settings differ: statuses cannot be compared then.
+    """
+    _check(evaluations)
+    first = next(iter(evaluations.values()))
+    statuses = [evaluation.outcomes.reference.status for evaluation in evaluations.values()]
+    return Consensus(
+        teams=tuple(evaluations),
+        reference=first.outcomes.reference,
+        class_names=first.pair.class_names,
+        status=np.stack(statuses, axis=1),
+        invented=_invented_places(evaluations),
+    )
+
+
+def _check(evaluations: Mapping[str, Evaluation]) -> None:
+    if not evaluations:
+        raise LabelError("a consensus needs the evaluation of at least one team, found none")
+    (first_name, first), *others = evaluations.items()
+    for name, other in others:
+        differences = first.settings.replaced(distances=False).differences(
+            other.settings.replaced(distances=False)
+        )
+        if differences:
+            raise SettingsError(
+                f"teams '{first_name}' and '{name}' were evaluated with different "
+                f"{english_list(list(differences))}: evaluate them with the same settings first"
+            )
+        if not _same_reference(first, other):
+            raise LabelError(
+                f"teams '{first_name}' and '{name}' were evaluated against different references "
+                "or ambiguous areas: a consensus needs one region and one annotation"
+            )
+
+
+def _same_reference(first: Evaluation, other: Evaluation) -> bool:
+    ours, theirs = first.pair, other.pair
+    same_objects = ours.reference is theirs.reference or (
+        np.array_equal(ours.reference.ids, theirs.reference.ids)
+        and np.array_equal(ours.reference.class_index, theirs.reference.class_index)
+        and len(ours.reference.sheets) == len(theirs.reference.sheets)
+        and all(map(np.array_equal, ours.reference.sheets, theirs.reference.sheets))
+    )
+    if ours.ambiguous is None or theirs.ambiguous is None:
+        return same_objects and ours.ambiguous is theirs.ambiguous
+    same_area = ours.ambiguous is theirs.ambiguous
+    return same_objects and (same_area or np.array_equal(ours.ambiguous, theirs.ambiguous))
+
+
+# --- where several teams invent something -----------------------------------------------------
+
+
+def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPlace, ...]:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    # FPs of all teams are numbered through, team by team.
+    fps = [
+        np.flatnonzero(evaluation.outcomes.prediction.status == STATUS_CODE[Status.FP])
+        for evaluation in evaluations.values()
+    ]
+    offsets = np.cumsum([0, *(len(rows) for rows in fps)])
+    ends: list[tuple[IntArray, IntArray]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    several = list(evaluations.values())
+    for a, b in combinations(range(len(several)), 2):
+        i, j = _same_place(several[a], fps[a], several[b], fps[b])
+        ends.append((offsets[a] + i, offsets[b] + j))
+    i, j = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+    n = int(offsets[-1])
+    graph = coo_array((np.ones(len(i), np.int8), (i, j)), shape=(n, n))
+    _, place = connected_components(graph, directed=False) if n else (0, np.zeros(0, np.int64))
+    places = _places(evaluations, fps, place)
+    return tuple(sorted(places, key=lambda p: (-len(p.rows), p.bbox)))
+
+
+def _places(
+    evaluations: Mapping[str, Evaluation], fps: list[IntArray], place: NDArray[np.integer]
+) -> list[InventedPlace]:
+    sides = [evaluation.outcomes.prediction for evaluation in evaluations.values()]
+    order = np.argsort(place, kind="stable")
+    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
+    if not len(starts):
+        return []
+    team = np.repeat(np.arange(len(fps)), [len(rows) for rows in fps])[order]
+    row = np.concatenate(fps)[order]
+    bbox = np.concatenate([s.bbox[rows] for s, rows in zip(sides, fps, strict=True)])[order]
+    area = np.concatenate([s.area_px[rows] for s, rows in zip(sides, fps, strict=True)])[order]
+    yx = np.concatenate([s.centroid_yx_px[rows] for s, rows in zip(sides, fps, strict=True)])[order]
+    low = np.minimum.reduceat(bbox[:, :2], starts, axis=0)
+    high = np.maximum.reduceat(bbox[:, 2:], starts, axis=0)
+    boxes = np.concatenate([low, high], axis=1).tolist()
+    weight = np.add.reduceat(area, starts)
+    centroids = np.add.reduceat(yx * area[:, None], starts, axis=0) / weight[:, None]
+    names = list(evaluations)
+    ends = [*starts[1:].tolist(), len(order)]
+    return [
+        InventedPlace(
+            rows=_rows_by_team(names, team[start:end], row[start:end]),
+            bbox=(box[0], box[1], box[2], box[3]),
+            centroid_yx_px=(y, x),
+        )
+        for start, end, box, (y, x) in zip(
+            starts.tolist(), ends, boxes, centroids.tolist(), strict=True
+        )
+    ]
+
+
+def _rows_by_team(names: list[str], team: IntArray, row: IntArray) -> dict[str, IntArray]:
+    if len(team) == 1:
+        return {names[team[0]]: row}
+    return {names[k]: row[team == k] for k in dict.fromkeys(team.tolist())}
+
+
+def _same_place(
+    one: Evaluation, one_rows: IntArray, other: Evaluation, other_rows: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Find the pairs (positions in the two lists of rows) of FPs that share a place."""
+    # Under the void rule ambiguous pixels leave the IoU, which is the IoU of
+    # what lies outside: the same as cutting them.
+    keeps = one.settings.ambiguous is AmbiguousPolicy.KEEP
+    void = None if keeps else one.pair.ambiguous
+    i, j, shared = _shared(one, one_rows, other, other_rows, void)
+    sides = (one.table.prediction, other.table.prediction)
+    areas = [side.area if keeps else side.area - side.void_area for side in sides]
+    union = areas[0][one_rows[i]] + areas[1][other_rows[j]] - shared
+    near = shared / union >= SAME_PLACE_IOU
+    return i[near], j[near]
+
+
+def _shared(
+    one: Evaluation,
+    one_rows: IntArray,
+    other: Evaluation,
+    other_rows: IntArray,
+    void: BoolArray | None,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Count the pixels outside of an area that FPs of two teams share."""
+    box = one.table.prediction.bbox[one_rows].astype(np.int64)
+    box_px = ((box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1])).sum()
+    wanted = np.full(len(other.outcomes.prediction) + 1, -1, np.int64)
+    wanted[other_rows + 1] = np.arange(len(other_rows))
+    between = LabelPair(one.pair.prediction, other.pair.prediction, void)
+    if box_px <= one.pair.prediction.index.size and not between.has_planes:
+        return _shared_in_boxes(
+            one.pair.prediction.index,
+            other.pair.prediction.index,
+            _NO_VOID if void is None else np.ascontiguousarray(void).view(np.uint8),
+            void is not None,
+            one_rows,
+            box,
+            wanted,
+        )
+    # Scattered objects, each with a box as large as the image: one pass is less work. Where
+    # objects share pixels, it is the pass over all of their planes that counts these.
+    table = overlap_table(between)
+    own = np.full(len(one.outcomes.prediction), -1, np.int64)
+    own[one_rows] = np.arange(len(one_rows))
+    i, j = own[table.pair_reference], wanted[1:][table.pair_prediction]
+    shared = table.intersection - table.void_intersection
+    both = (i >= 0) & (j >= 0) & (shared > 0)
+    return i[both], j[both], shared[both]
+
+
+_NO_VOID = np.zeros((1, 1), np.uint8)
+
+
+@compiled
+def _shared_in_boxes(
+    index: NDArray[np.int32],
+    other: NDArray[np.int32],
+    void: NDArray[np.uint8],
+    has_void: bool,
+    rows: IntArray,
+    box: IntArray,
+    wanted: IntArray,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Count the pixels that objects of two images share, looking only where those of one are.
+
+    Parameters
+    ----------
+    index, other
+        int32 (y, x): both images, 0 for background, else 1 + the row of an object.
+    void, has_void
+        uint8 (y, x): where nothing counts, if there is such a place.
+    rows, box
+        Rows and bounding boxes of the objects of the one image.
+    wanted
+        Number of each object of the other image, -1 for those not asked for;
+        the first is the background.
+
+    Returns
+    -------
+    position, number, shared
+        Of each pair that shares a pixel: the position in ``rows``, the number
+        from ``wanted``, and how many pixels.
+    """
+    shared = np.zeros(len(wanted), np.int64)
+    met = np.zeros(len(wanted), np.int64)
+    pairs = np.empty((256, 3), np.int64)
+    n_pairs = 0
+    for position in range(len(rows)):
+        label = rows[position] + 1
+        n_met = 0
+        for y in range(box[position, 0], box[position, 2]):
+            for x in range(box[position, 1], box[position, 3]):
+                if index[y, x] != label or (has_void and void[y, x] != 0):
+                    continue
+                number = wanted[other[y, x]]
+                if number < 0:
+                    continue
+                if shared[number] == 0:
+                    met[n_met] = number
+                    n_met += 1
+                shared[number] += 1
+        for k in range(n_met):
+            if n_pairs == len(pairs):
+                pairs = np.concatenate((pairs, np.empty_like(pairs)))
+            pairs[n_pairs, 0] = position
+            pairs[n_pairs, 1] = met[k]
+            pairs[n_pairs, 2] = shared[met[k]]
+            shared[met[k]] = 0
+            n_pairs += 1
+    return pairs[:n_pairs, 0].copy(), pairs[:n_pairs, 1].copy(), pairs[:n_pairs, 2].copy()

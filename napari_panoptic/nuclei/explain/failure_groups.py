@@ -1,0 +1,694 @@
+"""Splits, mergers and duplicates as groups of objects, and the PQ that each of them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
+from napari_panoptic.nuclei.distance_cache import KnownDistances
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
+from napari_panoptic.nuclei.explain.what_if import tally, tally_all
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
+from napari_panoptic.nuclei.patients import summed
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching
+from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+NO_GROUP = -1
+
+
+class GroupKind(StrEnum):
+    """What went wrong in a group."""
+
+    SPLIT = "split"  # several predictions share one reference object
+    MERGER = "merger"  # one prediction swallows several reference objects
+    DUPLICATE = "duplicate"  # further predictions in a reference object that one matched
+    MIXED = "mixed"  # a merger, and a split or duplicate with it
+
+
+_OVER = (Cause.SPLIT, Cause.FRAGMENT, Cause.DUPLICATE)
+_SPLIT = (Cause.SPLIT, Cause.FRAGMENT)
+_UNDER = (Cause.MERGED, Cause.MERGER)
+
+
+@dataclass(frozen=True, eq=False)
+class FailureGroup:
+    """The objects of one split, merger or duplicate, as one thing.
+
+    Parameters
+    ----------
+    kind
+        What went wrong.
+    reference_rows, prediction_rows
+        int64: rows of the objects concerned, ascending. Matched objects that
+        take part are among them.
+    pair_reference, pair_prediction
+        int64 (k,): rows of the pairs within the group that share a pixel that
+        counts.
+    intersection_px
+        int64 (k,): pixels that they share.
+    share_of_reference, share_of_prediction
+        float64 (k,): these pixels as a share of the area of each of the two
+        objects, after the ambiguous policy.
+    bbox
+        y0, x0, y1, x1 in px, half open: the box that holds all objects.
+    pq_lost
+        PQ of the region if the group were merged and cut as
+        :func:`counts_if_merged` does, minus its PQ now. Negative where the
+        merged object would be the worse one.
+    """
+
+    kind: GroupKind
+    reference_rows: IntArray
+    prediction_rows: IntArray
+    pair_reference: IntArray
+    pair_prediction: IntArray
+    intersection_px: IntArray
+    share_of_reference: FloatArray
+    share_of_prediction: FloatArray
+    bbox: tuple[int, int, int, int]
+    pq_lost: float
+
+
+@dataclass(frozen=True, eq=False)
+class CohortLoss:
+    """What all groups of a kind cost over several regions.
+
+    Parameters
+    ----------
+    kind
+        Which groups; None for all kinds together.
+    groups
+        How many there are.
+    before, after
+        Counts summed over the regions: as they are, and with all these groups
+        merged and cut at once. ``after`` has no distances.
+    """
+
+    kind: GroupKind | None
+    groups: int
+    before: Counts
+    after: Counts
+
+    @property
+    def pq_lost(self) -> float:
+        """PQ of the summed counts after, minus before; NaN where there is nothing."""
+        return unit_metrics(self.after).pq - unit_metrics(self.before).pq
+
+
+def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
+    """Find the splits, mergers and duplicates of a region.
+
+    A group is a connected component of the pairs that either match or of which
+    one object lies mostly (more than half of its area after the ambiguous
+    policy) inside the other, if it has at least one unmatched object of cause
+    split, merged, fragment, merger or duplicate. Ignored objects take no part.
+
+    Parameters
+    ----------
+    evaluation
+        What was evaluated; not changed.
+
+    Returns
+    -------
+    tuple of FailureGroup
+        The one that costs most PQ first. No object is in two groups.
+
+    Notes
+    -----
+    Of objects that keep shared pixels there are no groups: a `LabelError` says so.
+
+    Under strict IoU of at least 0.5 no group touches the outcome of another,
+    and the losses of all are computed in one pass; under the other rules (and
+    ``majority`` with an ambiguous area) in as few passes as keep those apart
+    that do.
+    """
+    links = _links(evaluation)
+    sets = _group_sets(evaluation, links)
+    if sets.n == 0:
+        return ()
+    groups = _assembled_groups(evaluation, links, sets, _losses(evaluation, links, sets))
+    return tuple(sorted(groups, key=lambda group: (-group.pq_lost, group.bbox)))
+
+
+def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> Counts:
+    """Count the region as if the groups had been segmented in one piece each.
+
+    First every prediction that swallows (contains more than half of) two or
+    more reference objects of its group is cut along them: each gets the part
+    that they share; what lies outside of all of them goes. Then, for each
+    reference object, the parts and predictions that lie in it (more than half
+    of their area; or that it matched) become one object, of the class that
+    holds most of their area (the earlier class of equals). Then everything is
+    matched anew.
+
+    Parameters
+    ----------
+    evaluation
+        What was evaluated; not changed.
+    groups
+        Groups of this evaluation, all treated at once.
+
+    Returns
+    -------
+    Counts
+        Without Hausdorff distances: outlines are not in the overlap table.
+        Everything else is exactly what evaluating the edited label image
+        gives. Computed from areas and intersections, which are additive; only
+        where centroids or first pixels decide (centroid rule, threshold below
+        0.5) the pixels of the predictions to be cut are looked at.
+    """
+    set_of_reference = np.full(len(evaluation.outcomes.reference), NO_GROUP, np.int64)
+    set_of_prediction = np.full(len(evaluation.outcomes.prediction), NO_GROUP, np.int64)
+    for number, group in enumerate(groups):
+        set_of_reference[group.reference_rows] = number
+        set_of_prediction[group.prediction_rows] = number
+    sets = _Sets(len(groups), set_of_reference, set_of_prediction)
+    return _counts_with(evaluation, _links(evaluation), sets)
+
+
+def pq_if_merged(evaluation: Evaluation, group: FailureGroup) -> Metrics:
+    """Compute the region's figures as if a group had been segmented in one piece.
+
+    See :func:`counts_if_merged` for what is done; the mean Hausdorff distance
+    is NaN.
+    """
+    return unit_metrics(counts_if_merged(evaluation, [group]))
+
+
+def lost_over(evaluations: Iterable[Evaluation]) -> tuple[CohortLoss, ...]:
+    """Sum what each kind of group costs over the regions of a team.
+
+    Parameters
+    ----------
+    evaluations
+        One per region; looked at one after the other and not kept.
+
+    Returns
+    -------
+    tuple of CohortLoss
+        One per kind, then one for all kinds together (kind None); empty
+        without evaluations. The losses of the kinds do not add up to that of
+        all, since PQ is a quotient.
+    """
+    before: list[Counts] = []
+    after: dict[GroupKind | None, list[Counts]] = {kind: [] for kind in (*GroupKind, None)}
+    number = dict.fromkeys(after, 0)
+    for evaluation in evaluations:
+        before.append(evaluation.counts)
+        groups = failure_groups(evaluation)
+        for kind, counts in after.items():
+            chosen = [group for group in groups if kind in (None, group.kind)]
+            number[kind] += len(chosen)
+            counts.append(counts_if_merged(evaluation, chosen) if chosen else evaluation.counts)
+    if not before:
+        return ()
+    names = before[0].class_names
+    total = summed(before, names)
+    return tuple(
+        CohortLoss(kind, number[kind], total, _without_distances(summed(counts, names)))
+        for kind, counts in after.items()
+    )
+
+
+def _without_distances(counts: Counts) -> Counts:
+    nothing = Counts.zero(counts.class_names)
+    return replace(
+        counts,
+        hausdorff_sum_px=nothing.hausdorff_sum_px,
+        hausdorff_pairs=nothing.hausdorff_pairs,
+        hausdorff95_sum_px=nothing.hausdorff95_sum_px,
+    )
+
+
+# --- which objects belong together ------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Links:
+    """The judged pairs of objects that are not ignored, and how they lie in each other."""
+
+    judged: JudgedOverlap
+    reference: IntArray  # rows
+    prediction: IntArray
+    shared: IntArray
+    position: IntArray  # in the overlap table
+    reference_inside: BoolArray  # more than half of the reference object is in the prediction
+    prediction_inside: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Sets:
+    """Disjoint sets of objects: the set of each row, or NO_GROUP."""
+
+    n: int
+    of_reference: IntArray
+    of_prediction: IntArray
+
+    def holds(self, links: _Links) -> BoolArray:
+        """Tell which pairs lie within one set."""
+        own = self.of_reference[links.reference]
+        within: BoolArray = (own != NO_GROUP) & (own == self.of_prediction[links.prediction])
+        return within
+
+
+def _links(evaluation: Evaluation) -> _Links:
+    if evaluation.pair.has_planes:
+        # Areas of objects that become one are added here: shared pixels would count twice.
+        raise LabelError(
+            "groups are told of objects that share no pixels: set overlaps to flatten for them"
+        )
+    judged = judge(evaluation.table, evaluation.settings.ambiguous)
+    outcomes = evaluation.outcomes
+    ignored = STATUS_CODE[Status.IGNORED]
+    kept = (outcomes.reference.status[judged.pair_reference] != ignored) & (
+        outcomes.prediction.status[judged.pair_prediction] != ignored
+    )
+    reference = judged.pair_reference[kept].astype(np.int64)
+    prediction = judged.pair_prediction[kept].astype(np.int64)
+    shared = judged.intersection[kept]
+    table = evaluation.table
+    return _Links(
+        judged=judged,
+        reference=reference,
+        prediction=prediction,
+        shared=shared,
+        # Both are sorted by reference row, then prediction row.
+        position=np.searchsorted(
+            _key(table.pair_reference, table.pair_prediction), _key(reference, prediction)
+        ),
+        reference_inside=2 * shared > judged.reference.area[reference],
+        prediction_inside=2 * shared > judged.prediction.area[prediction],
+    )
+
+
+def _key(reference: NDArray[np.integer], prediction: NDArray[np.integer]) -> IntArray:
+    return (reference.astype(np.int64) << 32) | prediction.astype(np.int64)
+
+
+def _group_sets(evaluation: Evaluation, links: _Links) -> _Sets:
+    """Give every object of a failure group the number of its group."""
+    from scipy.sparse.csgraph import connected_components
+
+    outcomes = evaluation.outcomes
+    matched = outcomes.reference.partner[links.reference] == links.prediction
+    edge = links.reference_inside | links.prediction_inside | matched
+    n_reference, n_prediction = len(outcomes.reference), len(outcomes.prediction)
+    n = n_reference + n_prediction
+    ends = (links.reference[edge], n_reference + links.prediction[edge])
+    n_components, component = connected_components(_matrix(*ends, (n, n)), directed=False)
+    causes = [CAUSE_CODE[cause] for cause in (*_OVER, *_UNDER)]
+    cause = np.concatenate([outcomes.reference.cause, outcomes.prediction.cause])
+    failing = np.unique(component[np.isin(cause, causes)])
+    number = np.full(n_components, NO_GROUP, np.int64)
+    number[failing] = np.arange(len(failing))
+    return _Sets(len(failing), number[component[:n_reference]], number[component[n_reference:]])
+
+
+def _assembled_groups(
+    evaluation: Evaluation, links: _Links, sets: _Sets, losses: FloatArray
+) -> list[FailureGroup]:
+    judged = links.judged
+    within = np.flatnonzero(sets.holds(links))
+    pairs = within[np.argsort(sets.of_reference[links.reference[within]], kind="stable")]
+    pair_parts = _parts(sets.of_reference[links.reference[pairs]], sets.n)
+    reference, reference_parts = _members(sets.of_reference, sets.n)
+    prediction, prediction_parts = _members(sets.of_prediction, sets.n)
+    boxes = _boxes(evaluation.table, sets).tolist()
+    kinds = _kinds(evaluation.outcomes, sets)
+    r, p, shared = links.reference[pairs], links.prediction[pairs], links.shared[pairs]
+    of_reference = shared / judged.reference.area[r]
+    of_prediction = shared / judged.prediction.area[p]
+    return [
+        FailureGroup(
+            kind=kinds[k],
+            reference_rows=reference[reference_parts[k]],
+            prediction_rows=prediction[prediction_parts[k]],
+            pair_reference=r[pair_parts[k]],
+            pair_prediction=p[pair_parts[k]],
+            intersection_px=shared[pair_parts[k]],
+            share_of_reference=of_reference[pair_parts[k]],
+            share_of_prediction=of_prediction[pair_parts[k]],
+            bbox=(boxes[k][0], boxes[k][1], boxes[k][2], boxes[k][3]),
+            pq_lost=float(losses[k]),
+        )
+        for k in range(sets.n)
+    ]
+
+
+def _members(sets: IntArray, n: int) -> tuple[IntArray, list[slice]]:
+    """Give the rows that are in a set, set by set, and where each set's rows are."""
+    rows = np.flatnonzero(sets != NO_GROUP)
+    rows = rows[np.argsort(sets[rows], kind="stable")]
+    return rows, _parts(sets[rows], n)
+
+
+def _parts(sorted_sets: IntArray, n: int) -> list[slice]:
+    ends = np.searchsorted(sorted_sets, np.arange(n), side="right").tolist()
+    return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _boxes(table: OverlapTable, sets: _Sets) -> IntArray:
+    """Give the bounding box (n, 4) of each set's objects."""
+    of = np.concatenate([sets.of_reference, sets.of_prediction])
+    bbox = np.concatenate([table.reference.bbox, table.prediction.bbox]).astype(np.int64)
+    bbox, of = bbox[of != NO_GROUP], of[of != NO_GROUP]
+    boxes = np.repeat([[np.iinfo(np.int64).max] * 2 + [0] * 2], sets.n, axis=0)
+    np.minimum.at(boxes[:, :2], of, bbox[:, :2])
+    np.maximum.at(boxes[:, 2:], of, bbox[:, 2:])
+    return boxes
+
+
+def _kinds(outcomes: Outcomes, sets: _Sets) -> list[GroupKind]:
+    of = np.concatenate([sets.of_reference, sets.of_prediction])
+    cause = np.concatenate([outcomes.reference.cause, outcomes.prediction.cause])
+
+    def has(causes: tuple[Cause, ...]) -> BoolArray:
+        chosen = np.isin(cause, [CAUSE_CODE[c] for c in causes]) & (of != NO_GROUP)
+        return np.bincount(of[chosen], minlength=sets.n) > 0
+
+    over, split, under = has(_OVER), has(_SPLIT), has(_UNDER)
+    # The later ones decide.
+    kinds = [GroupKind.DUPLICATE] * sets.n
+    for kind, applies in (
+        (GroupKind.SPLIT, split),
+        (GroupKind.MERGER, under),
+        (GroupKind.MIXED, under & over),
+    ):
+        for k in np.flatnonzero(applies):
+            kinds[k] = kind
+    return kinds
+
+
+# --- what if they were one --------------------------------------------------------------------
+
+
+def _losses(evaluation: Evaluation, links: _Links, sets: _Sets) -> FloatArray:
+    """Compute the PQ that each set costs by itself (n,)."""
+    total = tally_all(evaluation.outcomes)
+    now = total.pq()
+    losses = np.full(sets.n, np.nan)
+    for batch, zones in _batches(evaluation, links, sets):
+        plan = _plan(evaluation, links, _only(sets, batch))
+        edited = _decided_anew(evaluation, links, plan)
+        after_zones = np.concatenate(
+            [zones.of_prediction[plan.kept], zones.of_reference[plan.home]]
+        )
+        before = tally(evaluation.outcomes, zones.of_reference, zones.of_prediction, zones.n)
+        after = tally(edited, zones.of_reference, after_zones, zones.n)
+        losses[batch] = (total + (after - before)).pq() - now
+    return losses
+
+
+def _batches(
+    evaluation: Evaluation, links: _Links, sets: _Sets
+) -> Iterator[tuple[IntArray, _Sets]]:
+    """Divide the sets into batches of which no two can change the same outcome.
+
+    Yields
+    ------
+    batch
+        int64: numbers of sets.
+    zones
+        For each of them, in this order, all objects whose outcome it can
+        change when it is edited alone.
+    """
+    if _sets_are_independent(evaluation):
+        yield np.arange(sets.n), sets
+        return
+    zones = _zones(evaluation, links, sets)
+    n_reference = len(sets.of_reference)
+    batch_of = _coloured((zones @ zones.T).tocsr())
+    for number in range(int(batch_of.max()) + 1):
+        batch = np.flatnonzero(batch_of == number)
+        chosen = zones[batch].tocoo()
+        zone = np.full(zones.shape[1], NO_GROUP, np.int64)
+        zone[chosen.col] = chosen.row
+        yield batch, _Sets(len(batch), zone[:n_reference], zone[n_reference:])
+
+
+def _sets_are_independent(evaluation: Evaluation) -> bool:
+    """Tell whether editing one group can never change an outcome outside of it.
+
+    With a strict IoU of at least 0.5 a pair matches whatever else is there, and
+    a merged object, which lies mostly in its own reference object, has less
+    than that with any other. Under ``majority`` this need not hold where
+    ambiguous pixels leave the union.
+    """
+    settings = evaluation.settings
+    if settings.matching is not Matching.STRICT_IOU or settings.one_to_one_enforced:
+        return False
+    has_void = bool(evaluation.table.prediction.void_area.any())
+    return settings.ambiguous is not AmbiguousPolicy.MAJORITY or not has_void
+
+
+def _zones(evaluation: Evaluation, links: _Links, sets: _Sets) -> csr_array:
+    """Give, as a matrix (sets, references then predictions), what editing a set can change.
+
+    Centroid rule: every reference object that its predictions touch may choose
+    anew, among all predictions that touch it. Else: those reference objects
+    and its predictions, and whatever competes for them by a chain of pairs
+    above the threshold.
+    """
+    from scipy.sparse import hstack
+    from scipy.sparse.csgraph import connected_components
+
+    judged = links.judged
+    n_reference, n_prediction = len(sets.of_reference), len(sets.of_prediction)
+    touching = _matrix(judged.pair_reference, judged.pair_prediction, (n_reference, n_prediction))
+    rows = np.flatnonzero(sets.of_prediction != NO_GROUP)
+    own = _matrix(sets.of_prediction[rows], rows, (sets.n, n_prediction))
+    touched = own @ touching.T
+    if evaluation.settings.matching is Matching.CENTROID:
+        return hstack([touched, touched @ touching + own], format="csr")
+    n = n_reference + n_prediction
+    candidate = judged.iou > evaluation.settings.iou_threshold
+    ends = (judged.pair_reference[candidate], n_reference + judged.pair_prediction[candidate])
+    n_chains, chain = connected_components(_matrix(*ends, (n, n)), directed=False)
+    of_chain = _matrix(np.arange(n), chain, (n, n_chains))
+    return ((hstack([touched, own], format="csr") @ of_chain) @ of_chain.T).tocsr()
+
+
+def _matrix(
+    rows: NDArray[np.integer], columns: NDArray[np.integer], shape: tuple[int, int]
+) -> csr_array:
+    from scipy.sparse import coo_array
+
+    return coo_array((np.ones(len(rows), np.int64), (rows, columns)), shape=shape).tocsr()
+
+
+def _coloured(conflicts: csr_array) -> IntArray:
+    """Give neighbours different numbers, each node the lowest that is free."""
+    colours = np.full(conflicts.shape[0], -1, np.int64)
+    starts = conflicts.indptr.tolist()
+    for node in range(len(colours)):
+        taken = set(colours[conflicts.indices[starts[node] : starts[node + 1]]].tolist())
+        colours[node] = next(colour for colour in count() if colour not in taken)
+    return colours
+
+
+def _only(sets: _Sets, chosen: IntArray) -> _Sets:
+    """Leave the other sets out."""
+    return _Sets(
+        sets.n,
+        np.where(np.isin(sets.of_reference, chosen), sets.of_reference, NO_GROUP),
+        np.where(np.isin(sets.of_prediction, chosen), sets.of_prediction, NO_GROUP),
+    )
+
+
+def _counts_with(evaluation: Evaluation, links: _Links, sets: _Sets) -> Counts:
+    edited = _decided_anew(evaluation, links, _plan(evaluation, links, sets))
+    return tally_all(edited).counts(edited.class_names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """Which predictions go, and what new objects come in their place.
+
+    A new object belongs to one reference object (``home``) and consists of
+    whole predictions and of pieces, each the overlap of that reference object
+    with a prediction that is cut.
+    """
+
+    kept: BoolArray  # (n predictions,)
+    home: IntArray  # reference row of each new object
+    whole: IntArray  # rows of predictions that join a new object ...
+    whole_into: IntArray  # ... and which
+    piece: IntArray  # positions in the links of the pieces ...
+    piece_into: IntArray  # ... and the new object that each joins
+
+
+def _plan(evaluation: Evaluation, links: _Links, sets: _Sets) -> _Plan:
+    n_reference, n_prediction = len(sets.of_reference), len(sets.of_prediction)
+    within = sets.holds(links)
+    swallows = within & links.reference_inside
+    cut = np.bincount(links.prediction[swallows], minlength=n_prediction) >= 2
+    piece = np.flatnonzero(swallows & cut[links.prediction])
+
+    lies_in = evaluation.outcomes.prediction.partner.astype(np.int64)
+    inside = within & links.prediction_inside
+    lies_in[links.prediction[inside]] = links.reference[inside]
+    whole = np.flatnonzero((sets.of_prediction != NO_GROUP) & ~cut & (lies_in != NO_PARTNER))
+
+    n_whole = np.bincount(lies_in[whole], minlength=n_reference)
+    n_pieces = np.bincount(links.reference[piece], minlength=n_reference)
+    changes = (n_pieces > 0) | (n_whole >= 2)
+    home = np.flatnonzero(changes)
+    new = np.full(n_reference, -1, np.int64)
+    new[home] = np.arange(len(home))
+    whole = whole[changes[lies_in[whole]]]
+    kept = ~cut
+    kept[whole] = False
+    return _Plan(
+        kept=kept,
+        home=home,
+        whole=whole,
+        whole_into=new[lies_in[whole]],
+        piece=piece,
+        piece_into=new[links.reference[piece]],
+    )
+
+
+def _decided_anew(evaluation: Evaluation, links: _Links, plan: _Plan) -> Outcomes:
+    """Merge and cut predictions, and decide all outcomes anew, without distances.
+
+    Rows of predictions: those that stay, then the new ones.
+    """
+    table = _edited_table(evaluation, links, plan)
+    pair = _edited_pair(evaluation.pair, links, plan)
+    settings = evaluation.settings.replaced(distances=False)
+    return evaluated(pair, table, settings, KnownDistances.none()).outcomes
+
+
+def _edited_table(evaluation: Evaluation, links: _Links, plan: _Plan) -> OverlapTable:
+    table = evaluation.table
+    n_kept = int(plan.kept.sum())
+    row = np.full(len(plan.kept), -1, np.int64)
+    row[plan.kept] = np.arange(n_kept)
+    row[plan.whole] = n_kept + plan.whole_into
+    target = row[table.pair_prediction]
+    target[links.position[plan.piece]] = n_kept + plan.piece_into
+
+    pairs = np.flatnonzero(target >= 0)
+    keys = _key(table.pair_reference[pairs], target[pairs])
+    order = np.argsort(keys, kind="stable")
+    keys, pairs = keys[order], pairs[order]
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    return OverlapTable(
+        reference=table.reference,
+        prediction=_edited_side(evaluation, links, plan),
+        pair_reference=(keys[first] >> 32).astype(np.int32),
+        pair_prediction=(keys[first] & 0xFFFFFFFF).astype(np.int32),
+        intersection=np.add.reduceat(table.intersection[pairs], first),
+        void_intersection=np.add.reduceat(table.void_intersection[pairs], first),
+    )
+
+
+def _edited_side(evaluation: Evaluation, links: _Links, plan: _Plan) -> SideTable:
+    table = evaluation.table
+    side = table.prediction
+    position = links.position[plan.piece]
+    sums, void_sums, first_pixel = _piece_places(evaluation, links, plan)
+
+    def summed_up(own: IntArray, pieces: IntArray) -> IntArray:
+        new = np.zeros((len(plan.home), *own.shape[1:]), np.int64)
+        np.add.at(new, plan.whole_into, own[plan.whole])
+        np.add.at(new, plan.piece_into, pieces)
+        return np.concatenate([own[plan.kept], new])
+
+    first = np.full(len(plan.home), np.iinfo(np.int64).max)
+    np.minimum.at(first, plan.whole_into, side.first_pixel[plan.whole])
+    np.minimum.at(first, plan.piece_into, first_pixel)
+    # A new object lies in the boxes of its parts; nobody needs it tighter.
+    parts = np.concatenate([plan.whole, links.prediction[plan.piece]])
+    into = np.concatenate([plan.whole_into, plan.piece_into])
+    box = np.repeat([[np.iinfo(np.int32).max] * 2 + [0] * 2], len(plan.home), axis=0)
+    np.minimum.at(box[:, :2], into, side.bbox[parts, :2])
+    np.maximum.at(box[:, 2:], into, side.bbox[parts, 2:])
+    return SideTable(
+        area=summed_up(side.area, table.intersection[position]),
+        void_area=summed_up(side.void_area, table.void_intersection[position]),
+        sum_yx=summed_up(side.sum_yx, sums),
+        void_sum_yx=summed_up(side.void_sum_yx, void_sums),
+        bbox=np.concatenate([side.bbox[plan.kept], box.astype(np.int32)]),
+        first_pixel=np.concatenate([side.first_pixel[plan.kept], first]),
+    )
+
+
+def _piece_places(
+    evaluation: Evaluation, links: _Links, plan: _Plan
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Give coordinate sums (k, 2), those of ambiguous pixels, and first pixels of the pieces.
+
+    They are not in the overlap table. Where no rule asks for them the pixels
+    are left alone, and the prediction's first pixel and zeros stand in.
+    """
+    settings, pair = evaluation.settings, evaluation.pair
+    prediction = links.prediction[plan.piece]
+    sums = np.zeros((len(plan.piece), 2), np.int64)
+    void_sums = np.zeros_like(sums)
+    first = evaluation.table.prediction.first_pixel[prediction]
+    if settings.matching is not Matching.CENTROID and not settings.one_to_one_enforced:
+        return sums, void_sums, first
+    for k, (r, p) in enumerate(zip(links.reference[plan.piece], prediction, strict=True)):
+        y0, x0, y1, x1 = evaluation.table.prediction.bbox[p].tolist()
+        window = np.s_[y0:y1, x0:x1]
+        mine = (pair.prediction.index[window] == p + 1) & (pair.reference.index[window] == r + 1)
+        yx = np.argwhere(mine) + np.array([y0, x0])
+        sums[k] = yx.sum(axis=0)
+        first[k] = yx[0, 0] * pair.reference.shape[1] + yx[0, 1]
+        if pair.ambiguous is not None:
+            void_sums[k] = yx[pair.ambiguous[window][mine]].sum(axis=0)
+    return sums, void_sums, first
+
+
+def _edited_pair(pair: LabelPair, links: _Links, plan: _Plan) -> LabelPair:
+    """Give the pair with the new list of predicted objects, for the stages after the overlap.
+
+    These stages read ids and classes of the predictions, and pixels of the
+    reference only: the prediction's pixels stay what they were.
+    """
+    old = pair.prediction
+    n_kept, n_new = int(plan.kept.sum()), len(plan.home)
+    # Ids break ties only: ranks do, and cannot overflow. New objects come last.
+    ranks = np.empty(n_kept, np.int64)
+    ranks[np.argsort(old.ids[plan.kept], kind="stable")] = np.arange(1, n_kept + 1)
+    ids = np.concatenate([ranks, np.arange(n_kept + 1, n_kept + n_new + 1)])
+    classes = np.concatenate([old.class_index[plan.kept], _majority_class(pair, links, plan)])
+    prediction = LabelImage(
+        index=old.index,
+        ids=ids,
+        class_index=classes,
+        original_ids=ids,
+        class_names=old.class_names,
+    )
+    return replace(pair, prediction=prediction)
+
+
+def _majority_class(pair: LabelPair, links: _Links, plan: _Plan) -> NDArray[np.int16]:
+    """Give the class that holds most of each new object's area after the policy."""
+    class_index = pair.prediction.class_index.astype(np.int64)
+    n = len(pair.class_names) + 1
+    area = np.concatenate([links.judged.prediction.area[plan.whole], links.shared[plan.piece]])
+    part_class = class_index[np.concatenate([plan.whole, links.prediction[plan.piece]])]
+    into = np.concatenate([plan.whole_into, plan.piece_into])
+    votes = np.bincount(into * n + part_class, weights=area, minlength=len(plan.home) * n)
+    winner: NDArray[np.int16] = votes.reshape(-1, n).argmax(axis=1).astype(np.int16)
+    return winner

@@ -1,0 +1,392 @@
+"""What an ambiguous policy excludes and why, and what another policy would change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_again
+from napari_panoptic.nuclei.explain.what_if import tally, tally_all
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
+from napari_panoptic.nuclei.values.vocabulary import (
+    CAUSE_CODE,
+    CAUSES,
+    STATUS_CODE,
+    STATUSES,
+    Cause,
+    Side,
+    Status,
+)
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+UNCHANGED = -1
+
+AUDIT_COLUMNS = (
+    "side",
+    "id",
+    "class",
+    "area_px",
+    "ambiguous_px",
+    "status_first",
+    "cause_first",
+    "reason_first",
+    "status_second",
+    "cause_second",
+    "reason_second",
+    "flips",
+    "unit",
+    "pq_contribution",
+)
+SPILL_COLUMNS = (
+    "row",
+    "id",
+    "class",
+    "status",
+    "cause",
+    "area_px",
+    "ambiguous_px",
+    "ambiguous_share",
+    "remainder_px",
+    "fp_by_spill",
+)
+_EFFECT_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
+
+
+@dataclass(frozen=True, eq=False)
+class SideAudit:
+    """The objects of one side under two policies; one row per object.
+
+    Parameters
+    ----------
+    side
+        Reference or prediction.
+    area_px, ambiguous_px
+        int64 (n,): all pixels of the object, and those in the ambiguous area.
+    status_first, status_second, cause_first, cause_second
+        int8 (n,): positions in ``STATUSES`` and ``CAUSES``.
+    flips
+        bool (n,): whether the status differs.
+    unit
+        int64 (n,): number of the change that the object is part of, -1 for
+        none. Objects that are partners under either policy, and whose status,
+        partner or IoU differs, change together.
+    """
+
+    side: Side
+    area_px: IntArray
+    ambiguous_px: IntArray
+    status_first: NDArray[np.int8]
+    status_second: NDArray[np.int8]
+    cause_first: NDArray[np.int8]
+    cause_second: NDArray[np.int8]
+    flips: BoolArray
+    unit: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyAudit:
+    """Two ambiguous policies on one label pair, side by side.
+
+    Parameters
+    ----------
+    first, second
+        The evaluations, from one overlap table, without distances.
+    reference, prediction
+        What became of each object under both.
+    unit_contribution
+        float64 (k,): contribution of each unit of change to the difference in
+        PQ, leave-one-out: PQ under the second policy, minus the same with only
+        this unit's objects counted as under the first. NaN where one of the
+        two is undefined.
+    """
+
+    first: Evaluation
+    second: Evaluation
+    reference: SideAudit
+    prediction: SideAudit
+    unit_contribution: FloatArray
+
+    @property
+    def pq_difference(self) -> float:
+        """PQ of the region under the second policy, minus that under the first."""
+        return self.second.metrics.pq - self.first.metrics.pq
+
+    @property
+    def pq_unexplained(self) -> float:
+        """What the contributions do not add up to.
+
+        PQ is a mean of quotients, so that the effects of several changes are
+        not the sum of the effects of each.
+        """
+        return self.pq_difference - float(self.unit_contribution.sum())
+
+    def side(self, side: Side) -> SideAudit:
+        """Give one side."""
+        return self.reference if side is Side.REFERENCE else self.prediction
+
+    @cached_property
+    def objects(self) -> pd.DataFrame:
+        """One row per object, columns ``AUDIT_COLUMNS``; reference objects first.
+
+        ``reason_first`` and ``reason_second`` say in a sentence what each
+        policy does with an object that touches the ambiguous area.
+        ``pq_contribution`` is that of the object's unit, the same for all its
+        objects, and 0 for objects that do not change.
+        """
+        return pd.concat([self._frame(side) for side in Side], ignore_index=True)
+
+    @cached_property
+    def effect(self) -> pd.DataFrame:
+        """Figures under both policies: a row per class, then ``mean``.
+
+        Columns: class, then tp, fp, fn, iou_sum, pq, sq and dq, each with
+        ``_first``, ``_second`` and ``_difference`` (second minus first; NaN
+        where undefined under one of them). Row ``mean`` holds sums, and the
+        region's PQ, SQ and DQ.
+        """
+        first, second = _effect_rows(self.first), _effect_rows(self.second)
+        columns: dict[str, object] = {"class": [*self.first.pair.class_names, "mean"]}
+        for name in _EFFECT_FIGURES:
+            columns[f"{name}_first"] = first[name]
+            columns[f"{name}_second"] = second[name]
+            columns[f"{name}_difference"] = second[name] - first[name]
+        return pd.DataFrame(columns)
+
+    def _frame(self, which: Side) -> pd.DataFrame:
+        own = self.side(which)
+        outcomes = self.first.outcomes.side(which)
+        statuses = np.array([str(status) for status in STATUSES], dtype=object)
+        causes = np.array([str(cause) for cause in CAUSES], dtype=object)
+        contribution = np.append(self.unit_contribution, 0.0)[own.unit]
+        values = (
+            np.full(len(outcomes), str(which), dtype=object),
+            outcomes.ids,
+            np.array(self.first.outcomes.class_names, dtype=object)[outcomes.class_index - 1],
+            own.area_px,
+            own.ambiguous_px,
+            statuses[own.status_first],
+            causes[own.cause_first],
+            reasons(self.first, which),
+            statuses[own.status_second],
+            causes[own.cause_second],
+            reasons(self.second, which),
+            own.flips,
+            own.unit,
+            contribution,
+        )
+        return pd.DataFrame(dict(zip(AUDIT_COLUMNS, values, strict=True)))
+
+
+def audit_policies(
+    evaluation: Evaluation, first: AmbiguousPolicy | str, second: AmbiguousPolicy | str
+) -> PolicyAudit:
+    """Judge one label pair by two ambiguous policies.
+
+    Both are read from the evaluation's overlap table; all its other settings
+    stay. Pixels are looked at only by the centroid rule, one per object.
+
+    Parameters
+    ----------
+    evaluation
+        What was evaluated, under whatever policy; not changed.
+    first, second
+        The policies to compare.
+
+    Raises
+    ------
+    SettingsError
+        For an unknown policy.
+    """
+    one, other = (
+        evaluate_again(evaluation, evaluation.settings.replaced(ambiguous=policy, distances=False))
+        for policy in (first, second)
+    )
+    unit_of_reference, unit_of_prediction, n_units = _units(one.outcomes, other.outcomes)
+    before = tally(one.outcomes, unit_of_reference, unit_of_prediction, n_units)
+    after = tally(other.outcomes, unit_of_reference, unit_of_prediction, n_units)
+    total = tally_all(other.outcomes)
+    return PolicyAudit(
+        first=one,
+        second=other,
+        reference=_side_audit(Side.REFERENCE, one, other, unit_of_reference),
+        prediction=_side_audit(Side.PREDICTION, one, other, unit_of_prediction),
+        unit_contribution=total.pq() - (total + (before - after)).pq(),
+    )
+
+
+def reasons(evaluation: Evaluation, side: Side) -> NDArray[np.object_]:
+    """Say what the ambiguous policy does with each object of a side.
+
+    Returns
+    -------
+    ndarray of str (n,)
+        One sentence per object that touches the ambiguous area; empty for the
+        others.
+    """
+    is_reference = side is Side.REFERENCE
+    counted = evaluation.table.reference if is_reference else evaluation.table.prediction
+    matched = evaluation.outcomes.side(side).partner != NO_PARTNER
+    sentences = np.full(len(counted), "", dtype=object)
+    policy = evaluation.settings.ambiguous
+    cuts = policy is AmbiguousPolicy.CLIP or (
+        policy is AmbiguousPolicy.CLIP_PREDICTIONS and not is_reference
+    )
+    for row in np.flatnonzero(counted.void_area).tolist():
+        area, void = int(counted.area[row]), int(counted.void_area[row])
+        if cuts:
+            sentences[row] = _cut_reason(area, void)
+        elif policy is AmbiguousPolicy.MAJORITY:
+            sentences[row] = _majority_reason(area, void, matched=bool(matched[row]))
+        else:
+            sentences[row] = f"judged whole, {_inside(area, void)}"
+    return sentences
+
+
+def spill_table(evaluation: Evaluation) -> pd.DataFrame:
+    """List the predictions that leak out of the ambiguous area.
+
+    Parameters
+    ----------
+    evaluation
+        What was evaluated; not changed.
+
+    Returns
+    -------
+    DataFrame
+        One row per prediction with pixels both inside and outside of the
+        ambiguous area, columns ``SPILL_COLUMNS``, the largest ambiguous share
+        first. ``area_px``, ``ambiguous_px`` and ``remainder_px`` count pixels
+        before any cut. ``fp_by_spill``: it is an FP although more than half of
+        it lies in the ambiguous area (cause ambiguous-spill): without the
+        remainder nothing of it would be judged.
+    """
+    side, table = evaluation.outcomes.prediction, evaluation.table.prediction
+    rows = np.flatnonzero((table.void_area > 0) & (table.void_area < table.area))
+    share = table.void_area[rows] / table.area[rows]
+    order = np.lexsort((rows, -share))
+    rows, share = rows[order], share[order]
+    spills = (side.status[rows] == STATUS_CODE[Status.FP]) & (
+        side.cause[rows] == CAUSE_CODE[Cause.AMBIGUOUS_SPILL]
+    )
+    values = (
+        rows,
+        side.ids[rows],
+        np.array(evaluation.pair.class_names, dtype=object)[side.class_index[rows] - 1],
+        np.array([str(status) for status in STATUSES], dtype=object)[side.status[rows]],
+        np.array([str(cause) for cause in CAUSES], dtype=object)[side.cause[rows]],
+        table.area[rows],
+        table.void_area[rows],
+        share,
+        table.area[rows] - table.void_area[rows],
+        spills,
+    )
+    return pd.DataFrame(dict(zip(SPILL_COLUMNS, values, strict=True)))
+
+
+def _inside(area: int, void: int) -> str:
+    return f"{_percent(void, area)} of its {area} px in the ambiguous area"
+
+
+def _percent(part: int, whole: int) -> str:
+    """Write a share with one decimal, without rounding it to none, half or all."""
+    tenths = round(1000 * part / whole)
+    for border, exact in ((0, part == 0), (500, 2 * part == whole), (1000, part == whole)):
+        if tenths == border and not exact:
+            return f"{'over' if 1000 * part > border * whole else 'under'} {border // 10} %"
+    return f"{tenths / 10:.1f} %".replace(".0 %", " %")
+
+
+def _cut_reason(area: int, void: int) -> str:
+    if void == area:
+        return f"cut away entirely: all {area} px in the ambiguous area"
+    return f"sticks out by {area - void} px of {area} ({_percent(area - void, area)})"
+
+
+def _majority_reason(area: int, void: int, *, matched: bool) -> str:
+    inside = _inside(area, void)
+    if matched:
+        return f"{inside}, matched: they leave its IoU"
+    if 2 * void > area:
+        return f"{inside} and unmatched: ignored"
+    return f"{inside}, not more than half, and unmatched: counts"
+
+
+def _effect_rows(evaluation: Evaluation) -> dict[str, FloatArray]:
+    by_class, metrics = evaluation.by_class, evaluation.metrics
+    means = {name: metrics[name] for name in ("pq", "sq", "dq")}
+    return {
+        name: np.append(
+            by_class[name].to_numpy(np.float64),
+            means[name] if name in means else by_class[name].to_numpy(np.float64).sum(),
+        )
+        for name in _EFFECT_FIGURES
+    }
+
+
+def _side_audit(side: Side, first: Evaluation, second: Evaluation, unit: IntArray) -> SideAudit:
+    is_reference = side is Side.REFERENCE
+    counted = first.table.reference if is_reference else first.table.prediction
+    one, other = first.outcomes.side(side), second.outcomes.side(side)
+    return SideAudit(
+        side=side,
+        area_px=counted.area,
+        ambiguous_px=counted.void_area,
+        status_first=one.status,
+        status_second=other.status,
+        cause_first=one.cause,
+        cause_second=other.cause,
+        flips=one.status != other.status,
+        unit=unit,
+    )
+
+
+def _units(first: Outcomes, second: Outcomes) -> tuple[IntArray, IntArray, int]:
+    """Join objects that change together: partners under either policy.
+
+    Returns
+    -------
+    unit_of_reference, unit_of_prediction
+        int64: number of the unit of each object, -1 where nothing changes.
+    n_units
+        How many units there are.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n_reference = len(first.reference)
+    n = n_reference + len(first.prediction)
+    rows, columns = (
+        np.concatenate(ends) for ends in zip(*map(_partners, (first, second)), strict=True)
+    )
+    graph = coo_array((np.ones(len(rows), np.int8), (rows, n_reference + columns)), shape=(n, n))
+    n_components, component = connected_components(graph, directed=False)
+    changes = np.concatenate([_changes(first, second, side) for side in Side])
+    changing = np.unique(component[changes])
+    number = np.full(n_components, UNCHANGED, np.int64)
+    number[changing] = np.arange(len(changing))
+    unit = number[component]
+    return unit[:n_reference], unit[n_reference:], len(changing)
+
+
+def _partners(outcomes: Outcomes) -> tuple[IntArray, IntArray]:
+    rows = np.flatnonzero(outcomes.reference.partner != NO_PARTNER)
+    return rows, outcomes.reference.partner[rows].astype(np.int64)
+
+
+def _changes(first: Outcomes, second: Outcomes, side: Side) -> BoolArray:
+    one, other = first.side(side), second.side(side)
+    matched = one.partner != NO_PARTNER
+    changed: BoolArray = (
+        (one.status != other.status)
+        | (one.partner != other.partner)
+        | (matched & (one.iou != other.iou))
+    )
+    return changed

@@ -1,0 +1,280 @@
+"""What the figures would be if some objects had been judged otherwise.
+
+Counts are sums over objects: where the outcomes of a few objects change, the
+old contribution of these objects is taken away and the new one is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+def without_annotation_errors(
+    evaluation: Evaluation,
+    *,
+    reference_rows: Sequence[int] | IntArray = (),
+    prediction_rows: Sequence[int] | IntArray = (),
+) -> Counts:
+    """Count as if the verdicts "prediction right" were the truth.
+
+    ==============================  =========================================
+    object with the verdict          what becomes of it
+    ==============================  =========================================
+    FN                               the reference object is dropped
+    misclassified (either side)      the reference class becomes the predicted
+                                     class: the pair is a TP with the IoU that
+                                     it has
+    FP                               a nucleus that the annotation lacks: a TP
+                                     whose reference is the prediction itself
+                                     (IoU 1)
+    TP, ignored                      nothing: there is no outcome to correct
+    ==============================  =========================================
+
+    A verdict is about one object: the fragments of a dropped reference object
+    stay FPs unless they have the verdict too. Nothing else is matched anew.
+    SQ, PQ and the mean IoU are upper bounds where a nucleus is added: nobody has
+    drawn the outline that the prediction should have been compared with.
+
+    Parameters
+    ----------
+    evaluation
+        What was evaluated; not changed.
+    reference_rows, prediction_rows
+        Rows of the objects of each side that have the verdict; a row given
+        twice counts once, and so does a pair whose two objects both have it.
+
+    Returns
+    -------
+    Counts
+        Their mean Hausdorff distance is that of the pairs measured before: a
+        prediction that is its own reference adds none.
+
+    Raises
+    ------
+    LabelError
+        For a row that no object has.
+    """
+    reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
+    wrong, right = _marked(reference, reference_rows), _marked(prediction, prediction_rows)
+    dropped = wrong & (reference.status == STATUS_CODE[Status.FN])
+    lacking = right & (prediction.status == STATUS_CODE[Status.FP])
+    renamed = np.flatnonzero(reference.status == STATUS_CODE[Status.MISCLASSIFIED])
+    renamed = renamed[wrong[renamed] | right[reference.partner[renamed]]]
+    return _corrected(evaluation, dropped, renamed, lacking)
+
+
+def _marked(side: SideOutcomes, rows: Sequence[int] | IntArray) -> BoolArray:
+    chosen = np.asarray(rows, np.int64)
+    if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(side)):
+        there = f"rows between 0 and {len(side) - 1}" if len(side) else "no objects"
+        raise LabelError(
+            f"the {side.side} has {there}, found verdicts on rows {chosen.min()} to "
+            f"{chosen.max()}: were they given on other objects?"
+        )
+    marked = np.zeros(len(side), bool)
+    marked[chosen] = True
+    return marked
+
+
+def _corrected(
+    evaluation: Evaluation,
+    dropped: BoolArray,
+    renamed: IntArray,
+    lacking: BoolArray,
+) -> Counts:
+    """Move each object with the verdict to the cell of the confusion matrix that it belongs to."""
+    now = evaluation.counts
+    reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
+    confusion, iou_sum = now.confusion.copy(), now.iou_sum.copy()
+    matched_iou_sum = now.matched_iou_sum.copy()
+    hausdorff_sum, hausdorff_pairs = now.hausdorff_sum_px.copy(), now.hausdorff_pairs.copy()
+    hausdorff95_sum = now.hausdorff95_sum_px.copy()
+
+    np.subtract.at(confusion[:, 0], reference.class_index[dropped], 1)
+    new_class = prediction.class_index[lacking]
+    np.subtract.at(confusion[0], new_class, 1)
+    np.add.at(confusion, (new_class, new_class), 1)
+    np.add.at(iou_sum, new_class - 1, 1.0)
+    np.add.at(matched_iou_sum, new_class - 1, 1.0)
+
+    old = reference.class_index[renamed]
+    new = prediction.class_index[reference.partner[renamed]]
+    np.subtract.at(confusion, (old, new), 1)
+    np.add.at(confusion, (new, new), 1)
+    # Sums of pairs go by the class of the reference object, which has changed.
+    iou, hausdorff = reference.iou[renamed], reference.hausdorff_px[renamed]
+    hausdorff95 = reference.hausdorff95_px[renamed]
+    np.add.at(iou_sum, new - 1, iou)
+    np.subtract.at(matched_iou_sum, old - 1, iou)
+    np.add.at(matched_iou_sum, new - 1, iou)
+    measured = ~np.isnan(hausdorff)
+    np.subtract.at(hausdorff_sum, old[measured] - 1, hausdorff[measured])
+    np.add.at(hausdorff_sum, new[measured] - 1, hausdorff[measured])
+    np.subtract.at(hausdorff95_sum, old[measured] - 1, hausdorff95[measured])
+    np.add.at(hausdorff95_sum, new[measured] - 1, hausdorff95[measured])
+    np.subtract.at(hausdorff_pairs, old[measured] - 1, 1)
+    np.add.at(hausdorff_pairs, new[measured] - 1, 1)
+    return replace(
+        _with_confusion(now, confusion),
+        iou_sum=iou_sum,
+        matched_iou_sum=matched_iou_sum,
+        hausdorff_sum_px=hausdorff_sum,
+        hausdorff_pairs=hausdorff_pairs,
+        hausdorff95_sum_px=hausdorff95_sum,
+    )
+
+
+def _with_confusion(counts: Counts, confusion: IntArray) -> Counts:
+    """Replace a region's confusion matrix and what follows from it."""
+    tp, fp, fn = class_sums(confusion)
+    present = ((tp + fp + fn) > 0).astype(np.int64)
+    return replace(counts, confusion=confusion, tp=tp, fp=fp, fn=fn, present=present)
+
+
+def class_sums(confusion: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Read TP, FP and FN of each class (..., C) from confusion matrices (..., C + 1, C + 1).
+
+    As panoptic quality counts them: a misclassified pair is an FP of the
+    predicted class and an FN of the reference class.
+    """
+    tp = np.diagonal(confusion, axis1=-2, axis2=-1)[..., 1:].copy()
+    fp = confusion[..., :, 1:].sum(axis=-2) - tp
+    fn = confusion[..., 1:, :].sum(axis=-1) - tp
+    return tp, fp, fn
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What k sets of objects contribute to the counts of their region.
+
+    Tallies of the same number of sets can be added and subtracted; a tally of
+    one set goes with one of any number.
+
+    Parameters
+    ----------
+    confusion
+        int64 (k, C + 1, C + 1): rows reference, columns prediction, index 0 none.
+    iou_sum
+        float64 (k, C): summed IoU of the TPs of a class.
+    matched_iou_sum
+        float64 (k, C): summed IoU of all matched pairs, by reference class.
+    ignored_reference, ignored_prediction
+        int64 (k,): objects that the ambiguous policy excludes.
+    """
+
+    confusion: IntArray
+    iou_sum: FloatArray
+    matched_iou_sum: FloatArray
+    ignored_reference: IntArray
+    ignored_prediction: IntArray
+
+    def __add__(self, other: Tally) -> Tally:
+        """Add the contributions, set by set."""
+        return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __sub__(self, other: Tally) -> Tally:
+        """Take contributions away, set by set."""
+        return Tally(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+
+    def pq(self) -> FloatArray:
+        """Compute the mean PQ over the classes present, of each set (k,); NaN of nothing."""
+        tp, fp, fn = class_sums(self.confusion)
+        weight = tp + fp / 2 + fn / 2
+        quality = np.divide(self.iou_sum, weight, out=np.zeros(weight.shape), where=weight > 0)
+        present = (weight > 0).sum(axis=-1)
+        mean: FloatArray = np.divide(
+            quality.sum(axis=-1), present, out=np.full(len(present), np.nan), where=present > 0
+        )
+        return mean
+
+    def counts(self, class_names: tuple[str, ...]) -> Counts:
+        """Give the first set's contribution as counts, without distances."""
+        return replace(
+            _with_confusion(Counts.zero(class_names), self.confusion[0]),
+            iou_sum=self.iou_sum[0],
+            matched_iou_sum=self.matched_iou_sum[0],
+            ignored_reference=int(self.ignored_reference[0]),
+            ignored_prediction=int(self.ignored_prediction[0]),
+        )
+
+
+def tally_all(outcomes: Outcomes) -> Tally:
+    """Tally all objects as one set."""
+    return tally(
+        outcomes,
+        np.zeros(len(outcomes.reference), np.int64),
+        np.zeros(len(outcomes.prediction), np.int64),
+        1,
+    )
+
+
+def tally(
+    outcomes: Outcomes, reference_set: IntArray, prediction_set: IntArray, n_sets: int
+) -> Tally:
+    """Tally several sets of objects at once.
+
+    Parameters
+    ----------
+    outcomes
+        What became of every object.
+    reference_set, prediction_set
+        int64 (n,): the set (from 0) of each object, -1 for none. A matched
+        pair counts in the set of its reference object.
+    n_sets
+        Number of sets k.
+    """
+    n = len(outcomes.class_names) + 1
+    reference, prediction = outcomes.reference, outcomes.prediction
+    fn = reference.status == STATUS_CODE[Status.FN]
+    fp = prediction.status == STATUS_CODE[Status.FP]
+    rows = np.flatnonzero((reference.partner != NO_PARTNER) & (reference_set >= 0))
+    sets = reference_set[rows]
+    old = reference.class_index[rows].astype(np.int64)
+    new = prediction.class_index[reference.partner[rows]].astype(np.int64)
+    none_of_p, none_of_r = np.zeros(len(prediction), np.int64), np.zeros(len(reference), np.int64)
+    cells = [
+        _cells(sets, old, new, n),
+        _cells(reference_set, reference.class_index, none_of_r, n)[fn & (reference_set >= 0)],
+        _cells(prediction_set, none_of_p, prediction.class_index, n)[fp & (prediction_set >= 0)],
+    ]
+    confusion = np.bincount(np.concatenate(cells), minlength=n_sets * n * n)
+    return Tally(
+        confusion=confusion.reshape(n_sets, n, n),
+        iou_sum=_sums(sets, old, np.where(old == new, reference.iou[rows], 0.0), n_sets, n),
+        matched_iou_sum=_sums(sets, old, reference.iou[rows], n_sets, n),
+        ignored_reference=_ignored(reference, reference_set, n_sets),
+        ignored_prediction=_ignored(prediction, prediction_set, n_sets),
+    )
+
+
+def _cells(
+    sets: IntArray, rows: NDArray[np.integer], columns: NDArray[np.integer], n: int
+) -> IntArray:
+    return (sets * n + rows.astype(np.int64)) * n + columns.astype(np.int64)
+
+
+def _sums(
+    sets: IntArray, class_index: IntArray, values: FloatArray, n_sets: int, n: int
+) -> FloatArray:
+    sums = np.bincount(sets * n + class_index, weights=values, minlength=n_sets * n)
+    return sums.astype(np.float64).reshape(n_sets, n)[:, 1:]
+
+
+def _ignored(side: SideOutcomes, sets: IntArray, n_sets: int) -> IntArray:
+    chosen = (side.status == STATUS_CODE[Status.IGNORED]) & (sets >= 0)
+    return np.bincount(sets[chosen], minlength=n_sets)

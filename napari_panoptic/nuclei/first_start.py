@@ -1,0 +1,89 @@
+"""On a first start the kernels of the evaluation are compiled in a process of their own.
+
+Compiling takes a minute and one processor at a time. While the window's own process
+compiles what reads and draws a region, ``python -m napari_panoptic.nuclei.first_start``
+compiles what evaluates and edits it; each finds on the disk what the other has done.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+from napari_panoptic.kernels.counting import add_to_pair
+from napari_panoptic.kernels.jit import waits_to_be_kept
+from napari_panoptic.nuclei.edits.pair import IdWindow, LiveEvaluation
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+
+SIDE_PX = 24
+CLASSES = ("A", "B")
+OTHER_SETTINGS = (
+    {"matching": "centroid", "ambiguous": "keep", "outlines": "both-whole"},
+    {"iou_threshold": 0.3, "ambiguous": "majority"},
+    {"ambiguous": "clip-predictions"},
+    {"distances": False},
+)
+"""What uses other kernels than the defaults."""
+
+
+def compile_beside() -> subprocess.Popen[bytes] | None:
+    """Start the other process; None where kernels were compiled before, or it would not help."""
+    if (os.cpu_count() or 1) < 2 or not waits_to_be_kept(add_to_pair):
+        return None
+    try:
+        return subprocess.Popen(  # noqa: S603 - this very interpreter
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except OSError:  # no more processes: this one compiles all
+        return None
+
+
+def evaluate_and_edit() -> None:
+    """Evaluate a few pixels under all settings and edit them, as the window does."""
+    pair = _tiny_pair()
+    settings = EvaluationSettings()
+    evaluation = evaluate(pair, settings)
+    live = LiveEvaluation(pair, known=evaluation)
+    y, x = np.mgrid[4:6, 4:12].reshape(2, -1)
+    window = IdWindow((3, 3), np.array([[0, 1], [1, 2]], np.uint16), np.array([0, 1, 900]))
+    classes = {900: CLASSES[0], 901: CLASSES[1]}
+    for side in Side:
+        for id_ in (901, 0):
+            live.set_pixels(side, y, x, id_, classes=classes)
+            live.evaluate(settings)
+        live.set_window(side, window, classes=classes)
+        live.evaluate(settings)
+    live.set_ambiguous(None)
+    live.evaluate(settings)
+    for changes in OTHER_SETTINGS:
+        evaluate(pair, settings.replaced(**changes))
+
+
+def _tiny_pair() -> LabelPair:
+    """Make two objects, of which one is found, another found in pieces, and an ambiguous area."""
+    shape = (SIDE_PX, SIDE_PX)
+    reference, prediction = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    reference[3:10, 3:10], reference[12:21, 4:13] = 1, 2
+    prediction[4:9, 4:9], prediction[14:20, 16:22], prediction[15:17, 4:9] = 1, 2, 3
+    ambiguous = np.zeros(shape, bool)
+    ambiguous[12:20, 14:22] = True
+    classes = {1: CLASSES[0], 2: CLASSES[1], 3: CLASSES[1]}
+    return LabelPair(
+        LabelImage.from_array(reference, classes, CLASSES),
+        LabelImage.from_array(prediction, classes, CLASSES),
+        ambiguous,
+    )
+
+
+if __name__ == "__main__":
+    evaluate_and_edit()

@@ -1,0 +1,205 @@
+"""Which predicted object belongs to which reference object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.ambiguity import JudgedOverlap
+from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
+
+NO_PARTNER = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """One-to-one pairs of reference and predicted objects.
+
+    Parameters
+    ----------
+    reference_partner
+        int32 (n,): row of the matched prediction, or -1.
+    prediction_partner
+        int32 (m,): row of the matched reference object, or -1.
+    pair
+        int64 (k,): positions of the matched pairs in the judged overlap.
+    """
+
+    reference_partner: NDArray[np.int32]
+    prediction_partner: NDArray[np.int32]
+    pair: NDArray[np.int64]
+
+
+def match(
+    pair: LabelPair,
+    table: OverlapTable,
+    judged: JudgedOverlap,
+    settings: EvaluationSettings,
+    *,
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+) -> Matches:
+    """Match the objects of a label pair by the rule that the settings name.
+
+    Parameters
+    ----------
+    pair, table, judged
+        The label pair, its overlap table, and that table after the policy.
+    settings
+        Rule and threshold.
+    rows
+        Where table and judged hold some objects of the pair only: their rows among all
+        reference objects and predictions, ascending.
+
+    Returns
+    -------
+    Matches
+        Class-blind. Strict IoU: pairs above the threshold, strictly; below a
+        threshold of 0.5 the one-to-one subset of largest summed IoU. Centroid:
+        for each reference object the prediction of highest IoU (lowest id of
+        equals), if its rounded centroid falls on that reference object. Where
+        objects of a side share pixels, the one-to-one subset in any case.
+    """
+    if settings.matching is Matching.CENTROID:
+        chosen = _centroid_pairs(pair, judged, rows)
+        is_contested = pair.has_planes
+    else:
+        chosen = np.flatnonzero(judged.iou > settings.iou_threshold)
+        # Above 0.5 two objects can only want the same one where they share pixels.
+        is_contested = settings.one_to_one_enforced or pair.has_planes
+    if is_contested:
+        chosen = _best_assignment(chosen, table, judged)
+    partners = _partners(
+        len(table.reference),
+        len(table.prediction),
+        judged.pair_reference,
+        judged.pair_prediction,
+        chosen,
+    )
+    return Matches(*partners, chosen)
+
+
+@compiled
+def _partners(
+    n_reference: int,
+    n_prediction: int,
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Give every object the row of its partner in one of the chosen pairs; -1 for none."""
+    of_row = np.full(n_reference, NO_PARTNER, np.int32)
+    of_column = np.full(n_prediction, NO_PARTNER, np.int32)
+    for k in chosen:
+        of_row[rows[k]], of_column[columns[k]] = columns[k], rows[k]
+    return of_row, of_column
+
+
+def _centroid_pairs(
+    pair: LabelPair,
+    judged: JudgedOverlap,
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+) -> NDArray[np.int64]:
+    best = _best_of_each(
+        judged.pair_reference,
+        judged.pair_prediction,
+        judged.iou,
+        pair.prediction.ids if rows is None else pair.prediction.ids[rows[1]],
+        len(judged.reference.area),
+    )
+    best = best[best >= 0]
+    # Rounds half to even, as the published rule does.
+    y, x = (
+        np.rint(judged.prediction.centroid_yx_px[judged.pair_prediction[best]]).astype(np.int64).T
+    )
+    reference = judged.pair_reference[best]
+    wanted = (reference if rows is None else rows[0][reference]) + 1
+    hit = np.any([sheet[y, x] == wanted for sheet in pair.reference.sheets], axis=0)
+    if judged.cuts_reference and pair.ambiguous is not None:
+        hit &= ~pair.ambiguous[y, x]
+    matched: NDArray[np.int64] = best[hit]
+    return matched
+
+
+@compiled
+def _best_of_each(
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    iou: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    n: int,
+) -> NDArray[np.int64]:
+    """Find the pair of highest IoU of each row, of equals that of the lowest id; -1 for none."""
+    best = np.full(n, -1, np.int64)
+    for k in range(len(rows)):
+        known = best[rows[k]]
+        if iou[k] > 0 and (
+            known < 0
+            or iou[k] > iou[known]
+            or (iou[k] == iou[known] and ids[columns[k]] < ids[columns[known]])
+        ):
+            best[rows[k]] = k
+    return best
+
+
+def _best_assignment(
+    candidates: NDArray[np.int64], table: OverlapTable, judged: JudgedOverlap
+) -> NDArray[np.int64]:
+    """Choose, among candidate pairs, the one-to-one subset of largest summed IoU."""
+    from scipy.sparse import coo_array  # the default rule needs none of these
+    from scipy.sparse.csgraph import connected_components
+
+    n_reference, n_prediction = len(table.reference), len(table.prediction)
+    rows = judged.pair_reference[candidates]
+    columns = judged.pair_prediction[candidates]
+    # Most pairs compete with no other.
+    is_contested = (np.bincount(rows, minlength=n_reference)[rows] > 1) | (
+        np.bincount(columns, minlength=n_prediction)[columns] > 1
+    )
+    chosen = [candidates[~is_contested]]
+    contested = candidates[is_contested]
+    if not len(contested):
+        return candidates
+    rows, columns = rows[is_contested], columns[is_contested]
+    n_objects = n_reference + n_prediction
+    graph = coo_array(
+        (np.ones(len(contested)), (rows, n_reference + columns)), shape=(n_objects, n_objects)
+    )
+    _, component = connected_components(graph, directed=False)
+    order = np.argsort(component[rows], kind="stable")
+    borders = np.flatnonzero(np.diff(component[rows][order])) + 1
+    chosen += [_assign(group, table, judged) for group in np.split(contested[order], borders)]
+    return np.sort(np.concatenate(chosen))
+
+
+def _assign(
+    group: NDArray[np.int64], table: OverlapTable, judged: JudgedOverlap
+) -> NDArray[np.int64]:
+    from scipy.optimize import linear_sum_assignment
+
+    # Objects enter in the order of their first pixels, so that which of several
+    # equally good assignments is taken does not depend on how objects are labelled.
+    i = _in_order(judged.pair_reference[group], table.reference)
+    j = _in_order(judged.pair_prediction[group], table.prediction)
+    iou = np.zeros((i.max() + 1, j.max() + 1))
+    iou[i, j] = judged.iou[group]
+    position = np.full(iou.shape, -1, np.int64)
+    position[i, j] = group
+    picked: NDArray[np.int64] = position[linear_sum_assignment(iou, maximize=True)]
+    return picked[picked >= 0]
+
+
+def _in_order(rows: NDArray[np.int32], side: SideTable) -> NDArray[np.int64]:
+    """Give the objects in some rows numbers from 0, by their first pixels.
+
+    Objects that share their first pixel follow each other by area, then by row.
+    """
+    once, place = np.unique(rows, return_inverse=True)
+    order = np.lexsort((once, side.area[once], side.first_pixel[once]))
+    number = np.empty(len(once), np.int64)
+    number[order] = np.arange(len(once))
+    return number[place]

@@ -1,0 +1,271 @@
+"""What became of each object, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
+from napari_panoptic.nuclei.causes import Decisions, decide
+from napari_panoptic.nuclei.distances import PairDistances
+from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
+from napari_panoptic.nuclei.overlap import OverlapTable
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+
+OBJECT_COLUMNS = (
+    "side",
+    "id",
+    "class",
+    "status",
+    "cause",
+    "partner_id",
+    "partner_class",
+    "iou",
+    "hausdorff_px",
+    "hausdorff_um",
+    "area_px",
+    "centroid_y_px",
+    "centroid_x_px",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SideOutcomes:
+    """What became of the objects of one side; one row per object.
+
+    Parameters
+    ----------
+    side
+        Reference or prediction.
+    ids
+        int64 (n,): ids, ascending.
+    class_index
+        int16 (n,): 1-based index into the class list.
+    status, cause
+        int8 (n,): positions in ``STATUSES`` and ``CAUSES``.
+    partner
+        int32 (n,): row of the matched object on the other side, or -1.
+    iou
+        float64 (n,): IoU with the partner; for an unmatched object its best
+        IoU with any object; NaN where ignored.
+    hausdorff_px, hausdorff95_px
+        float64 (n,): contour distances to the partner; NaN without one.
+    area_px
+        int64 (n,): pixels that the ambiguous policy leaves; all pixels of an
+        object of which it leaves none.
+    centroid_yx_px
+        float64 (n, 2): centroid of these pixels.
+    bbox
+        int32 (n, 4): bounding box of the whole object: y0, x0, y1, x1, half open.
+    """
+
+    side: Side
+    ids: NDArray[np.int64]
+    class_index: NDArray[np.int16]
+    status: NDArray[np.int8]
+    cause: NDArray[np.int8]
+    partner: NDArray[np.int32]
+    iou: NDArray[np.float64]
+    hausdorff_px: NDArray[np.float64]
+    hausdorff95_px: NDArray[np.float64]
+    area_px: NDArray[np.int64]
+    centroid_yx_px: NDArray[np.float64]
+    bbox: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        """Count the objects."""
+        return len(self.ids)
+
+    def row_of(self, id_: int) -> int | None:
+        """Find the row of an id, or None where there is no such object."""
+        row = int(np.searchsorted(self.ids, id_))
+        return row if row < len(self.ids) and self.ids[row] == id_ else None
+
+    def count(self, status: Status) -> int:
+        """Count the objects of a status."""
+        return int(np.count_nonzero(self.status == STATUS_CODE[status]))
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What became of every object of a label pair.
+
+    Parameters
+    ----------
+    reference, prediction
+        The two sides.
+    class_names
+        The scored classes, in order.
+    mpp
+        Micrometres per pixel, or None.
+    """
+
+    reference: SideOutcomes
+    prediction: SideOutcomes
+    class_names: tuple[str, ...]
+    mpp: float | None
+
+    def side(self, side: Side) -> SideOutcomes:
+        """Give one side."""
+        return self.reference if side is Side.REFERENCE else self.prediction
+
+    def other(self, side: Side) -> SideOutcomes:
+        """Give the side across."""
+        return self.prediction if side is Side.REFERENCE else self.reference
+
+    def to_frame(self) -> pd.DataFrame:
+        """Give one row per object with the columns ``OBJECT_COLUMNS``.
+
+        Reference objects come first, each side by ascending id. Undefined
+        values are NaN or, for partners and causes, missing or empty.
+        """
+        frames = [self.side_frame(side) for side in Side]
+        return pd.concat(frames, ignore_index=True)
+
+    def side_frame(self, side: Side) -> pd.DataFrame:
+        """Give the rows of one side as `to_frame` has them."""
+        own, other = self.side(side), self.other(side)
+        names = np.array(self.class_names, dtype=object)
+        matched = own.partner != NO_PARTNER
+        partner_id = np.zeros(len(own), np.int64)
+        partner_id[matched] = other.ids[own.partner[matched]]
+        partner_class = np.full(len(own), "", dtype=object)
+        partner_class[matched] = names[other.class_index[own.partner[matched]] - 1]
+        return pd.DataFrame(
+            {
+                "side": np.full(len(own), str(side), dtype=object),
+                "id": own.ids,
+                "class": names[own.class_index - 1],
+                "status": np.array([str(s) for s in STATUSES], dtype=object)[own.status],
+                "cause": np.array([str(c) for c in CAUSES], dtype=object)[own.cause],
+                "partner_id": pd.arrays.IntegerArray(partner_id, ~matched),
+                "partner_class": partner_class,
+                "iou": own.iou,
+                "hausdorff_px": own.hausdorff_px,
+                "hausdorff_um": own.hausdorff_px * (np.nan if self.mpp is None else self.mpp),
+                "area_px": own.area_px,
+                "centroid_y_px": own.centroid_yx_px[:, 0],
+                "centroid_x_px": own.centroid_yx_px[:, 1],
+            },
+            columns=list(OBJECT_COLUMNS),
+        )
+
+
+def outcomes(
+    pair: LabelPair,
+    table: OverlapTable,
+    judged: JudgedOverlap,
+    matches: Matches,
+    distances: PairDistances | None,
+    *,
+    near_iou: float,
+) -> Outcomes:
+    """Decide status and cause of every object.
+
+    Parameters
+    ----------
+    pair, table, judged, matches
+        The label pair and the stages before this one.
+    distances
+        Contour distances of ``matches.pair``, or None where not computed.
+    near_iou
+        Least IoU at which an unmatched pair explains a failure.
+    """
+    slots = slot_outcomes(pair, table, judged, matches, distances, near_iou=near_iou)
+    return of_objects_with_pixels(slots)
+
+
+def slot_outcomes(
+    pair: LabelPair,
+    table: OverlapTable,
+    judged: JudgedOverlap,
+    matches: Matches,
+    distances: PairDistances | None,
+    *,
+    near_iou: float,
+) -> Outcomes:
+    """Do the same, with one row per row of the label images.
+
+    Those under edit also have rows of objects that were erased (with an area
+    of 0), and ids that do not ascend; see :func:`of_objects_with_pixels`.
+    """
+    classes = pair.reference.class_index, pair.prediction.class_index
+    decided = decide(judged, matches, *classes, near_iou=near_iou)
+
+    def side(which: Side, own: JudgedSide, decisions: Decisions) -> SideOutcomes:
+        is_reference = which is Side.REFERENCE
+        labels = pair.reference if is_reference else pair.prediction
+        counted = table.reference if is_reference else table.prediction
+        pair_rows = judged.pair_reference if is_reference else judged.pair_prediction
+        hausdorff, hausdorff95 = np.full((2, len(labels)), np.nan)
+        if distances is not None:
+            rows = pair_rows[matches.pair]
+            hausdorff[rows] = distances.hausdorff_px
+            hausdorff95[rows] = distances.hausdorff95_px
+        return SideOutcomes(
+            side=which,
+            ids=labels.ids,
+            class_index=labels.class_index,
+            status=decisions.status,
+            cause=decisions.cause,
+            partner=matches.reference_partner if is_reference else matches.prediction_partner,
+            iou=decisions.iou,
+            hausdorff_px=hausdorff,
+            hausdorff95_px=hausdorff95,
+            area_px=np.where(own.gone, counted.area, own.area),
+            centroid_yx_px=own.centroid_yx_px,
+            bbox=counted.bbox,
+        )
+
+    return Outcomes(
+        reference=side(Side.REFERENCE, judged.reference, decided[0]),
+        prediction=side(Side.PREDICTION, judged.prediction, decided[1]),
+        class_names=pair.class_names,
+        mpp=pair.mpp,
+    )
+
+
+def of_objects_with_pixels(decided: Outcomes) -> Outcomes:
+    """Drop the rows without a pixel, and sort the others by id.
+
+    Objects of slides may have no pixel of their own, and images under edit have
+    rows of objects that were erased; other label images have no such rows and
+    are sorted already.
+    """
+    if all(_is_in_order(own.area_px, own.ids) for own in map(decided.side, Side)):
+        return decided
+    kept: dict[Side, NDArray[np.int64]] = {}
+    for side in Side:
+        rows = np.flatnonzero(decided.side(side).area_px > 0)
+        kept[side] = rows[np.argsort(decided.side(side).ids[rows], kind="stable")]
+
+    def reordered(side: Side) -> SideOutcomes:
+        own, rows = decided.side(side), kept[side]
+        other_rows = kept[Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE]
+        position = np.full(len(decided.other(side)) + 1, NO_PARTNER, np.int32)
+        position[other_rows] = np.arange(len(other_rows), dtype=np.int32)
+        arrays = {f.name: getattr(own, f.name)[rows] for f in fields(own) if f.name != "side"}
+        arrays["partner"] = position[own.partner[rows]]
+        return SideOutcomes(side=side, **arrays)
+
+    return replace(
+        decided,
+        reference=reordered(Side.REFERENCE),
+        prediction=reordered(Side.PREDICTION),
+    )
+
+
+@compiled
+def _is_in_order(area: NDArray[np.int64], ids: NDArray[np.int64]) -> bool:
+    """Tell whether all rows have pixels and ids ascend."""
+    odd = 0
+    for row in range(len(ids)):
+        odd += area[row] == 0
+    for row in range(1, len(ids)):
+        odd += ids[row] <= ids[row - 1]
+    return odd == 0

@@ -1,0 +1,126 @@
+"""The colours of statuses and teams, the same in the window, in plots and in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import STATUSES, Status
+
+STATUS_COLOURS: Mapping[Status, Rgb] = {
+    Status.TP: (0, 107, 218),
+    Status.FP: (212, 48, 4),
+    Status.FN: (237, 255, 34),
+    Status.MISCLASSIFIED: (53, 200, 133),
+    Status.IGNORED: (82, 82, 82),
+}
+"""Colour of each status. Any two differ by a CIEDE2000 of at least 20, and each
+failure by as much from nuclei and stroma, under normal and three kinds of
+colour-deficient vision (the tests measure it)."""
+
+ALPHA: Mapping[Status, float] = {
+    Status.TP: 0.75,
+    Status.FP: 1.0,
+    Status.FN: 1.0,
+    Status.MISCLASSIFIED: 1.0,
+    Status.IGNORED: 0.75,
+}
+"""How opaque each status is drawn: what is in order steps back behind the failures."""
+
+CLASS_COLOURS: tuple[Rgb, ...] = (
+    (255, 75, 255),
+    (45, 15, 75),
+    (15, 105, 105),
+    (150, 150, 165),
+    (90, 0, 255),
+    (120, 15, 45),
+    (255, 180, 255),
+    (45, 30, 0),
+)
+"""Colours of classes, in their order. Each differs by a CIEDE2000 of at least 20 from FP, FN
+and misclassified under normal and three kinds of colour-deficient vision, and from TP and
+ignored under normal vision (the tests measure it)."""
+
+TEAM_COLOURS: tuple[Rgb, ...] = (
+    (0, 68, 136),
+    (238, 136, 17),
+    (102, 170, 221),
+    (136, 68, 85),
+    (204, 34, 0),
+    (119, 68, 255),
+    (68, 0, 0),
+    (0, 0, 68),
+)
+"""Colours of teams, in their order. Any two differ by a CIEDE2000 of at least 17
+under normal and three kinds of colour-deficient vision (the tests measure it)."""
+
+TEAM_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+"""Matplotlib's markers of teams: shapes tell them apart where colours do not."""
+
+
+@dataclass(frozen=True)
+class TeamStyle:
+    """How a team looks in every plot.
+
+    Parameters
+    ----------
+    colour
+        As ``#rrggbb``.
+    marker
+        One of `TEAM_MARKERS`.
+    """
+
+    colour: str
+    marker: str
+
+
+def team_styles(teams: Sequence[str]) -> dict[str, TeamStyle]:
+    """Give each team its colour and marker.
+
+    Parameters
+    ----------
+    teams
+        All teams of the cohort, in its order: who is left out of a plot must
+        not change how the others look. From the ninth on colours come again,
+        with other markers.
+    """
+    n_colours, n_markers = len(TEAM_COLOURS), len(TEAM_MARKERS)
+    return {
+        team: TeamStyle(
+            colour=hex_colour(TEAM_COLOURS[place % n_colours]),
+            marker=TEAM_MARKERS[(place + place // n_colours) % n_markers],
+        )
+        for place, team in enumerate(teams)
+    }
+
+
+def class_colours(count: int) -> tuple[Rgb, ...]:
+    """Return the colour in which each of so many classes is shown, in class order.
+
+    Not those of `ClassScheme`, in which colour-coded files are written: some of them look
+    like a status. From the ninth class on, colours repeat.
+    """
+    return tuple(CLASS_COLOURS[number % len(CLASS_COLOURS)] for number in range(count))
+
+
+def hex_colour(rgb: Rgb) -> str:
+    """Write a colour as ``#rrggbb``."""
+    return "#{:02x}{:02x}{:02x}".format(*rgb)
+
+
+def rgba_table(colours: Sequence[Rgb]) -> NDArray[np.float32]:
+    """Give opaque RGBA rows (0-1), float32 (n, 4)."""
+    table = np.ones((len(colours), 4), np.float32)
+    table[:, :3] = np.asarray(colours, np.float32).reshape(-1, 3) / np.float32(255)
+    return table
+
+
+def status_colour_table() -> NDArray[np.float32]:
+    """Give one RGBA row (0-1) per status code, float32 (statuses, 4)."""
+    table = rgba_table([STATUS_COLOURS[status] for status in STATUSES])
+    table[:, 3] = [ALPHA[status] for status in STATUSES]
+    return table

@@ -1,0 +1,1 @@
+"""The values that readers and the engine share."""

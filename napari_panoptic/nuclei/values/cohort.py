@@ -1,0 +1,402 @@
+"""What a cohort is made of: class scheme, regions, teams, and which files hold what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from napari_panoptic.common.errors import CohortError, Finding, english_list, no_such
+
+Rgb = tuple[int, int, int]
+
+
+class _Named(Protocol):
+    """What has a name that is unique in its cohort."""
+
+    @property
+    def name(self) -> str: ...
+
+
+_NamedT = TypeVar("_NamedT", bound=_Named)
+
+
+class FoundByName(Generic[_NamedT]):
+    """What cohorts of every kind offer: their regions and teams are found by their names."""
+
+    region_word: ClassVar[str] = "region"
+    """What people call such a region."""
+
+    @property
+    def all_regions(self) -> Sequence[_NamedT]:
+        """Its regions, whatever it calls them."""
+        raise NotImplementedError
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """Names of the teams, in order."""
+        raise NotImplementedError
+
+    def region(self, name: str) -> _NamedT:
+        """Find a region by its name.
+
+        Raises
+        ------
+        CohortError
+            Where there is no such region; the message names similar ones.
+        """
+        for each in self.all_regions:
+            if each.name == name:
+                return each
+        known = [each.name for each in self.all_regions]
+        raise CohortError(no_such(self.region_word, name, known))
+
+    def checked_team(self, name: str) -> str:
+        """Give a team's name back.
+
+        Raises
+        ------
+        CohortError
+            Where there is no such team; the message names those there are.
+        """
+        if name not in self.team_names:
+            raise CohortError(no_such("team", name, self.team_names))
+        return name
+
+
+MOST_CLASSES = 256
+"""Of a cohort: tables have a row for every two of them."""
+
+
+@dataclass(frozen=True)
+class ClassScheme:
+    """The classes of a challenge, in the order in which they are flattened and reported.
+
+    Parameters
+    ----------
+    names
+        The scored classes, in order. Class index 0 means "none"; the class
+        ``names[k]`` has index ``k + 1`` wherever classes are numbers.
+    colours
+        One RGB colour (0-255) per scored class, as used in colour-coded masks
+        and for colouring by class.
+    ambiguous
+        Name of the class whose areas are excluded from scoring, if any.
+    border
+        Colours that colour-coded masks draw over object borders.
+    background
+        Colours that stand for "no object" in colour-coded masks.
+    aliases
+        Other spellings found in files, mapped to the names above. Spelling is
+        compared without regard to case.
+    default
+        The class of objects whose class has another name; None where such
+        objects are left out.
+    """
+
+    names: tuple[str, ...]
+    colours: tuple[Rgb, ...]
+    ambiguous: str | None = "Ambiguous"
+    border: tuple[Rgb, ...] = ((139, 69, 19),)
+    background: tuple[Rgb, ...] = ((0, 0, 0),)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    default: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the scheme can be used."""
+        if len(self.names) > MOST_CLASSES:
+            raise CohortError(
+                f"expected up to {MOST_CLASSES} classes, found {len(self.names)}; "
+                f"merge some of them"
+            )
+        known = [*self.names, *([self.ambiguous] if self.ambiguous else [])]
+        if not self.names or len({name.casefold() for name in known}) != len(known):
+            raise CohortError(f"class names must be at least one and all different, found {known}")
+        if len(self.colours) != len(self.names):
+            raise CohortError(
+                f"{len(self.names)} classes need {len(self.names)} colours, "
+                f"found {len(self.colours)}"
+            )
+        if unknown := sorted(set(self.aliases.values()) - set(known)):
+            raise CohortError(f"aliases point to classes that do not exist: {unknown}")
+
+    def canonical(self, name: str) -> str | None:
+        """Return the scheme's spelling of a class name; `default` for an unknown class."""
+        wanted = name.strip().casefold()
+        known = [*self.names, *([self.ambiguous] if self.ambiguous else [])]
+        table = {alias.casefold(): target for alias, target in self.aliases.items()}
+        table |= {canonical.casefold(): canonical for canonical in known}
+        return table.get(wanted, self.default)
+
+    def first_known(self, names: Sequence[str]) -> str | None:
+        """Return the scheme's spelling of the first name that it knows, or None.
+
+        Parameters
+        ----------
+        names
+            What one class may be called, the preferred name first.
+        """
+        return next((known for name in names if (known := self.canonical(name))), None)
+
+
+MONUSAC_CLASSES = ClassScheme(
+    names=("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"),
+    colours=((255, 0, 0), (255, 255, 0), (0, 0, 255), (0, 255, 0)),
+)
+
+
+class Task(StrEnum):
+    """What the regions of a cohort were annotated for; ``task`` in a ``cohort.toml``."""
+
+    NUCLEI = "nuclei"  # every nucleus, as a mask with a class
+    DETECTIONS = "detections"  # points, as in MITOS-ATYPIA-14
+    RATERS = "raters"  # the same structures by several people, as in QUBIQ
+
+
+class Source(str):
+    """In which form objects are on disk: the name of a form, equal to that text.
+
+    Those below are built in; `napari_panoptic.io.formats.registry` knows every one there is.
+    """
+
+    __slots__ = ()
+
+    COLOUR_CODED: ClassVar[Source]  # one RGB image, a colour per class
+    SUBMISSION: ClassVar[Source]  # one n-ary .mat mask per class
+    LABELS: ClassVar[Source]  # label images (TIFF, PNG, NPY, OME-Zarr)
+    IMAGESCOPE: ClassVar[Source]  # ImageScope XML polygons
+    GEOJSON: ClassVar[Source]  # GeoJSON polygons, as QuPath writes them
+    PANNUKE: ClassVar[Source]  # one array of many regions, ids in a channel per class
+    CONIC: ClassVar[Source]  # one array of many regions, ids and class numbers
+    COCO_PANOPTIC: ClassVar[Source]  # one JSON of many regions, a PNG of ids for each
+    HOVERNET: ClassVar[Source]  # HoVer-Net JSON contours
+    HOVERNET_MAT: ClassVar[Source]  # HoVer-Net and CoNSeP .mat files with an inst_map
+    ANNOTATION_STORE: ClassVar[Source]  # TIAToolbox annotation stores (SQLite)
+    IMAGEJ_ROI: ClassVar[Source]  # ImageJ ROIs, as Fiji and StarDist write them
+
+
+Source.COLOUR_CODED = Source("colour-coded")
+Source.SUBMISSION = Source("submission")
+Source.LABELS = Source("labels")
+Source.IMAGESCOPE = Source("imagescope")
+Source.GEOJSON = Source("geojson")
+Source.PANNUKE = Source("pannuke")
+Source.CONIC = Source("conic")
+Source.COCO_PANOPTIC = Source("coco-panoptic")
+Source.HOVERNET = Source("hovernet")
+Source.HOVERNET_MAT = Source("hovernet-mat")
+Source.ANNOTATION_STORE = Source("annotation-store")
+Source.IMAGEJ_ROI = Source("imagej-roi")
+
+
+class Vertices(StrEnum):
+    """What outlines with whole-number vertices run through."""
+
+    PIXEL_EDGES = "pixel-edges"  # the corners of pixels, as in QuPath and ImageJ
+    PIXEL_CENTRES = "pixel-centres"  # an object's border pixels, as traced by OpenCV
+
+
+class Multipolygons(StrEnum):
+    """What the parts of a GeoJSON MultiPolygon are."""
+
+    ONE_OBJECT = "one-object"  # parts of one object
+    SPLIT = "split"  # an object each
+
+
+@dataclass(frozen=True)
+class OutlineRules:
+    """How outlines of one side are read, where programs differ.
+
+    Parameters
+    ----------
+    vertices
+        None where the cohort does not say: read as pixel edges, and reported
+        where they look like pixel centres.
+    multipolygons
+        None where the cohort does not say: read as one object each, and
+        reported where their parts lie far apart.
+    """
+
+    vertices: Vertices | None = None
+    multipolygons: Multipolygons | None = None
+
+
+UNSTATED = OutlineRules()
+"""The rules of a cohort that states none."""
+
+
+@dataclass(frozen=True)
+class MaskFiles:
+    """The file or files that hold the objects of one region in one form.
+
+    Parameters
+    ----------
+    source
+        The form.
+    paths
+        The files: under the key ``""`` a single file for all classes, or under
+        each class name the files of that class (several are kept, so that the
+        reader can say which it took).
+    item
+        Which region of a file that holds many, as its format counts them; None
+        where a file holds one.
+    within
+        A folder that links may not lead out of; None where they may lead
+        anywhere.
+    rules
+        How outlines are read.
+    """
+
+    source: Source
+    paths: Mapping[str, tuple[Path, ...]]
+    item: str | None = None
+    within: Path | None = None
+    rules: OutlineRules = UNSTATED
+
+    @property
+    def all_paths(self) -> tuple[Path, ...]:
+        """Every file, in class order."""
+        return tuple(path for paths in self.paths.values() for path in paths)
+
+
+@dataclass(frozen=True)
+class Region:
+    """One image of a patient with its annotation.
+
+    Parameters
+    ----------
+    name
+        Unique in the cohort.
+    patient
+        Which patient it belongs to.
+    image
+        The image file, or None where there is none.
+    reference
+        The annotation, or None where there is none: such a region can be
+        looked at, not evaluated.
+    image_item
+        Which image of a file that holds many; None where it holds one.
+    """
+
+    name: str
+    patient: str
+    image: Path | None
+    reference: MaskFiles | None
+    image_item: str | None = None
+
+
+@dataclass(frozen=True)
+class Team:
+    """Somebody's predictions.
+
+    Parameters
+    ----------
+    name
+        Unique in the cohort.
+    is_annotation
+        True for the annotation's own colour-coded version, which can be scored
+        like a team (to see what restoration costs) but is none: it stays out
+        of the default selection and of the ranking.
+    """
+
+    name: str
+    is_annotation: bool = False
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the pixels of a region lie in a viewer, where layers of the user's say so.
+
+    Parameters
+    ----------
+    scale_yx
+        World units per pixel.
+    translate_yx
+        World position of the middle of the first pixel.
+    units
+        Names of the world units, (y, x).
+    """
+
+    scale_yx: tuple[float, float] = (1.0, 1.0)
+    translate_yx: tuple[float, float] = (0.0, 0.0)
+    units: tuple[str, str] = ("pixel", "pixel")
+
+
+@dataclass(frozen=True)
+class Cohort(FoundByName[Region]):
+    """Regions, teams, and which files hold which team's predictions.
+
+    Parameters
+    ----------
+    name
+        A name for people, usually the folder's.
+    root
+        The folder it was found in.
+    scheme
+        The classes.
+    regions
+        Sorted by patient and name.
+    teams
+        Sorted by name; the annotation's own version, if any, last.
+    predictions
+        ``(team name, region name)`` -> the forms in which the prediction is
+        there. Missing pairs are absent.
+    findings
+        What was missing, extra or odd in the folder.
+    annotation_places, prediction_places
+        Where files of each kind are looked for in a folder of this layout, for people:
+        ``Teams/TEAM/REGION.geojson``.
+    placement
+        Where its regions lie in a viewer; None for the micrometres per pixel of each.
+    """
+
+    name: str
+    root: Path
+    scheme: ClassScheme
+    regions: tuple[Region, ...]
+    teams: tuple[Team, ...]
+    predictions: Mapping[tuple[str, str], Mapping[Source, MaskFiles]]
+    findings: tuple[Finding, ...] = ()
+    annotation_places: tuple[str, ...] = ()
+    prediction_places: tuple[str, ...] = ()
+    placement: Placement | None = None
+
+    @property
+    def patients(self) -> tuple[str, ...]:
+        """Patient ids, in order, each once."""
+        return tuple(dict.fromkeys(region.patient for region in self.regions))
+
+    @property
+    def all_regions(self) -> tuple[Region, ...]:
+        """Its regions."""
+        return self.regions
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """Names of the teams, in order."""
+        return tuple(team.name for team in self.teams)
+
+    @property
+    def annotation_expected(self) -> str:
+        """Say to people who have no annotation where it is expected."""
+        return expected_at(self.annotation_places)
+
+    @property
+    def predictions_expected(self) -> str:
+        """Say to people who have no predictions where they are expected."""
+        return expected_at(self.prediction_places)
+
+    @property
+    def competing_teams(self) -> tuple[Team, ...]:
+        """The teams without the annotation's own colour-coded version."""
+        return tuple(team for team in self.teams if not team.is_annotation)
+
+
+def expected_at(places: Sequence[str]) -> str:
+    """Say to people where files are expected that are not there."""
+    description = "a cohort.toml that says where they are"
+    if not places:
+        return f"expected is {description}"
+    return f"expected are files such as {english_list(places[:4])}, or {description}"

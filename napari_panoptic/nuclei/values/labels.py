@@ -1,0 +1,869 @@
+"""Label images: the objects of one side of one region, validated once and trusted after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from napari_panoptic.common.errors import LabelError, english_list
+from napari_panoptic.kernels.changes import blank_notes, list_changes
+from napari_panoptic.kernels.counting import (
+    KEY,
+    TOTAL,
+    PairTable,
+    pair_table,
+    place_of,
+    with_room,
+)
+from napari_panoptic.kernels.jit import (
+    THREADS_FROM_PX,
+    bands_of,
+    compiled,
+    in_threads,
+    read_only,
+)
+from napari_panoptic.nuclei.values.settings import Overlaps
+
+# So many pixels of a line are looked at together.
+_STRETCH = 32
+# Ids up to this many, or times the pixels, are looked up in a list; others in a hash table.
+_LISTED_IDS = 1 << 16
+_LISTED_IDS_PER_PX = 4
+
+
+@dataclass(frozen=True)
+class Vanished:
+    """An object of a file that has no pixel in the label image.
+
+    Parameters
+    ----------
+    id
+        The id that the object would have.
+    class_name
+        Its class.
+    reason
+        Why it has no pixel, in words for people.
+    """
+
+    id: int
+    class_name: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How sure a model was of its objects, as its file says.
+
+    Parameters
+    ----------
+    ids
+        int64 (n,): of the objects, ascending, unique.
+    values
+        float64 (n,); NaN where the file has none.
+    """
+
+    ids: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def of(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return float64 (m,): the score of each id, NaN where there is none."""
+        if not len(self.ids):
+            return np.full(len(ids), np.nan)
+        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[places] == ids, self.values[places], np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelImage:
+    """The objects of one side of one region.
+
+    Parameters
+    ----------
+    index
+        int32 image (y, x): 0 is background, ``k`` is the object of row
+        ``k - 1`` of the arrays below. Every row has at least one pixel.
+    ids
+        int64 (n,): the objects' ids for people and files, ascending, unique,
+        positive.
+    class_index
+        int16 (n,): 1-based index into ``class_names``.
+    original_ids
+        int64 (n,): the id in the file that the object came from; may repeat
+        between classes.
+    class_names
+        The scored classes, in order.
+    class_masks
+        Class name -> int32 image (y, x) of that class alone, before classes
+        were flattened over each other, with ids as in the file. Empty where
+        there never were such masks.
+    vanished
+        Objects of the file that have no pixel here.
+    overlapping_px
+        Number of pixels that more than one object of the file claimed.
+    planes
+        Where objects keep the pixels that they share: int32 images (y, x) numbered as
+        ``index``, each object whole in one of them, and none in two. ``index``
+        then shows the uppermost object of each pixel, and none of a row that
+        is covered completely. Empty where every pixel has one object.
+    otherwise
+        Gives the same objects with the pixels that they share where these
+        have gone to the uppermost ones, and the reverse; None where objects
+        share no pixel, or nothing is known of it.
+    known_scores
+        The scores in the file, perhaps of more objects than are here; None where
+        it has none.
+    """
+
+    index: NDArray[np.int32]
+    ids: NDArray[np.int64]
+    class_index: NDArray[np.int16]
+    original_ids: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    class_masks: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
+    vanished: tuple[Vanished, ...] = ()
+    overlapping_px: int = 0
+    planes: tuple[NDArray[np.int32], ...] = ()
+    otherwise: Callable[[], LabelImage] | None = None
+    known_scores: Scores | None = None
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """float64 (n,): the score of each object in row order, NaN where there is none."""
+        if self.known_scores is None:
+            return np.full(len(self.ids), np.nan)
+        return self.known_scores.of(self.ids)
+
+    @property
+    def sheets(self) -> tuple[NDArray[np.int32], ...]:
+        """The images in which every object is found whole: ``planes``, or ``index`` alone."""
+        return self.planes or (self.index,)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width in px."""
+        height, width = self.index.shape
+        return height, width
+
+    def __len__(self) -> int:
+        """Count the objects."""
+        return len(self.ids)
+
+    def class_names_of_objects(self) -> NDArray[np.object_]:
+        """Give the class name of each object, in row order."""
+        return np.array(self.class_names, dtype=object)[self.class_index - 1]
+
+    def id_image(self) -> NDArray[np.int64]:
+        """Give an image (y, x) of ids, 0 for background."""
+        return np.concatenate([[0], self.ids])[self.index]
+
+    def with_overlaps(self, overlaps: Overlaps) -> LabelImage:
+        """Give the objects with the pixels that they share, or without.
+
+        Raises
+        ------
+        LabelError
+            Where too many objects lie over one another.
+        """
+        if (overlaps is Overlaps.KEEP) == bool(self.planes) or self.otherwise is None:
+            return self
+        other = self.otherwise()
+        if other.known_scores is not self.known_scores:
+            other = replace(other, known_scores=self.known_scores)
+        return replace(other, otherwise=partial(_given, self)) if other.planes else other
+
+    def overlapping_rows(self) -> NDArray[np.int64]:
+        """Give int64 (k,): the rows of the objects that share a pixel, ascending."""
+        if len(self.planes) < 2:
+            return np.zeros(0, np.int64)
+        claims = np.zeros(self.shape, np.int32)
+        for plane in self.planes:
+            claims += plane > 0
+        found = np.unique(np.concatenate([plane[claims > 1] for plane in self.planes]))
+        return found[found > 0].astype(np.int64) - 1
+
+    def in_planes(
+        self,
+        planes: Sequence[NDArray[np.int32]],
+        ids: NDArray[np.int64],
+        class_index: NDArray[np.int16],
+        original_ids: NDArray[np.int64],
+    ) -> LabelImage:
+        """Give the same objects, and those covered completely, with all their pixels.
+
+        Parameters
+        ----------
+        planes
+            int32 images (y, x) as in ``planes``, but rows may have no pixel:
+            these have vanished.
+        ids, class_index, original_ids
+            Of every row, as in `LabelImage`.
+        """
+        used = np.zeros(len(ids), np.bool_)
+        for plane in planes:
+            used |= _used(plane, len(ids))[1:]
+        rows = np.flatnonzero(used)
+        lookup = np.zeros(len(ids) + 1, np.int32)
+        lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
+        kept = ids[rows]
+        shown = np.concatenate([[0], np.searchsorted(kept, self.ids) + 1]).astype(np.int32)
+        found = set(kept.tolist())
+        return replace(
+            self,
+            index=shown[self.index],
+            ids=kept,
+            class_index=class_index[rows],
+            original_ids=original_ids[rows],
+            vanished=tuple(lost for lost in self.vanished if lost.id not in found),
+            planes=tuple(lookup[plane] for plane in planes),
+        )
+
+    def with_class_overlaps(self) -> LabelImage:
+        """Remember that objects of several class masks may share pixels."""
+        return replace(self, otherwise=_InClassPlanes(self)) if self.overlapping_px else self
+
+    def tidied(self) -> LabelImage:
+        """Give a copy with ids ascending and without rows that have no pixel.
+
+        Label images from files are so already; those under edit are not.
+        """
+        return self.of_rows(_used(self.index, len(self.ids))[1:], np.empty_like(self.index))
+
+    def of_rows(self, present: NDArray[np.bool_], index: NDArray[np.int32]) -> LabelImage:
+        """Give the objects of some rows, ids ascending.
+
+        Parameters
+        ----------
+        present
+            bool (n,): which rows; all others must have no pixel.
+        index
+            int32 (y, x): receives the new numbers; may be that of this label image, which
+            nobody can use then.
+        """
+        rows = np.flatnonzero(present)
+        rows = rows[np.argsort(self.ids[rows], kind="stable")]
+        lookup = np.zeros(len(self.ids) + 1, np.int32)
+        lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
+        return replace(
+            self,
+            index=_look_up(lookup, read_only(self.index), index),
+            ids=self.ids[rows],
+            class_index=self.class_index[rows],
+            original_ids=self.original_ids[rows],
+        )
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int], class_names: Sequence[str]) -> LabelImage:
+        """Make a label image without objects."""
+        return cls(
+            index=np.zeros(shape, np.int32),
+            ids=np.zeros(0, np.int64),
+            class_index=np.zeros(0, np.int16),
+            original_ids=np.zeros(0, np.int64),
+            class_names=tuple(class_names),
+        )
+
+    @classmethod
+    def from_array(
+        cls,
+        labels: ArrayLike,
+        classes: Mapping[int, str] | str,
+        class_names: Sequence[str],
+        *,
+        side: str = "labels",
+    ) -> LabelImage:
+        """Take a 2-D array of ids and a class for each id.
+
+        Parameters
+        ----------
+        labels
+            Integer array (y, x) of any integer type, 0 for background. Kept, not
+            copied, where it is int32 and numbered 1..n; not changed.
+        classes
+            Id -> class name, for at least every id in the array; or one class
+            name for all.
+        class_names
+            The known classes, in order.
+        side
+            What to call the array in error messages.
+
+        Raises
+        ------
+        LabelError
+            For an array that is not 2-D, not whole numbers, or has negative
+            ids; for an id without a class, or a class that is not known.
+        """
+        index, ids = _numbered(labels, side)
+        return cls(
+            index=index,
+            ids=ids,
+            class_index=_class_numbers(ids, classes, class_names, side),
+            original_ids=ids,
+            class_names=tuple(class_names),
+        )
+
+    @classmethod
+    def from_ids(
+        cls,
+        labels: NDArray[np.integer],
+        ids: NDArray[np.int64],
+        classes: Mapping[int, str] | str,
+        class_names: Sequence[str],
+        *,
+        side: str = "labels",
+    ) -> LabelImage:
+        """Take a 2-D array of ids that somebody has listed already.
+
+        Parameters
+        ----------
+        labels
+            Integer array (y, x) of a type that fits into int32. Kept, not copied, where
+            it is int32 and numbered 1..n; not changed.
+        ids
+            int64 (n,): exactly the ids in it, without 0, ascending.
+        classes, class_names, side
+            As for :meth:`from_array`, which gives the same.
+
+        Raises
+        ------
+        LabelError
+            For an id without a class, or a class that is not known.
+        """
+        class_index = _class_numbers(ids, classes, class_names, side)
+        index = np.ascontiguousarray(labels, dtype=np.int32)
+        if len(ids) and ids[-1] != len(ids):
+            index = _renumbered(index, ids, np.empty_like(index))
+        return cls(index, ids, class_index, ids, tuple(class_names))
+
+    @classmethod
+    def from_class_masks(
+        cls,
+        masks: Mapping[str, NDArray[np.int32]],
+        class_names: Sequence[str],
+        shape: tuple[int, int],
+        *,
+        vanished: Sequence[Vanished] = (),
+        overlapping_px: int = 0,
+    ) -> LabelImage:
+        """Flatten one mask per class, in class order: a later class overwrites.
+
+        An object keeps its id where no other class uses the same id;
+        otherwise all objects get new ids, class by class in class order. An
+        object that is overwritten completely has vanished and is reported.
+
+        Parameters
+        ----------
+        masks
+            Class name -> int32 image (y, x) of ids of that class, 0 for
+            background. Kept, not copied.
+        class_names
+            The scored classes, in order.
+        shape
+            Height and width in px.
+        vanished, overlapping_px
+            What was already lost or found to overlap inside a class.
+        """
+        own = class_compacts(masks, class_names)
+        flat = np.zeros(shape, np.int32)
+        offset = 0
+        for index, class_own in own.values():
+            overlapping_px += _lay_over(flat, index, offset)
+            offset += len(class_own)
+        return cls.from_flattened(
+            flat,
+            {name: ids for name, (_, ids) in own.items()},
+            class_names,
+            class_masks=dict(masks),
+            vanished=vanished,
+            overlapping_px=overlapping_px,
+        )
+
+    @classmethod
+    def from_flattened(
+        cls,
+        flat: NDArray[np.int32],
+        own_ids: Mapping[str, NDArray[np.int64]],
+        class_names: Sequence[str],
+        *,
+        class_masks: Mapping[str, NDArray[np.int32]],
+        vanished: Sequence[Vanished] = (),
+        overlapping_px: int,
+    ) -> LabelImage:
+        """Give the objects of classes that lie over each other already their ids.
+
+        Parameters
+        ----------
+        flat
+            int32 image (y, x): 0 for background, k for the k-th object of
+            ``own_ids``, class by class. Kept, not copied.
+        own_ids
+            Class name -> int64 (m,): the ids of its objects in the class mask,
+            ascending; classes in order.
+        class_names
+            The scored classes, in order.
+        class_masks, vanished, overlapping_px
+            As in :meth:`from_class_masks`, which also tells how ids are given
+            and what becomes of objects that are covered completely.
+        """
+        nothing = np.zeros(0, np.int64)
+        every_id = np.concatenate([nothing, *own_ids.values()])
+        ids = np.concatenate([nothing, *region_ids(own_ids).values()])
+        numbers = [list(class_names).index(name) + 1 for name in own_ids]
+        class_index = np.repeat(
+            np.array(numbers, np.int16), [len(class_own) for class_own in own_ids.values()]
+        )
+        order = np.argsort(ids, kind="stable")
+        # Where no pixel was taken from another class, nothing is covered.
+        survives = _used(flat, len(ids)) if overlapping_px else np.ones(len(ids) + 1, np.bool_)
+        kept = order[survives[1:][order]]
+        if np.array_equal(kept, np.arange(len(ids))):
+            index = flat
+        else:
+            lookup = np.zeros(len(ids) + 1, np.int32)
+            lookup[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
+            index = _look_up(lookup, read_only(flat), np.empty_like(flat))
+        names = np.array(class_names, dtype=object)
+        overwritten = [
+            Vanished(int(ids[row]), str(names[class_index[row] - 1]), "covered by another class")
+            for row in order
+            if not survives[row + 1]
+        ]
+        return cls(
+            index=index,
+            ids=ids[kept],
+            class_index=class_index[kept],
+            original_ids=every_id[kept],
+            class_names=tuple(class_names),
+            class_masks=class_masks,
+            vanished=(*vanished, *overwritten),
+            overlapping_px=overlapping_px,
+        )
+
+
+def _given(labels: LabelImage) -> LabelImage:
+    return labels
+
+
+class _InClassPlanes:
+    """The objects of a label image, those of each class in a plane of their own."""
+
+    def __init__(self, labels: LabelImage) -> None:
+        self._labels = labels
+        self._known: LabelImage | None = None
+
+    def __call__(self) -> LabelImage:
+        if self._known is None:
+            self._known = self._made()
+        return self._known
+
+    def _made(self) -> LabelImage:
+        labels = self._labels
+        own = class_compacts(labels.class_masks, labels.class_names)
+        given = region_ids({name: ids for name, (_, ids) in own.items()})
+        ids = np.concatenate([np.zeros(0, np.int64), *given.values()])
+        order = np.argsort(ids, kind="stable")
+        place = np.empty(len(ids), np.int32)
+        place[order] = np.arange(1, len(ids) + 1, dtype=np.int32)
+        planes, first = [], 0
+        for index, class_ids in own.values():
+            places = place[first : first + len(class_ids)]
+            planes.append(np.concatenate([np.zeros(1, np.int32), places])[index])
+            first += len(class_ids)
+        numbers = [labels.class_names.index(name) + 1 for name in own]
+        sizes = [len(class_ids) for _, class_ids in own.values()]
+        return labels.in_planes(
+            planes,
+            ids[order],
+            np.repeat(np.array(numbers, np.int16), sizes)[order],
+            np.concatenate([class_ids for _, class_ids in own.values()])[order],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPair:
+    """Reference and prediction of one region, with the ambiguous area.
+
+    Parameters
+    ----------
+    reference, prediction
+        The two sides, of one shape and one class list.
+    ambiguous
+        bool image (y, x), True where the annotation excludes the area; None
+        where nothing is excluded.
+    mpp
+        Micrometres per pixel, or None where unknown.
+
+    Raises
+    ------
+    LabelError
+        Where shapes or class lists differ.
+    """
+
+    reference: LabelImage
+    prediction: LabelImage
+    ambiguous: NDArray[np.bool_] | None = None
+    mpp: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check that everything fits together."""
+        if self.prediction.shape != self.reference.shape:
+            raise LabelError(
+                f"the prediction must have the reference's size of "
+                f"{size_text(self.reference.shape)}, found {size_text(self.prediction.shape)}"
+            )
+        if self.ambiguous is not None and self.ambiguous.shape != self.reference.shape:
+            raise LabelError(
+                f"the ambiguous mask must have the reference's size of "
+                f"{size_text(self.reference.shape)}, found {size_text(self.ambiguous.shape)}"
+            )
+        if self.reference.class_names != self.prediction.class_names:
+            raise LabelError(
+                f"reference and prediction must have the same classes, found "
+                f"{self.reference.class_names} and {self.prediction.class_names}"
+            )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        reference: ArrayLike,
+        prediction: ArrayLike,
+        reference_classes: Mapping[int, str] | str,
+        prediction_classes: Mapping[int, str] | str,
+        class_names: Sequence[str],
+        *,
+        ambiguous: NDArray[np.bool_] | None = None,
+        mpp: float | None = None,
+    ) -> LabelPair:
+        """Take both sides' arrays of ids, as :meth:`LabelImage.from_array` does, at once.
+
+        Raises
+        ------
+        LabelError
+            As for each side, and where they do not fit together.
+        """
+
+        def taken(side: tuple[str, ArrayLike, Mapping[int, str] | str]) -> LabelImage:
+            name, labels, classes = side
+            return LabelImage.from_array(labels, classes, class_names, side=name)
+
+        sides = [
+            ("reference", reference, reference_classes),
+            ("prediction", prediction, prediction_classes),
+        ]
+        if np.size(reference) < THREADS_FROM_PX:
+            both = [taken(side) for side in sides]
+        else:
+            both = in_threads(taken, sides)
+        return cls(both[0], both[1], ambiguous, mpp)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The scored classes, in order."""
+        return self.reference.class_names
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether objects of one side may share pixels."""
+        return bool(self.reference.planes or self.prediction.planes)
+
+    def with_overlaps(self, overlaps: Overlaps) -> LabelPair:
+        """Give both sides with the pixels that objects share, or without.
+
+        Raises
+        ------
+        LabelError
+            As :meth:`LabelImage.with_overlaps` does.
+        """
+        reference = self.reference.with_overlaps(overlaps)
+        prediction = self.prediction.with_overlaps(overlaps)
+        if reference is self.reference and prediction is self.prediction:
+            return self
+        return replace(self, reference=reference, prediction=prediction)
+
+
+def class_compacts(
+    masks: Mapping[str, NDArray[np.int32]], class_names: Sequence[str]
+) -> dict[str, tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    """Apply :func:`compact` to each class mask that holds an object, in class order."""
+    own = {name: compact(masks[name]) for name in class_names if name in masks}
+    return {name: (index, ids) for name, (index, ids) in own.items() if len(ids)}
+
+
+def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
+    """Decide the ids in the region of the objects of several class masks.
+
+    Parameters
+    ----------
+    own_ids
+        Class -> ids in the class mask, ascending, classes in order.
+
+    Returns
+    -------
+    dict
+        Class -> ids in the region: the same where no id is used by two
+        classes; otherwise all objects are numbered anew from 1, class by class.
+    """
+    every_id = np.concatenate([np.zeros(0, np.int64), *own_ids.values()])
+    if len(np.unique(every_id)) == len(every_id):
+        return dict(own_ids)
+    ends = np.cumsum([len(ids) for ids in own_ids.values()])
+    return {
+        name: np.arange(end - len(ids) + 1, end + 1, dtype=np.int64)
+        for (name, ids), end in zip(own_ids.items(), ends, strict=True)
+    }
+
+
+def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:
+    """Check that something is a 2-D array of whole, non-negative numbers.
+
+    Raises
+    ------
+    LabelError
+        With what was expected and what was found.
+    """
+    array = _integers(labels, side)
+    if array.size and np.issubdtype(array.dtype, np.signedinteger) and int(array.min()) < 0:
+        raise _negative(array, side)
+    if array.size and array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
+        raise LabelError(f"the {side} holds ids above 2^63, found {int(array.max())}")
+    return array
+
+
+def _integers(labels: ArrayLike, side: str) -> NDArray[np.integer]:
+    array = np.asarray(labels)
+    if array.ndim != 2:
+        raise LabelError(f"the {side} must be a 2-D array (y, x), found shape {array.shape}")
+    if array.dtype == bool:
+        array = array.astype(np.uint8)
+    # By kind: to numpy, differences of times are integers, too.
+    if array.dtype.kind not in "iu":
+        raise LabelError(f"the {side} must hold whole numbers, found type {array.dtype}")
+    return array
+
+
+def _negative(array: NDArray[np.integer], side: str) -> LabelError:
+    return LabelError(f"the {side} must not hold negative ids, found {int(array.min())}")
+
+
+def _numbered(labels: ArrayLike, side: str) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Check an array and give its ids the numbers 1..n, reading int32 but once."""
+    array = _integers(labels, side)
+    if array.dtype != np.int32:
+        return compact(checked_array(array, side))
+    try:
+        return compact(array)
+    except ValueError as error:
+        raise _negative(array, side) from error
+
+
+def _class_numbers(
+    ids: NDArray[np.int64],
+    classes: Mapping[int, str] | str,
+    class_names: Sequence[str],
+    side: str,
+) -> NDArray[np.int16]:
+    """Give the 1-based class of each id."""
+    number_of = {name: number for number, name in enumerate(class_names, start=1)}
+    if isinstance(classes, str):
+        names: list[str | None] = [classes] if len(ids) else []
+        numbers = np.full(len(ids), number_of.get(classes, 0), np.int16)
+    else:
+        names = list(map(classes.get, ids.tolist()))
+        numbers = np.array([number_of.get(name or "", 0) for name in names], np.int16)
+    if numbers.all():
+        return numbers
+    if without := [id_ for id_, name in zip(ids.tolist(), names, strict=False) if name is None]:
+        raise LabelError(
+            f"every id of the {side} needs a class; there is none for {english_list(without)}",
+            object_id=without[0],
+        )
+    unknown = sorted({str(name) for name in names if name not in number_of})
+    raise LabelError(
+        f"unknown class {english_list(unknown)} in the {side}; "
+        f"known are {english_list(list(class_names))}"
+    )
+
+
+def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Give the ids of an image the numbers 1..n, in ascending order.
+
+    Returns
+    -------
+    index
+        int32 image (y, x) of numbers, 0 for background; the given array itself
+        where it is that already.
+    ids
+        int64 (n,): the id of each number, ascending.
+
+    Raises
+    ------
+    ValueError
+        For negative ids in an int32 image; other types are not asked.
+    """
+    limit = min(max(_LISTED_IDS_PER_PX * values.size, _LISTED_IDS), np.iinfo(np.int32).max - 1)
+    if not np.can_cast(values.dtype, np.int32) and int(values.max(initial=0)) > limit:
+        return _compact_sparse(values)
+    narrow = np.ascontiguousarray(values, dtype=np.int32)
+    lowest, used = _ids_of(read_only(narrow), limit)
+    if lowest < 0:
+        raise ValueError("ids must not be negative")
+    if len(used) == 0:
+        return _compact_sparse(values)
+    ids = np.flatnonzero(used)
+    if len(ids) == len(used) - 1:  # numbered 1..n already
+        return narrow, ids
+    # What was converted is nobody else's, and may be written over.
+    result = np.empty_like(narrow) if np.shares_memory(narrow, values) else narrow
+    return _renumbered(narrow, ids, result), ids
+
+
+def _renumbered(
+    values: NDArray[np.int32], ids: NDArray[np.int64], result: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Give the ids of an image the numbers 1..n, in their order."""
+    lookup = np.zeros(ids[-1] + 1, np.int32)
+    lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
+    return _look_up(lookup, read_only(values), result)
+
+
+def _compact_sparse(
+    values: NDArray[np.integer],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Do the same for ids too far apart to be listed."""
+    wide = values.dtype if values.dtype == np.int32 else np.int64
+    index, table = _numbers_as_found(read_only(np.ascontiguousarray(values, dtype=wide)))
+    found = table[table[:, KEY] != 0]
+    found = found[np.argsort(found[:, KEY])]
+    lookup = np.zeros(len(found) + 1, np.int32)
+    lookup[found[:, TOTAL]] = np.arange(1, len(found) + 1, dtype=np.int32)
+    return _look_up(lookup, read_only(index), index), found[:, KEY].copy()
+
+
+@compiled
+def _numbers_as_found(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], PairTable]:
+    """Give the ids numbers as they are met: the image of numbers, and a table of KEY and TOTAL.
+
+    A place of the table holds an id and its number.
+    """
+    height, width = values.shape
+    index = np.empty((height, width), np.int32)
+    table = pair_table(_LISTED_IDS)
+    used = 0
+    for y in range(height):
+        table = with_room(table, used, width)
+        last, number = np.int64(0), np.int64(0)
+        for x in range(width):
+            id_ = np.int64(values[y, x])
+            if id_ != last:
+                last, number = id_, np.int64(0)
+                if id_ != 0:
+                    place = table[place_of(table, id_)]
+                    if place[KEY] == 0:
+                        used += 1
+                        place[KEY], place[TOTAL] = id_, used
+                    number = place[TOTAL]
+            index[y, x] = number
+    return index, table
+
+
+@compiled
+def _ids_of(values: NDArray[np.int32], limit: int) -> tuple[int, NDArray[np.bool_]]:
+    """Tell which ids from 1 to the highest occur, reading the image once.
+
+    Returns
+    -------
+    lowest
+        0, or a negative id that occurs.
+    used
+        bool (highest + 1,); empty where there is an id below 0 or above the limit.
+    """
+    height, width = values.shape
+    used = np.zeros(min(limit, _LISTED_IDS) + 1, np.bool_)
+    highest = 0
+    notes = blank_notes(width)
+    changed, _, changes = notes
+    for y in range(height if width else 0):
+        line = values[y]
+        # By index and in one loop, so that it compiles to vector instructions.
+        low, high = min(line[0], np.int32(0)), max(line[0], np.int32(0))
+        for x in range(1, width):
+            low = min(low, line[x])
+            high = max(high, line[x])
+            changed[x] = line[x] != line[x - 1]
+        if low < 0 or high > limit:
+            return int(low), used[:0]
+        highest = max(highest, high)
+        if highest >= len(used):
+            longer = np.zeros(min(limit, 2 * highest) + 1, np.bool_)
+            longer[: len(used)] = used
+            used = longer
+        used[line[0]] = True
+        # Where nothing changed, there is nothing new.
+        for k in range(list_changes(notes)):
+            used[line[changes[k]]] = True
+    used[0] = False
+    return 0, used[: highest + 1]
+
+
+def _used(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]:
+    """Tell which numbers from 1 to the highest occur, where there are no others."""
+    image = read_only(np.ascontiguousarray(values))
+    used = np.zeros(highest + 1, np.bool_)
+    for _, found in in_threads(lambda band: _ids_of(image[band], highest), bands_of(image.shape)):
+        used[: len(found)] |= found
+    return used
+
+
+@compiled
+def _lay_over(flat: NDArray[np.int32], index: NDArray[np.int32], offset: int) -> int:
+    """Write the objects of one class over those before; count the pixels taken from them."""
+    taken = 0
+    height, width = flat.shape
+    for y in range(height):
+        for x in range(width):
+            if index[y, x] > 0:
+                taken += flat[y, x] > 0
+                flat[y, x] = index[y, x] + offset
+    return taken
+
+
+def _look_up(
+    lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Write the entry of every value in a table, perhaps over the values; give the result.
+
+    The first entry is 0, that of the background.
+    """
+    is_over = np.may_share_memory(values, result)
+    in_threads(
+        lambda band: _look_up_lines(lookup, values[band], result[band], is_over),
+        bands_of(values.shape),
+    )
+    return result
+
+
+@compiled
+def _look_up_lines(
+    lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32], is_over: bool
+) -> None:
+    height, width = values.shape
+    for y in range(height):
+        for begin in range(0, width, _STRETCH):
+            stretch = values[y, begin : begin + _STRETCH]
+            target = result[y, begin : begin + _STRETCH]
+            found = np.int32(0)
+            for x in range(len(stretch)):
+                found |= stretch[x]
+            # Mostly background: there it costs no more than reading it.
+            if found == 0 and is_over:
+                continue
+            for x in range(len(stretch)):
+                target[x] = lookup[stretch[x]]
+
+
+def size_text(shape: tuple[int, ...]) -> str:
+    """Write a shape as people do: width x height in px."""
+    return f"{shape[1]} x {shape[0]} px"

@@ -1,0 +1,142 @@
+"""Label images too large to hold: the objects are known, the pixels are read window by window."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.nuclei.values.labels import Scores, size_text
+
+Box = tuple[int, int, int, int]
+"""A window in px: y0, x0, y1, x1, half open, inside the image."""
+
+
+class UnknownIds:
+    """Gathers, from several threads, ids that were met in the pixels and that nothing tells of."""
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+        self._lock = threading.Lock()
+
+    def note(self, ids: Iterable[int]) -> None:
+        """Add ids, new or not."""
+        with self._lock:
+            self._ids.update(int(id_) for id_ in ids)
+
+    def ids(self) -> list[int]:
+        """Give those noted so far, ascending."""
+        with self._lock:
+            return sorted(self._ids)
+
+
+@dataclass(frozen=True, eq=False)
+class TiledLabels:
+    """The objects of one side of a slide.
+
+    Parameters
+    ----------
+    shape
+        Height and width in px.
+    ids
+        int64 (n,): the objects' ids for people and files, ascending, unique,
+        positive. Other than in a `LabelImage` a row may turn out to have no
+        pixel.
+    class_index
+        int16 (n,): 1-based index into ``class_names``.
+    original_ids
+        int64 (n,): the id in the file that the object came from.
+    class_names
+        The scored classes, in order.
+    read
+        Gives a window as a new int32 image (y, x): 0 is background, ``k`` the
+        object of row ``k - 1``. May be called from several threads at once,
+        and works on the pixels without the interpreter where it can.
+    tile_px
+        Edge of the tiles in which the pixels are stored, or 0 where any window
+        costs the same. Windows are best read along such tiles.
+    unknown_ids
+        Ids that reading meets and that belong to no row are noted here; their
+        pixels are given as background. None where there are none such.
+    known_scores
+        As in `LabelImage`.
+    """
+
+    shape: tuple[int, int]
+    ids: NDArray[np.int64]
+    class_index: NDArray[np.int16]
+    original_ids: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    read: Callable[[Box], NDArray[np.int32]]
+    tile_px: int = 0
+    unknown_ids: UnknownIds | None = None
+    known_scores: Scores | None = None
+
+    def __len__(self) -> int:
+        """Count the objects."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class TiledArea:
+    """An excluded area of a slide.
+
+    Parameters
+    ----------
+    shape
+        Height and width in px.
+    read
+        Gives a window as a bool image (y, x), or None where nothing of the
+        area lies in it. May be called from several threads at once.
+    """
+
+    shape: tuple[int, int]
+    read: Callable[[Box], NDArray[np.bool_] | None]
+
+
+@dataclass(frozen=True, eq=False)
+class TiledPair:
+    """Reference and prediction of one slide, with the ambiguous area.
+
+    Parameters
+    ----------
+    reference, prediction
+        The two sides, of one shape and one class list.
+    ambiguous
+        The excluded area; None where nothing is excluded.
+    mpp
+        Micrometres per pixel, or None where unknown.
+
+    Raises
+    ------
+    LabelError
+        Where shapes or class lists differ.
+    """
+
+    reference: TiledLabels
+    prediction: TiledLabels
+    ambiguous: TiledArea | None = None
+    mpp: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check that everything fits together."""
+        for name, other in (("prediction", self.prediction), ("ambiguous area", self.ambiguous)):
+            if other is not None and other.shape != self.reference.shape:
+                raise LabelError(
+                    f"the {name} must have the reference's size of "
+                    f"{size_text(self.reference.shape)}, found {size_text(other.shape)}"
+                )
+        if self.reference.class_names != self.prediction.class_names:
+            raise LabelError(
+                f"reference and prediction must have the same classes, found "
+                f"{self.reference.class_names} and {self.prediction.class_names}"
+            )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The scored classes, in order."""
+        return self.reference.class_names

@@ -1,0 +1,426 @@
+"""What somebody drew: copies of label images under edit. Originals are never changed.
+
+A copy comes to be with the first edit and lives as long as the session, through
+changes of region, team and settings, until it is discarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.nuclei.edits.pair import Edit, IdWindow, LiveEvaluation
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+
+T = TypeVar("T")
+Area = tuple[Any, Any]
+"""Pixels of an image as two indices: arrays of rows and columns, or two slices."""
+ROWS_AT_A_TIME = 256
+"""So many rows of two images are compared before it is asked whether they differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Originals:
+    """The label images of a region as they are on disk.
+
+    Parameters
+    ----------
+    region
+        Its name.
+    reference
+        The annotated objects.
+    ambiguous
+        bool image (y, x), or None.
+    predictions
+        Team -> its objects.
+    mpp
+        Micrometres per pixel, or None.
+    evaluations
+        Team -> what came of these images, as far as known.
+    """
+
+    region: str
+    reference: LabelImage
+    ambiguous: NDArray[np.bool_] | None
+    predictions: Mapping[str, LabelImage]
+    mpp: float | None
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+
+    def side(self, key: str | None) -> LabelImage:
+        """Return the objects of a team, or of the reference (None)."""
+        return self.reference if key is None else self.pair(key).prediction
+
+    def pair(self, team: str) -> LabelPair:
+        """Give a team's label pair."""
+        if team not in self.predictions:
+            raise PanopticError(
+                f"team '{team}' has no prediction here that could be edited", region=self.region
+            )
+        return LabelPair(self.reference, self.predictions[team], self.ambiguous, self.mpp)
+
+
+@dataclass
+class _RegionCopies:
+    """The copies of one region: one live pair per team that was looked at since.
+
+    Sides are keyed by the team of a prediction, None for the reference.
+    """
+
+    originals: Originals
+    live: dict[str, LiveEvaluation] = field(default_factory=dict)
+    bases: dict[str | None, LabelImage] = field(default_factory=dict)
+    """What each edited side was copied from; other sides are as on disk."""
+    at_rest: dict[str | None, LabelImage] = field(default_factory=dict)
+    """Edited sides whose live pair was dropped; a live pair supersedes them."""
+    ambiguous: NDArray[np.bool_] | None = None
+    is_ambiguous_edited: bool = False
+    differs_at: dict[str | None, tuple[int, int]] = field(default_factory=dict)
+    """A pixel (y, x) of each edited side that differs from its base."""
+
+    @property
+    def is_any_edited(self) -> bool:
+        """Whether anything is not as on disk."""
+        return bool(self.bases) or self.is_ambiguous_edited
+
+    def drop_live(self, teams: Iterable[str]) -> None:
+        """Drop live pairs; what was edited of them is kept."""
+        for team in teams:
+            pair = self.live.pop(team).pair()
+            if None in self.bases:
+                self.at_rest[None] = pair.reference
+            if team in self.bases:
+                self.at_rest[team] = pair.prediction
+
+
+class WorkingCopies:
+    """The edited label images of a cohort, region by region."""
+
+    def __init__(self) -> None:
+        self._regions: dict[str, _RegionCopies] = {}
+
+    def is_edited(self, region: str, side: Side, team: str | None = None) -> bool:
+        """Tell whether the reference of a region, or a team's prediction there, is not as on disk.
+
+        A copy whose every edit was undone is as on disk again.
+        """
+        copies = self._regions.get(region)
+        if copies is None:
+            return False
+        return _key(side, team) in copies.bases
+
+    def is_restored_differently(
+        self, originals: Originals, side: Side, team: str | None = None
+    ) -> bool:
+        """Return whether a copy was made from other objects than the present originals."""
+        copies = self._regions.get(originals.region)
+        key = _key(side, team)
+        if copies is None or key not in copies.bases:
+            return False
+        return copies.bases[key] is not originals.side(key)
+
+    def is_ambiguous_edited(self, region: str) -> bool:
+        """Tell whether the ambiguous area of a region was redrawn."""
+        copies = self._regions.get(region)
+        return copies is not None and copies.is_ambiguous_edited
+
+    def has_edits(self, region: str) -> bool:
+        """Tell whether anything in a region is not as on disk."""
+        copies = self._regions.get(region)
+        return copies is not None and copies.is_any_edited
+
+    def edit(
+        self,
+        originals: Originals,
+        team: str,
+        side: Side,
+        y: NDArray[np.integer],
+        x: NDArray[np.integer],
+        ids: NDArray[np.integer] | int,
+        classes: Mapping[int, str] | None = None,
+    ) -> Edit:
+        """Set pixels of a copy, made where there is none yet.
+
+        Parameters
+        ----------
+        originals
+            The region as it is on disk.
+        team
+            The team whose prediction is edited, or against which an edited
+            reference is looked at.
+        side, y, x, ids, classes
+            As in :meth:`LiveEvaluation.set_pixels`.
+
+        Raises
+        ------
+        PanopticError
+            For a team without a prediction, or a new id without a class;
+            nothing is changed then.
+        """
+        return self._edit(
+            originals,
+            team,
+            side,
+            lambda live: live.set_pixels(side, y, x, ids, classes=classes),
+            (y, x),
+        )
+
+    def edit_window(
+        self,
+        originals: Originals,
+        team: str,
+        side: Side,
+        window: IdWindow,
+        classes: Mapping[int, str] | None = None,
+        renamed: Mapping[int, str] | None = None,
+    ) -> Edit:
+        """Set all pixels of a window of a copy, otherwise as :meth:`edit`.
+
+        Parameters
+        ----------
+        originals, team, side, window, classes
+            As there.
+        renamed
+            Id -> another class, for objects that are there already.
+        """
+        (y, x), (height, width) = window.corner_yx, window.numbers.shape
+
+        def do(live: LiveEvaluation) -> Edit:
+            known = live.pair().reference if side is Side.REFERENCE else live.pair().prediction
+            ids = set(known.ids.tolist())
+            for id_, name in (renamed or {}).items():  # before anything is changed
+                if id_ not in ids or name not in known.class_names:
+                    raise LabelError(f"there is no object {id_}, or no class {name}, on this side")
+            edit = live.set_window(side, window, classes=classes)
+            for id_, name in (renamed or {}).items():
+                live.set_class(side, id_, name)
+            return edit
+
+        return self._edit(originals, team, side, do, (slice(y, y + height), slice(x, x + width)))
+
+    def _edit(
+        self,
+        originals: Originals,
+        team: str,
+        side: Side,
+        do: Callable[[LiveEvaluation], T],
+        area: Area = (slice(0), slice(0)),
+    ) -> T:
+        known = originals.region in self._regions
+        copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
+        try:
+            self._refresh(copies, originals)
+            edit = do(self._live(copies, team))
+        except PanopticError:
+            if not known:
+                del self._regions[originals.region]
+            raise
+        if side is Side.REFERENCE:
+            for name, live in copies.live.items():
+                if name != team:
+                    do(live)
+        _note_edited(copies, team, side, area)
+        return edit
+
+    def set_class(
+        self, originals: Originals, team: str, side: Side, id_: int, class_name: str
+    ) -> None:
+        """Give an object of a copy another class."""
+        self._edit(originals, team, side, lambda live: live.set_class(side, id_, class_name))
+
+    def set_ambiguous(self, originals: Originals, ambiguous: NDArray[np.bool_] | None) -> None:
+        """Redraw the ambiguous area of a region, for all teams."""
+        copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
+        self._refresh(copies, originals)
+        # One copy for all, which stays as it is whatever the caller does with theirs.
+        copies.ambiguous = None if ambiguous is None else ambiguous.copy()
+        copies.is_ambiguous_edited = not _is_same_area(copies.ambiguous, originals.ambiguous)
+        for live in copies.live.values():
+            live.set_ambiguous(copies.ambiguous)
+
+    def evaluate(
+        self, originals: Originals, team: str, settings: EvaluationSettings
+    ) -> Evaluation | None:
+        """Evaluate a team against the copies of a region; None where nothing is edited."""
+        copies = self._regions.get(originals.region)
+        if copies is None:
+            return None
+        self._refresh(copies, originals)
+        return self._live(copies, team).evaluate(settings)
+
+    def original_evaluation(
+        self, originals: Originals, team: str, settings: EvaluationSettings
+    ) -> Evaluation:
+        """Evaluate a team on the files as they are, for comparison with the copies."""
+        return evaluate(originals.pair(team), settings)
+
+    def is_affected(self, region: str, team: str) -> bool:
+        """Tell whether a team's figures are others than those of the files."""
+        copies = self._regions.get(region)
+        if copies is None:
+            return False
+        return copies.is_ambiguous_edited or not {None, team}.isdisjoint(copies.bases)
+
+    def pair(self, originals: Originals, team: str) -> LabelPair:
+        """Give a team's label pair as it is now: views that the next edit changes."""
+        copies = self._regions.get(originals.region)
+        if copies is None or not self.is_affected(originals.region, team):
+            return originals.pair(team)
+        self._refresh(copies, originals)
+        if team in copies.live:
+            return copies.live[team].pair()
+        return _resting_pair(copies, team)
+
+    def labels(self, originals: Originals, team: str, side: Side) -> LabelImage:
+        """Return a side as it is now, edited or not."""
+        copies = self._regions.get(originals.region)
+        if copies is None or not self.is_edited(originals.region, side, team):
+            return originals.side(_key(side, team))
+        self._refresh(copies, originals)
+        return self._live(copies, team).labels(side)
+
+    def known_ids(self, originals: Originals, team: str, side: Side) -> NDArray[np.int64]:
+        """Return the ids of a side that have a class, those without pixels included."""
+        copies = self._regions.get(originals.region)
+        live = None if copies is None else copies.live.get(team)
+        pair = originals.pair(team) if live is None else live.pair()
+        return (pair.reference if side is Side.REFERENCE else pair.prediction).ids
+
+    def ambiguous(self, originals: Originals) -> NDArray[np.bool_] | None:
+        """Give the ambiguous area as it is now."""
+        copies = self._regions.get(originals.region)
+        if copies is None or not copies.is_ambiguous_edited:
+            return originals.ambiguous
+        return copies.ambiguous
+
+    def discard(self, region: str) -> None:
+        """Go back to the originals of a region."""
+        self._regions.pop(region, None)
+
+    def _live(self, copies: _RegionCopies, team: str) -> LiveEvaluation:
+        if team not in copies.live:
+            pair, known = copies.originals.pair(team), None
+            now = _resting_pair(copies, team)
+            is_as_on_disk = not copies.is_ambiguous_edited and not copies.bases.keys() & {
+                None,
+                team,
+            }
+            if is_as_on_disk and len(now.reference) == len(pair.reference):
+                now, known = pair, copies.originals.evaluations.get(team)
+            copies.live[team] = LiveEvaluation(now, known=known)
+            copies.at_rest.pop(team, None)
+        return copies.live[team]
+
+    def _refresh(self, copies: _RegionCopies, originals: Originals) -> None:
+        """Take over originals that were restored differently since; edited sides stay."""
+        before, copies.originals = copies.originals, originals
+
+        is_other = None not in copies.bases and before.reference is not originals.reference
+        old, new = before.predictions, originals.predictions
+        copies.drop_live(
+            [
+                team
+                for team in copies.live
+                if is_other or (team not in copies.bases and old.get(team) is not new.get(team))
+            ]
+        )
+
+
+def _key(side: Side, team: str | None) -> str | None:
+    """Return the key of a side in the copies of a region."""
+    return None if side is Side.REFERENCE else team
+
+
+def _resting_pair(copies: _RegionCopies, team: str) -> LabelPair:
+    """Return the label pair of a team without a live pair: views that the next edit changes.
+
+    Its reference has the rows of other live pairs, so that edits of it apply to all of them.
+    """
+    pair = copies.originals.pair(team)
+    for live in copies.live.values():
+        reference = live.pair().reference
+        break
+    else:
+        reference = copies.at_rest.get(None, pair.reference)
+    return replace(
+        pair,
+        reference=reference,
+        prediction=copies.at_rest.get(team, pair.prediction),
+        ambiguous=copies.ambiguous if copies.is_ambiguous_edited else pair.ambiguous,
+    )
+
+
+def _note_edited(copies: _RegionCopies, team: str, side: Side, area: Area) -> None:
+    """Note whether a side differs from what it was copied from, after an edit of some pixels."""
+    key = _key(side, team)
+    original = copies.originals.side(key)
+    base = copies.bases.get(key, original)
+    pair = copies.live[team].pair()
+    now = pair.reference if side is Side.REFERENCE else pair.prediction
+    if _differs(now, base, copies.differs_at, key, area):
+        copies.bases[key] = base
+        return
+    copies.bases.pop(key, None)
+    copies.at_rest.pop(key, None)
+    if base is not original:  # restored differently since: the copy is not needed any more
+        copies.drop_live(list(copies.live) if key is None else [team])
+
+
+def _differs(
+    now: LabelImage,
+    base: LabelImage,
+    differs_at: dict[str | None, tuple[int, int]],
+    key: str | None,
+    area: Area,
+) -> bool:
+    """Return whether a copy differs from what it was made from, after an edit of some pixels.
+
+    All pixels are compared only where neither those just edited nor the one that was
+    known to differ do: as a rule after the last stroke was undone.
+    """
+    n = len(base)
+    # Objects keep their rows in a copy; new ones come after them.
+    if not np.array_equal(now.class_index[:n], base.class_index):
+        return True
+    known = differs_at.get(key)
+    if known is not None and now.index[known] != base.index[known]:
+        return True
+    found = _first_difference(now.index, base.index, area)
+    if found is None:
+        differs_at.pop(key, None)
+        return False
+    differs_at[key] = found
+    return True
+
+
+def _first_difference(
+    one: NDArray[np.int32], other: NDArray[np.int32], area: Area
+) -> tuple[int, int] | None:
+    """Find a pixel (y, x) in which two images differ, first in an area; None where none does."""
+    places = np.flatnonzero(one[area] != other[area])
+    if len(places):
+        rows, columns = area
+        if isinstance(rows, slice):
+            width = columns.stop - columns.start
+            return rows.start + int(places[0]) // width, columns.start + int(places[0]) % width
+        return int(rows[places[0]]), int(columns[places[0]])
+    for top in range(0, len(one), ROWS_AT_A_TIME):
+        band = slice(top, top + ROWS_AT_A_TIME)
+        if not np.array_equal(one[band], other[band]):
+            y, x = np.argwhere(one[band] != other[band])[0]
+            return top + int(y), int(x)
+    return None
+
+
+def _is_same_area(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> bool:
+    """Tell whether two ambiguous areas are the same; none is an empty one."""
+    if one is None or other is None:
+        return not any(mask is not None and mask.any() for mask in (one, other))
+    return np.array_equal(one, other)

@@ -1,0 +1,1 @@
+"""Structures outlined by several raters."""

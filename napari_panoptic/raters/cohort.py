@@ -1,0 +1,165 @@
+"""What a cohort of several raters is made of: cases, structures, raters, and their files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from napari_panoptic.common.errors import Finding, SettingsError, english_list
+from napari_panoptic.nuclei.values.cohort import ClassScheme, FoundByName, MaskFiles
+
+QUBIQ_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""The probabilities at which QUBIQ compares (its challenge design, "Metric(s)")."""
+
+
+class AtLevel(StrEnum):
+    """Whether a probability that equals a level reaches it."""
+
+    AT_LEAST = "at-least"  # p >= level
+    ABOVE = "above"  # p > level
+
+
+class BothEmpty(StrEnum):
+    """What Dice is at a level that neither raters nor prediction reach anywhere."""
+
+    ONE = "one"  # they agree that nothing is there
+    UNDEFINED = "undefined"  # the level is left out of the average
+
+
+@dataclass(frozen=True)
+class RatersSettings:
+    """How a probability map is compared with several raters.
+
+    Parameters
+    ----------
+    levels
+        Ascending, each above 0 and at most 1.
+    at_level
+        Whether a probability that equals a level reaches it.
+    both_empty
+        What Dice is where both sides are empty.
+
+    Raises
+    ------
+    SettingsError
+        For values that they cannot have.
+    """
+
+    levels: tuple[float, ...] = QUBIQ_LEVELS
+    at_level: AtLevel = AtLevel.AT_LEAST
+    both_empty: BothEmpty = BothEmpty.ONE
+
+    def __post_init__(self) -> None:
+        """Check the levels."""
+        ascending = all(a < b for a, b in zip(self.levels, self.levels[1:], strict=False))
+        if not self.levels or not ascending or not 0 < self.levels[0] <= self.levels[-1] <= 1:
+            raise SettingsError(
+                f"levels must be ascending numbers above 0 and at most 1, such as 0.1, 0.5, 0.9; "
+                f"found {english_list(self.levels)}"
+            )
+
+    def as_record(self) -> dict[str, object]:
+        """Give a plain dictionary, for JSON."""
+        return {
+            "levels": list(self.levels),
+            "at_level": str(self.at_level),
+            "both_empty": str(self.both_empty),
+        }
+
+
+@dataclass(frozen=True)
+class RaterFile:
+    """A file with a rater's mask, or a team's prediction.
+
+    Parameters
+    ----------
+    path
+        The file.
+    objects
+        How it is read where it holds objects (label image, polygons), whose
+        classes are the structures; None where it holds one structure's mask
+        or probability map.
+    """
+
+    path: Path
+    objects: MaskFiles | None = None
+
+
+@dataclass(frozen=True)
+class RatedCase:
+    """One image that several people have annotated.
+
+    Parameters
+    ----------
+    name
+        Unique in the cohort.
+    images
+        Modality -> its file; the modality is empty where there is one image.
+    masks
+        Structure -> rater -> the file with the rater's mask of it. A file of
+        objects stands under each class that it may hold.
+    """
+
+    name: str
+    images: Mapping[str, Path]
+    masks: Mapping[str, Mapping[str, RaterFile]]
+
+    @property
+    def structures(self) -> tuple[str, ...]:
+        """The structures that somebody annotated."""
+        return tuple(self.masks)
+
+
+@dataclass(frozen=True)
+class RatedCohort(FoundByName[RatedCase]):
+    """Cases with several raters, and the teams' predictions.
+
+    Parameters
+    ----------
+    name
+        A name for people, usually the folder's.
+    root
+        The folder it was found in.
+    structures, raters, teams
+        Names, in order.
+    cases
+        Sorted by name.
+    predictions
+        ``(team, case, structure)`` -> the file with the probability map, or
+        with objects, whose union is a map of 0 and 1. Missing ones are absent.
+    scheme
+        The classes of files of objects; None where there are only masks.
+    settings
+        How predictions are compared.
+    findings
+        What was missing, extra or odd in the folder.
+    """
+
+    name: str
+    root: Path
+    structures: tuple[str, ...]
+    raters: tuple[str, ...]
+    teams: tuple[str, ...]
+    cases: tuple[RatedCase, ...]
+    predictions: Mapping[tuple[str, str, str], RaterFile]
+    scheme: ClassScheme | None = None
+    settings: RatersSettings = field(default_factory=RatersSettings)
+    findings: tuple[Finding, ...] = ()
+
+    region_word = "case"
+
+    @property
+    def all_regions(self) -> tuple[RatedCase, ...]:
+        """Its cases."""
+        return self.cases
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """Names of the teams, in order."""
+        return self.teams
+
+    def cases_with(self, structure: str) -> tuple[RatedCase, ...]:
+        """Give the cases in which a structure was annotated."""
+        return tuple(case for case in self.cases if structure in case.masks)

@@ -1,0 +1,517 @@
+"""Several raters' cases, from files to figures, for tables, report and window alike."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.volumes import (
+    Volume,
+    check_fits,
+    is_slide,
+    read_mask,
+    read_probabilities,
+    read_slide,
+    read_volume,
+    same_place,
+    shape_text,
+)
+from napari_panoptic.nuclei.values.cohort import MaskFiles
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.raters.cohort import RatedCase, RatedCohort, RaterFile, RatersSettings
+from napari_panoptic.raters.levels import (
+    Agreement,
+    Comparison,
+    Reference,
+    Reliability,
+    agreement,
+    compare,
+    standing,
+)
+from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
+from napari_panoptic.raters.ranking import CASE_COLUMNS, by_structure, by_team
+
+THERE, MISSING, UNREADABLE = "there", "missing", "unreadable"
+"""What became of a prediction; all but the first count as background."""
+
+
+MOST_JOBS = 4
+"""So many structures are evaluated at a time unless more are asked for: volumes are large."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedReference:
+    """The raters of one structure of one case.
+
+    Parameters
+    ----------
+    case, structure
+        Which.
+    reference
+        Their masks.
+    place
+        The first of their files, of the size that most have: with spacing and affine.
+    objects
+        Their objects, in the order of the raters; None where files hold masks.
+    findings
+        What was odd.
+    """
+
+    case: RatedCase
+    structure: str
+    reference: Reference
+    place: Volume
+    objects: tuple[LabelImage, ...] | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def spacing_mm(self) -> tuple[float, ...] | None:
+        """Distance of voxels along (y, x) or (z, y, x) in mm; None where unknown."""
+        spacing = self.place.spacing_mm
+        return spacing if spacing and len(spacing) == len(self.reference.shape) else None
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedMap:
+    """A team's probabilities.
+
+    Parameters
+    ----------
+    values
+        Floating-point numbers of the reference's shape; zeros where there is
+        no usable file.
+    state
+        `THERE`, `MISSING` or `UNREADABLE`.
+    findings
+        What was odd.
+    """
+
+    values: NDArray[np.floating]
+    state: str
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class RatedResult:
+    """What came of one structure of one case.
+
+    Parameters
+    ----------
+    case, structure
+        Which.
+    shape, spacing_mm
+        Of the image: (y, x) or (z, y, x).
+    raters
+        How far the raters agree.
+    objects
+        How far they agree on objects; None where files hold masks.
+    teams
+        Team -> state of its prediction, and the comparison.
+    findings
+        What was odd.
+    """
+
+    case: str
+    structure: str
+    shape: tuple[int, ...]
+    spacing_mm: tuple[float, ...] | None
+    raters: Agreement
+    objects: ObjectAgreement | None
+    teams: Mapping[str, tuple[str, Comparison]]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RatedEvaluation:
+    """Everything that was evaluated of a cohort of several raters.
+
+    Parameters
+    ----------
+    cohort
+        What; its settings say how.
+    teams
+        Which teams.
+    results
+        Every structure of every case that could be evaluated.
+    unread
+        What stood in the way of the others.
+    """
+
+    cohort: RatedCohort
+    teams: tuple[str, ...]
+    results: tuple[RatedResult, ...]
+    unread: tuple[Finding, ...] = ()
+
+    @property
+    def settings(self) -> RatersSettings:
+        """How predictions were compared."""
+        return self.cohort.settings
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was missing, odd or unreadable, each once."""
+        own = (finding for result in self.results for finding in result.findings)
+        return tuple(dict.fromkeys((*self.cohort.findings, *self.unread, *own)))
+
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """A row per team, structure and case, with `CASE_COLUMNS`."""
+        rows = [
+            case_row(result, team, self.settings)
+            for team in self.teams
+            for structure in self.cohort.structures
+            for result in self.of_structure(structure)
+        ]
+        return pd.DataFrame(rows, columns=list(CASE_COLUMNS))
+
+    @cached_property
+    def structures(self) -> pd.DataFrame:
+        """A row per team and structure."""
+        return by_structure(self.cases)
+
+    @cached_property
+    def ranking(self) -> pd.DataFrame:
+        """A row per team, the best first."""
+        return by_team(self.structures, self.cases)
+
+    def of_structure(self, structure: str) -> list[RatedResult]:
+        """Give the results of a structure, in the order of cases."""
+        return [result for result in self.results if result.structure == structure]
+
+    def reliability(self, team: str) -> Reliability:
+        """Pool the calibration of a team's predictions over all that are there."""
+        found = [r.teams[team][1].reliability for r in self.results if r.teams[team][0] == THERE]
+        return reduce(add, found, Reliability.zero())
+
+
+def case_row(result: RatedResult, team: str, settings: RatersSettings) -> dict[str, Any]:
+    """Give a team's figures in one structure of one case, with `CASE_COLUMNS`."""
+    state, comparison = result.teams[team]
+    left_out = comparison.left_out_score(settings)
+    low, high = result.raters.spread
+    return {
+        "team": team,
+        "structure": result.structure,
+        "case": result.case,
+        "prediction": state,
+        "dice": comparison.score(settings),
+        "left_out_dice": left_out,
+        "raters_lowest": low,
+        "raters_highest": high,
+        "standing": str(standing(left_out, (low, high))),
+        "brier": comparison.brier,
+        "brier_least": comparison.brier_least,
+        "raters": len(result.raters.raters),
+    }
+
+
+def evaluate_raters(
+    cohort: RatedCohort,
+    teams: tuple[str, ...] | None = None,
+    *,
+    jobs: int | None = None,
+    on_case: Callable[[str], None] = lambda _case: None,
+) -> RatedEvaluation:
+    """Evaluate all structures of all cases, several at a time.
+
+    Whatever their number, figures and their order are the same: structures do
+    not depend on each other.
+
+    Parameters
+    ----------
+    cohort
+        What, and how.
+    teams
+        Which teams; all where None.
+    jobs
+        Structures at a time, each in a thread: decoding and counting leave the
+        interpreter to others. None for as many as there are processors, but no
+        more than `MOST_JOBS`.
+    on_case
+        Told the name of each structure's case when it and all before it are done.
+    """
+    names = cohort.teams if teams is None else tuple(map(cohort.checked_team, teams))
+    places = [(case, structure) for case in cohort.cases for structure in case.masks]
+    results: list[RatedResult] = []
+    unread: list[Finding] = []
+    pool = ThreadPoolExecutor(jobs or min(os.cpu_count() or 1, MOST_JOBS))
+    try:
+        found = [pool.submit(_result, cohort, names, *place) for place in places]
+        for (case, _), future in zip(places, found, strict=True):
+            result = future.result()
+            if isinstance(result, RatedResult):
+                results.append(result)
+            else:
+                unread.append(result)
+            on_case(case.name)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return RatedEvaluation(cohort, names, tuple(results), tuple(unread))
+
+
+def _result(
+    cohort: RatedCohort, teams: tuple[str, ...], case: RatedCase, structure: str
+) -> RatedResult | Finding:
+    """Evaluate a structure of a case, or tell what stood in the way."""
+    try:
+        return evaluate_structure(cohort, load_reference(cohort, case, structure), teams)
+    except PanopticError as error:
+        return _unreadable(error, case.name, structure)
+
+
+def evaluate_structure(
+    cohort: RatedCohort, loaded: LoadedReference, teams: tuple[str, ...]
+) -> RatedResult:
+    """Evaluate the teams on one structure of one case."""
+    compared, findings = {}, list(loaded.findings)
+    for team in teams:
+        own = load_map(cohort, team, loaded)
+        compared[team] = (own.state, compare(loaded.reference, own.values, cohort.settings))
+        findings.extend(own.findings)
+    return RatedResult(
+        case=loaded.case.name,
+        structure=loaded.structure,
+        shape=loaded.reference.shape,
+        spacing_mm=loaded.spacing_mm,
+        raters=agreement(loaded.reference, cohort.settings),
+        objects=None if loaded.objects is None else object_agreement(loaded.objects),
+        teams=compared,
+        findings=tuple(findings),
+    )
+
+
+def load_reference(cohort: RatedCohort, case: RatedCase, structure: str) -> LoadedReference:
+    """Read the raters' masks of a structure; those that cannot be used are left out, and said.
+
+    One of another size than most is among these; the first one decides where no
+    size has more than another.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where no rater's mask can be used.
+    """
+    masks: list[NDArray[np.bool_]] = []
+    raters, findings, objects = [], [], []
+    read: dict[str, tuple[Volume, LabelImage | None, tuple[Finding, ...]]] = {}
+    for rater, files in case.masks[structure].items():
+        try:
+            read[rater] = _rater_mask(cohort, case, structure, files)
+        except PanopticError as error:
+            findings.append(_unreadable(error, case.name, structure, left_out=f"rater {rater}"))
+    place = _usual_place([volume for volume, _, _ in read.values()])
+    for rater, (volume, labels, odd) in read.items():
+        try:
+            _check_shape(volume, place or volume, f"the mask of rater {rater}")
+        except PanopticError as error:
+            findings.append(_unreadable(error, case.name, structure, left_out=f"rater {rater}"))
+            continue
+        findings.extend(_located(odd, case.name, structure))
+        if place is not None and not same_place(volume, place):
+            findings.append(_moved(volume, case.name, structure))
+        masks.append(volume.values)
+        raters.append(rater)
+        objects += [] if labels is None else [labels]
+    if place is None:
+        raise UnreadableFileError(
+            f"no rater's mask of '{structure}' in case '{case.name}' can be used: it is not "
+            f"evaluated. {findings[0].message if findings else ''}".strip(),
+            path=next(iter(case.masks[structure].values())).path,
+        )
+    return LoadedReference(
+        case,
+        structure,
+        Reference(tuple(raters), np.stack(masks)),
+        place,
+        tuple(objects) or None,
+        tuple(findings),
+    )
+
+
+def load_map(cohort: RatedCohort, team: str, loaded: LoadedReference) -> LoadedMap:
+    """Read a team's probabilities; what is missing or cannot be used is background.
+
+    The challenge treats missing results "as submissions with all labels set to
+    background" (QUBIQ, structured description, "Ranking method(s)"), which the
+    cohort's findings tell once per team; an unusable file is told here.
+    """
+    case, structure, shape = loaded.case, loaded.structure, loaded.reference.shape
+    background = np.broadcast_to(np.float32(0), shape)
+    files = cohort.predictions.get((team, case.name, structure))
+    if files is None:
+        return LoadedMap(background, MISSING)
+    try:
+        volume, odd = _map_of(cohort, case, structure, files)
+        _check_shape(volume, loaded.place, "the prediction")
+    except PanopticError as error:
+        found = _unreadable(error, case.name, structure, left_out="the prediction", team=team)
+        return LoadedMap(background, UNREADABLE, (found,))
+    findings = list(_located(odd, case.name, structure, team))
+    if not same_place(volume, loaded.place):
+        findings.append(_moved(volume, case.name, structure, team))
+    return LoadedMap(volume.values, THERE, tuple(findings))
+
+
+@dataclass(frozen=True, eq=False)
+class CaseImages:
+    """What is looked at of a case.
+
+    Parameters
+    ----------
+    images
+        Modality -> (y, x) or (z, y, x), colours last.
+    spacing_mm
+        What a slide tells of its pixels, along (y, x); None where none does.
+    findings
+        What is not shown, and why.
+    """
+
+    images: Mapping[str, NDArray[Any]]
+    spacing_mm: tuple[float, ...] | None
+    findings: tuple[Finding, ...]
+
+
+def load_images(loaded: LoadedReference) -> CaseImages:
+    """Read what is looked at.
+
+    A file may hold several modalities along an axis beyond those of the masks;
+    a slide must have their size at its full resolution. What cannot be read or
+    does not fit is left out, and said.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    findings, spacings = [], []
+    shape = loaded.reference.shape
+    for modality, path in loaded.case.images.items():
+        try:
+            if is_slide(path):
+                volume = read_slide(path, shape)
+                spacings += [volume.spacing_mm] if volume.spacing_mm else []
+            else:
+                volume = read_volume(path, "an image")
+            found |= _modalities(volume, modality, shape)
+        except PanopticError as error:
+            findings.append(_unreadable(error, loaded.case.name, "", left_out="the image"))
+    return CaseImages(found, spacings[0] if spacings else None, tuple(findings))
+
+
+def _modalities(volume: Volume, modality: str, shape: tuple[int, ...]) -> dict[str, NDArray[Any]]:
+    values = volume.values
+    spatial = values.shape[:-1] if volume.is_colour else values.shape
+    if spatial != shape and not volume.is_colour and values.ndim == len(shape) + 1:
+        for axis in (0, values.ndim - 1):
+            planes = np.moveaxis(values, axis, 0)
+            if planes.shape[1:] == shape:
+                name = modality or "modality"
+                return {f"{name} {number}": plane for number, plane in enumerate(planes, start=1)}
+    check_fits(spatial, shape, volume.path)
+    return {modality: values}
+
+
+def _rater_mask(
+    cohort: RatedCohort, case: RatedCase, structure: str, file: RaterFile
+) -> tuple[Volume, LabelImage | None, tuple[Finding, ...]]:
+    if file.objects is None:
+        volume = read_mask(file.path, "a rater's mask")
+        return volume, None, volume.findings
+    labels, findings = _objects(cohort, case, file.objects)
+    return Volume(_union(labels, structure), file.path), labels, findings
+
+
+def _map_of(
+    cohort: RatedCohort, case: RatedCase, structure: str, file: RaterFile
+) -> tuple[Volume, tuple[Finding, ...]]:
+    if file.objects is None:
+        volume = read_probabilities(file.path, "a probability map")
+        return volume, volume.findings
+    labels, findings = _objects(cohort, case, file.objects)
+    return Volume(_union(labels, structure).astype(np.float32), file.path), findings
+
+
+def _objects(
+    cohort: RatedCohort, case: RatedCase, files: MaskFiles
+) -> tuple[LabelImage, tuple[Finding, ...]]:
+    if cohort.scheme is None:
+        raise UnreadableFileError("files of objects need [classes] in the cohort.toml")
+    everybody = (own.objects for raters in case.masks.values() for own in raters.values())
+    masks = [own for own in everybody if own is not None]
+    shape = reference_shape(next(iter(case.images.values()), None), masks)
+    loaded = load_masks(files, cohort.scheme, shape=shape, region=case.name)
+    return loaded.labels, loaded.findings
+
+
+def _union(labels: LabelImage, class_name: str) -> NDArray[np.bool_]:
+    """Give the pixels of all objects of a class."""
+    wanted = labels.class_names.index(class_name) + 1
+    is_wanted = np.concatenate([[False], labels.class_index == wanted])
+    union: NDArray[np.bool_] = is_wanted[labels.index]
+    return union
+
+
+def _usual_place(volumes: Sequence[Volume]) -> Volume | None:
+    """Give the first of those that have the commonest shape; None without any."""
+    shapes = Counter(volume.values.shape for volume in volumes)
+    usual = next((shape for shape, _ in shapes.most_common(1)), None)
+    return next((volume for volume in volumes if volume.values.shape == usual), None)
+
+
+def _check_shape(volume: Volume, place: Volume, what: str) -> None:
+    if volume.values.shape != place.values.shape:
+        raise UnreadableFileError(
+            f"{what} must have the size that most raters' masks have, "
+            f"{shape_text(place.values.shape)}, found {shape_text(volume.values.shape)}; make sure "
+            f"that it belongs to this case and was not resampled",
+            path=volume.path,
+        )
+
+
+def _unreadable(
+    error: PanopticError, case: str, structure: str, *, left_out: str = "", team: str | None = None
+) -> Finding:
+    then = {
+        "": "",
+        "the prediction": "; it counts as background everywhere",
+        "the image": "; it is not shown",
+    }.get(left_out, f"; {left_out} is left out of the reference")
+    place = f"'{error.path.name}': " if isinstance(error.path, Path) else ""
+    of = f"case '{case}'" + (f", '{structure}'" if structure else "")
+    whose = f", team '{team}'" if team else ""
+    return Finding(
+        FindingKind.UNREADABLE,
+        f"{of}{whose}: {place}{error.message}{then}",
+        path=error.path,
+        region=case,
+        team=team,
+        class_name=structure or None,
+    )
+
+
+def _moved(volume: Volume, case: str, structure: str, team: str | None = None) -> Finding:
+    return Finding(
+        FindingKind.FALLBACK,
+        f"case '{case}', '{structure}': the affine of '{volume.path.name}' differs from that of "
+        f"the first rater's mask that is used; voxels were compared by their place in the array",
+        path=volume.path,
+        region=case,
+        team=team,
+        class_name=structure,
+    )
+
+
+def _located(
+    findings: tuple[Finding, ...], case: str, structure: str, team: str | None = None
+) -> Iterator[Finding]:
+    for finding in findings:
+        yield replace(finding, region=case, class_name=finding.class_name or structure, team=team)

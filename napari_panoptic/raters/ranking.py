@@ -1,0 +1,108 @@
+"""From scores per case to figures per structure and team, and ranks."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import pandas as pd
+
+from napari_panoptic.raters.levels import Standing, standing
+from napari_panoptic.statistics.ranks import competition_ranks, mean_defined
+
+CASE_COLUMNS = (
+    "team",
+    "structure",
+    "case",
+    "prediction",
+    "dice",
+    "left_out_dice",
+    "raters_lowest",
+    "raters_highest",
+    "standing",
+    "brier",
+    "brier_least",
+    "raters",
+)
+"""Columns of the table that everything here is computed from."""
+
+
+def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
+    """Average the cases of each team and structure.
+
+    ``raters_lowest`` and ``raters_highest`` are the means over cases of the
+    lowest and the highest rater, and ``standing`` compares the mean of
+    ``left_out_dice`` with them.
+
+    Parameters
+    ----------
+    cases
+        With `CASE_COLUMNS`.
+    """
+    rows = []
+    for (team, structure), own in cases.groupby(["team", "structure"], sort=False):
+        raters = mean_defined(own["raters_lowest"]), mean_defined(own["raters_highest"])
+        left_out = mean_defined(own["left_out_dice"])
+        rows.append(
+            {
+                "team": team,
+                "structure": structure,
+                "cases": len(own),
+                "missing": int((own["prediction"] != "there").sum()),
+                "dice": mean_defined(own["dice"]),
+                "dice_sd": _sd(own["dice"].dropna().tolist()),
+                "dice_median": own["dice"].median(),
+                "dice_lowest": own["dice"].min(),
+                "left_out_dice": left_out,
+                "raters_lowest": raters[0],
+                "raters_highest": raters[1],
+                "standing": str(standing(left_out, raters)),
+                "cases_below": int((own["standing"] == Standing.BELOW).sum()),
+                "cases_within": int((own["standing"] == Standing.WITHIN).sum()),
+                "cases_above": int((own["standing"] == Standing.ABOVE).sum()),
+                "brier": mean_defined(own["brier"]),
+            }
+        )
+    columns = ["team", "structure", "cases", "missing", "dice"]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+
+
+def _sd(values: Sequence[float]) -> float:
+    """Compute the sample standard deviation from exact sums: of equal values it is 0."""
+    return statistics.stdev(values) if len(values) > 1 else math.nan
+
+
+def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
+    """Average the structures of each team, and rank teams by it; the best first.
+
+    ``score`` is the mean over structures of the mean over cases, so that a
+    structure with many cases weighs no more than others; ``dice_all_cases`` is
+    the plain mean over all cases of all structures. Equal scores share a rank,
+    1 + the number of better teams, see `competition_ranks`; undefined ones come last.
+
+    Parameters
+    ----------
+    structures
+        From `by_structure`.
+    cases
+        With `CASE_COLUMNS`.
+    """
+    rows = [
+        {
+            "team": team,
+            "structures": len(own),
+            "cases": int(own["cases"].sum()),
+            "missing": int(own["missing"].sum()),
+            "score": mean_defined(own["dice"]),
+            "dice_all_cases": mean_defined(cases.loc[cases["team"] == team, "dice"]),
+            "left_out_dice": mean_defined(own["left_out_dice"]),
+            "brier": mean_defined(own["brier"]),
+        }
+        for team, own in structures.groupby("team", sort=False)
+    ]
+    if not rows:
+        return pd.DataFrame(columns=["rank", "team", "score"])
+    table = pd.DataFrame(rows)
+    table.insert(0, "rank", pd.Series(competition_ranks(table["score"].tolist()), dtype="Int64"))
+    return table.sort_values("rank", kind="stable", ignore_index=True)

@@ -1,0 +1,1 @@
+"""Verdicts of reviewers: identity of objects and the SQLite store."""

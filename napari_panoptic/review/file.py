@@ -1,0 +1,547 @@
+"""The file that holds a review: opened, checked, brought up to date, set aside when damaged.
+
+One SQLite file. This module knows its layout and its mishaps, not what its rows mean.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, english_list
+
+REVIEW_FILE = "panoptic-review.sqlite"
+"""Name of the review file beside a cohort."""
+
+SCHEMA_VERSION = 1
+"""The layout of review files that this version writes."""
+
+_SCHEMA = (
+    "CREATE TABLE schema_version (version INTEGER NOT NULL, since TEXT NOT NULL)",
+    """CREATE TABLE verdicts (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        reviewer TEXT NOT NULL,
+        team TEXT NOT NULL,
+        region TEXT NOT NULL,
+        side TEXT NOT NULL,
+        object_id INTEGER NOT NULL,
+        class_name TEXT NOT NULL,
+        centroid_y_px REAL NOT NULL,
+        centroid_x_px REAL NOT NULL,
+        area_px INTEGER NOT NULL,
+        verdict TEXT NOT NULL,
+        tag TEXT NOT NULL,
+        note TEXT NOT NULL,
+        given_at TEXT NOT NULL,
+        replaces INTEGER REFERENCES verdicts (id),
+        withdrawn_at TEXT,
+        revision INTEGER NOT NULL,
+        writer TEXT NOT NULL)""",
+    "CREATE INDEX verdicts_by_place ON verdicts (reviewer, region, team, side)",
+    "CREATE INDEX verdicts_by_replaced ON verdicts (replaces)",
+    "CREATE INDEX verdicts_by_revision ON verdicts (revision)",
+)
+
+# For looking an object up; a file without it is as good, only slower.
+_LOOK_UP = (
+    "CREATE INDEX IF NOT EXISTS verdicts_by_object "
+    "ON verdicts (reviewer, region, team, side, class_name, centroid_y_px)"
+)
+
+LARGEST_BYTES = 2**30
+"""Of a review file: some millions of verdicts."""
+LONGEST_TEXT = 2**20
+"""Bytes of one value in a review file."""
+
+# Of what is computed, the number of the column is -2.
+_COMPUTED_INDEXES = """
+    SELECT DISTINCT own.name
+    FROM sqlite_master AS tables, pragma_index_list(tables.name) AS own,
+        pragma_index_info(own.name) AS columns
+    WHERE tables.type = 'table' AND (own.partial OR columns.cid = -2)"""
+
+# Version -> the statements that lead from it to the next one.
+_MIGRATIONS: Mapping[int, Sequence[str]] = {}
+
+_NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "fuse.sshfs", "afs", "9p", "ceph", "glusterfs")
+_REMOTE_DRIVE = 4  # what Windows calls a drive on another machine
+
+
+class ReviewError(PanopticError):
+    """A review file cannot be used, or a verdict was not saved.
+
+    Parameters
+    ----------
+    message, path, region, object_id
+        As for every error of this package.
+    suggestion
+        Another place for the review file, where one would help.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: Path | None = None,
+        region: str | None = None,
+        object_id: int | None = None,
+        suggestion: Path | None = None,
+    ) -> None:
+        self.suggestion = suggestion
+        super().__init__(message, path=path, region=region, object_id=object_id)
+
+
+class _DamagedError(Exception):
+    """The file is no SQLite database, or a damaged one."""
+
+
+def may_be_there(path: Path) -> bool:
+    """Tell whether there is a file, or nobody can tell: to open it then says why."""
+    try:
+        return path.exists()
+    except OSError:  # a drive on another machine that is away, a folder that may not be read
+        return True
+
+
+def suggested_path(path: Path) -> Path | None:
+    """Name a place of the user's own for a review file that cannot be at `path`."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # nobody knows where home is
+        return None
+    folder = path.absolute().parent
+    number = zlib.crc32(str(folder).encode("utf-8", "surrogateescape"))
+    return home / "napari-panoptic-reviews" / f"{folder.name or 'cohort'}-{number:08x}.sqlite"
+
+
+def open_review_file(
+    path: Path, timeout_s: float
+) -> tuple[sqlite3.Connection, tuple[Finding, ...]]:
+    """Open a review file; set a damaged one aside and begin anew.
+
+    Parameters
+    ----------
+    path
+        The file; made where it is not there.
+    timeout_s
+        How long to wait, in seconds, while somebody else writes.
+
+    Returns
+    -------
+    sqlite3.Connection
+        For any thread, one at a time; transactions are begun by :func:`transaction`.
+    tuple of Finding
+        What people should know: a file set aside or converted.
+
+    Raises
+    ------
+    ReviewError
+        Where the file cannot be used.
+    """
+    _prepare_folder(path)
+    notices: tuple[Finding, ...] = ()
+    for _ in range(3):
+        identity = identity_of(path)
+        try:
+            connection, found = _connected(path, timeout_s)
+        except _DamagedError as error:
+            # Another window may have set it aside meanwhile: its fresh file must stay.
+            if identity_of(path) == identity:
+                notices += (_set_aside(path, str(error)),)
+            continue
+        return connection, (*notices, *found)
+    raise ReviewError(
+        "the review file is damaged, and so is each that takes its place; check the disk, or "
+        "choose another place",
+        path=path,
+        suggestion=suggested_path(path),
+    )
+
+
+def _prepare_folder(path: Path) -> None:
+    try:
+        is_folder = path.is_dir()
+        if not path.parent.is_dir():
+            path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise _not_writable(path, error.strerror or str(error)) from error
+    if is_folder:
+        raise ReviewError(
+            f"expected the name of a review file, found a folder; choose a file in it, such as "
+            f"{REVIEW_FILE}",
+            path=path,
+        )
+
+
+def _connected(path: Path, timeout_s: float) -> tuple[sqlite3.Connection, tuple[Finding, ...]]:
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = sqlite3.connect(
+            path, timeout=timeout_s, isolation_level=None, check_same_thread=False
+        )
+        _distrust(connection)
+        notices = _prepared(connection, path)
+    except UnicodeDecodeError as error:
+        # SQLite quotes what is wrong with a schema, and Python makes text of what it says.
+        if connection is not None:
+            connection.close()
+        raise _DamagedError("malformed database schema, which is no text") from error
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        if _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            raise _DamagedError(str(error)) from error
+        raise explained(error, path, "the review cannot be opened") from error
+    except (PanopticError, _DamagedError):
+        if connection is not None:
+            connection.close()
+        raise
+    return connection, notices
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let nothing that stands in the file's own schema run, and no value exhaust the memory.
+
+    What SQLite's authors advise for database files from somebody else
+    (https://www.sqlite.org/security.html).
+    """
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA mmap_size = 0")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_TEXT)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Make sure that the file holds rows, and nothing that acts when they are read or written.
+
+    Raises
+    ------
+    ReviewError
+        For triggers, views, virtual tables, computed columns, and indexes on expressions.
+    """
+    acting = [
+        f"{kind} {name}"
+        for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master")
+        if kind not in ("table", "index") or re.match(r"(?i)\s*CREATE\s+VIRTUAL\b", sql or "")
+    ]
+    acting += [f"index {name}" for (name,) in connection.execute(_COMPUTED_INDEXES)]
+    for table in ("schema_version", "verdicts"):
+        rows = connection.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table,))
+        acting += [f"column {name}" for name, hidden in rows if hidden]
+    if acting:
+        raise ReviewError(
+            f"expected a review file of plain rows, found {english_list(acting)}, which would act "
+            f"by itself; this program writes nothing of the kind. It was left as it is: choose "
+            f"another file",
+            path=path,
+        )
+
+
+def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]:
+    """Check a file, bring it up to date, and make sure that it can be written."""
+    # Before anything else: files of others stay untouched, whatever state they are in.
+    _check_version(_version(connection, path), path)
+    _check_schema(connection, path)
+    ((verdict,), *_) = connection.execute("PRAGMA quick_check(1)").fetchall()
+    if verdict != "ok":
+        raise _DamagedError(verdict)
+    _make_durable(connection, path)
+    notices: list[Finding] = []
+    with transaction(connection):
+        version = _version(connection, path)
+        if version is None:
+            _execute_all(connection, _SCHEMA)
+            _note_version(connection)
+        elif version < SCHEMA_VERSION:
+            notices.append(_migrated(connection, path, version))
+        connection.execute(_LOOK_UP)
+        # Fails here, and not at the first verdict, where the place cannot be written to.
+        connection.execute("UPDATE schema_version SET version = version")
+    empty_log(connection)
+    return tuple(notices)
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int | None:
+    """Give the version of the file's layout; None for a file with nothing in it."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if not names:
+        return None
+    _check_bytes(connection, path)
+    if not {"schema_version", "verdicts"} <= names:
+        raise ReviewError(
+            "expected a review file, found a database of another program; it was left as it is: "
+            "choose another file name",
+            path=path,
+        )
+    (version,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+    if not isinstance(version, int | None):
+        raise ReviewError(
+            f"the review file says that its layout is {str(version)[:60]!r}, which is no number; "
+            f"it was changed by another program and left as it is: restore a copy, or begin "
+            f"another file",
+            path=path,
+        )
+    return version or 0
+
+
+def _check_bytes(connection: sqlite3.Connection, path: Path) -> None:
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    if pages * page_bytes > LARGEST_BYTES:
+        raise ReviewError(
+            f"expected a review file of up to {LARGEST_BYTES >> 20} MiB, found one of "
+            f"{pages * page_bytes >> 20} MiB; it was left as it is: choose another file",
+            path=path,
+        )
+
+
+def _check_version(version: int | None, path: Path) -> None:
+    if version is not None and version > SCHEMA_VERSION:
+        raise ReviewError(
+            f"the review file was written by a newer version of this program (layout {version}, "
+            f"known up to {SCHEMA_VERSION}); it was left as it is: update the program, or begin "
+            f"another file",
+            path=path,
+        )
+
+
+def _migrated(connection: sqlite3.Connection, path: Path, version: int) -> Finding:
+    """Bring an older file up to date, after a copy of it was kept."""
+    missing = next((v for v in range(version, SCHEMA_VERSION) if v not in _MIGRATIONS), None)
+    if missing is not None:
+        raise ReviewError(
+            f"the review file has the layout {missing}, which this version cannot convert; it "
+            f"was left as it is: begin another file",
+            path=path,
+        )
+    copy = _free_name(path, f"version-{version}")
+    _copy(path, copy)
+    for step in range(version, SCHEMA_VERSION):
+        _execute_all(connection, _MIGRATIONS[step])
+    _note_version(connection)
+    return Finding(
+        FindingKind.FALLBACK,
+        f"the review file was of an older version and was converted; a copy of it as it was is "
+        f"kept as {copy.name}",
+        path=copy,
+    )
+
+
+def _copy(path: Path, copy: Path) -> None:
+    """Copy a database, its journals included; somebody else may be in a transaction."""
+    # By a connection of its own: SQLite copies nothing for one that is in a transaction.
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+        try:
+            source.backup(target)
+        except BaseException:
+            target.close()
+            copy.unlink(missing_ok=True)
+            raise
+
+
+def _execute_all(connection: sqlite3.Connection, statements: Sequence[str]) -> None:
+    for statement in statements:
+        connection.execute(statement)
+
+
+def _note_version(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO schema_version VALUES (?, ?)", (SCHEMA_VERSION, stamp(now())))
+
+
+def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
+    """Have each transaction on the disk, and not only on its way there, when it ends."""
+    wanted = "delete" if _on_network(path) else "wal"
+    try:
+        (mode,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
+    except sqlite3.OperationalError as error:
+        # Other windows have the file open in another mode, which is as safe.
+        if _code(error) != sqlite3.SQLITE_BUSY:
+            raise
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
+    # Without it, macOS leaves the data in the drive's own memory.
+    connection.execute("PRAGMA fullfsync = ON")
+
+
+def _on_network(path: Path) -> bool:
+    """Tell whether other machines may use the file too, as far as can be seen.
+
+    The write-ahead log, which is quicker, must not be used between machines.
+    """
+    place = path.absolute()
+    if sys.platform == "win32":
+        import ctypes
+
+        drive = place.drive + "\\"
+        return bool(ctypes.windll.kernel32.GetDriveTypeW(drive) == _REMOTE_DRIVE)
+    if sys.platform == "darwin":
+        return place.parts[:2] == ("/", "Volumes")
+    return _mounted_from(place.resolve()).startswith(_NETWORK_FILE_SYSTEMS)
+
+
+def _mounted_from(place: Path) -> str:
+    """Give the type of the file system that a place is on; empty where nobody says."""
+    try:
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return ""
+    mounts = [line.split(" ") for line in lines if line.count(" ") >= 2]
+    above = [
+        (len(point), kind)
+        for _, point, kind, *_ in mounts
+        if PurePosixPath(place).is_relative_to(point.replace("\\040", " "))
+    ]
+    # The last one of the deepest mount points lies on top.
+    return max(reversed(above), key=lambda mount: mount[0])[1] if above else ""
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Do all or nothing; what was done is on disk at the end."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # After some errors SQLite has rolled back by itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Bring what the write-ahead log holds into the file itself.
+
+    Otherwise somebody who copies the file while a window is open would get it
+    without the latest verdicts; and where another file is put in its place,
+    SQLite would apply the old log to that one.
+    """
+    # Where it does not work now, all is as safe in the log, and the next time comes soon.
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _set_aside(path: Path, what: str) -> Finding:
+    """Move a damaged file out of the way, with the journals that belong to it."""
+    target = _free_name(path, "corrupt")
+    try:
+        path.rename(target)
+        for suffix in ("-wal", "-shm", "-journal"):
+            journal = path.with_name(path.name + suffix)
+            if journal.exists():
+                journal.rename(target.with_name(target.name + suffix))
+    except OSError as error:
+        raise ReviewError(
+            f"the review file is damaged ({what}) and cannot be set aside "
+            f"({error.strerror or error}); close other windows that use it, or choose another "
+            f"place",
+            path=path,
+            suggestion=suggested_path(path),
+        ) from error
+    return Finding(
+        FindingKind.UNREADABLE,
+        f"the review file was damaged or no review file ({what}); it was kept as {target.name}, "
+        f"and a new one was begun",
+        path=target,
+    )
+
+
+def _free_name(path: Path, why: str) -> Path:
+    """Name a file beside another that is not there yet."""
+    stem = f"{path.name}.{why}-{now():%Y%m%dT%H%M%SZ}"
+    number = 1
+    candidate = path.with_name(stem)
+    while candidate.exists():
+        number += 1
+        candidate = path.with_name(f"{stem}-{number}")
+    return candidate
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Tell which file is under a path, None for none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _code(error: sqlite3.Error) -> int:
+    # Extended codes carry the basic one in their lowest byte; the module's own errors have none.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def explained(
+    error: sqlite3.Error,
+    path: Path,
+    failure: str,
+    *,
+    region: str | None = None,
+    object_id: int | None = None,
+) -> ReviewError:
+    """Say in plain words what SQLite complains of.
+
+    Parameters
+    ----------
+    error
+        The complaint.
+    path
+        The review file.
+    failure
+        What could not be done, as the beginning of the message.
+    region, object_id
+        What it was to be done for.
+    """
+    suggestion = None
+    match _code(error):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            why = "another program holds the review file; close it there, or try again in a moment"
+        case sqlite3.SQLITE_FULL:
+            why = "the disk is full; free some space and try again"
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            suggestion = suggested_path(path)
+            why = _choose_other("the review file cannot be written to", suggestion)
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            why = "the review file is damaged; open the review anew, which sets the file aside"
+        case sqlite3.SQLITE_IOERR:
+            why = f"the disk or the network does not answer as it should ({error}); try again"
+        case _:
+            why = f"SQLite says '{error}'; open the review anew"
+    return ReviewError(
+        f"{failure}: {why}",
+        path=path,
+        region=region,
+        object_id=object_id,
+        suggestion=suggestion,
+    )
+
+
+def _not_writable(path: Path, why: str) -> ReviewError:
+    suggestion = suggested_path(path)
+    return ReviewError(
+        _choose_other(f"no review file can be made here ({why})", suggestion),
+        path=path,
+        suggestion=suggestion,
+    )
+
+
+def _choose_other(what: str, suggestion: Path | None) -> str:
+    example = f", for example {suggestion}" if suggestion else ""
+    return f"{what}; choose another place for it{example}"
+
+
+def now() -> datetime:
+    """Give the time, in UTC."""
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """Write a time as it stands in the file: ISO 8601, to the microsecond."""
+    return moment.isoformat(timespec="microseconds")

@@ -1,0 +1,608 @@
+"""The verdicts of reviewers, kept on disk from the moment they are given."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypedDict
+from uuid import uuid4
+
+from napari_panoptic.common.errors import Finding
+from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.file import (
+    ReviewError,
+    empty_log,
+    explained,
+    identity_of,
+    now,
+    open_review_file,
+    stamp,
+    transaction,
+)
+from napari_panoptic.review.identity import (
+    Fingerprint,
+    Subject,
+    matched,
+    one_spelling,
+    place_of,
+    reach_px,
+)
+from napari_panoptic.review.verdicts import (
+    HistoryEntry,
+    ReviewerAgreement,
+    ReviewRecord,
+    Verdict,
+    csv_text,
+    paired,
+)
+from napari_panoptic.statistics.kappa import cohens_kappa
+
+_COLUMNS = (
+    "reviewer, team, region, side, object_id, class_name, centroid_y_px, centroid_x_px, area_px, "
+    "verdict, tag, note, given_at"
+)
+_NEWEST = "SELECT max(revision) FROM verdicts"
+# Neither withdrawn nor replaced by one that is not withdrawn itself.
+_STANDING = (
+    "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM verdicts AS later "
+    "WHERE later.replaces = verdicts.id AND later.withdrawn_at IS NULL)"
+)
+# The reviewer's own, and near enough to be worth a comparison.
+_OWN_PLACE = (
+    "reviewer = :reviewer AND region = :region AND team = :team AND side = :side "
+    "AND class_name = :class_name AND centroid_y_px BETWEEN :y - :reach AND :y + :reach "
+    "AND centroid_x_px BETWEEN :x - :reach AND :x + :reach"
+)
+
+
+class _Where(TypedDict, total=False):
+    """What an error says of the place it is about."""
+
+    region: str
+    object_id: int
+
+
+class ReviewStore:
+    """The verdicts of a cohort, in one SQLite file.
+
+    A verdict is on disk when :meth:`give` returns. Nothing is ever deleted:
+    a verdict that was replaced or undone stays as history. Several windows and
+    several reviewers can work on one file. A reviewer sees only the own
+    verdicts, unless those of others are asked for.
+
+    Parameters
+    ----------
+    path
+        The file; made where it is not there. Its folder is made too, if the
+        folder above is there.
+    reviewer
+        Who reviews, by name.
+    timeout_s
+        How long to wait, in seconds, while another window writes.
+    window
+        What tells the verdicts of this window from those of others, though it
+        opens the file several times; something new where None.
+
+    Raises
+    ------
+    ReviewError
+        Where the file cannot be used: a place that cannot be written to, a file
+        of a newer version or of another program (left untouched), a locked file.
+    """
+
+    def __init__(
+        self, path: Path, *, reviewer: str, timeout_s: float = 2.0, window: str | None = None
+    ) -> None:
+        self._path = path
+        self._reviewer = _reviewer_name(reviewer)
+        self._timeout_s = timeout_s
+        self._writer = window or uuid4().hex
+        self._lock = threading.RLock()
+        self._notices: tuple[Finding, ...] = ()
+        self._seen = (0, 0)
+        self._times_opened = 0
+        self._open()
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    @property
+    def reviewer(self) -> str:
+        """Who reviews."""
+        return self._reviewer
+
+    @property
+    def notices(self) -> tuple[Finding, ...]:
+        """What happened on opening that people should know: a file set aside or converted."""
+        return self._notices
+
+    @property
+    def times_opened(self) -> int:
+        """How often the file was opened: once more where another one took its place."""
+        return self._times_opened
+
+    def twin(self) -> ReviewStore:
+        """Open the file once more, for another thread.
+
+        What either of the two writes is no news to the other one's `poll`;
+        what others wrote since this one was opened is.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be used.
+        """
+        twin = ReviewStore(self._path, reviewer=self._reviewer, window=self._writer)
+        twin._seen = -1, self._seen[1]
+        return twin
+
+    def close(self) -> None:
+        """Let go of the file. Nothing is lost without it."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def give(
+        self, subject: Subject, verdict: Verdict, *, tag: str = "", note: str = ""
+    ) -> ReviewRecord:
+        """Save a verdict; one on the same object by the same reviewer is replaced.
+
+        Returns
+        -------
+        ReviewRecord
+            What is on disk now.
+
+        Raises
+        ------
+        ReviewError
+            Where it was not saved; the message says so, and why.
+        """
+        fingerprint = subject.fingerprint
+        record = ReviewRecord(
+            reviewer=self._reviewer,
+            team=one_spelling(subject.team),
+            region=one_spelling(subject.region),
+            side=subject.side,
+            object_id=int(subject.object_id),
+            fingerprint=Fingerprint(
+                one_spelling(fingerprint.class_name),
+                float(fingerprint.centroid_y_px),
+                float(fingerprint.centroid_x_px),
+                int(fingerprint.area_px),
+            ),
+            verdict=verdict,
+            tag=one_spelling(tag).strip(),
+            note=one_spelling(note).strip(),
+            given_at=now(),
+        )
+        with self._writing("the verdict was NOT saved", record) as connection:
+            replaced = self._standing_on(record)
+            connection.execute(
+                f"INSERT INTO verdicts ({_COLUMNS}, replaces, revision, writer) "  # noqa: S608
+                f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*_row(record), replaced, self._next_revision(), self._writer),
+            )
+        return record
+
+    def undo(self) -> ReviewRecord | None:
+        """Withdraw the reviewer's newest verdict of this window; one that it replaced stands again.
+
+        What other windows gave is theirs to take back, and so is what this one gave
+        where another one has replaced it since.
+
+        Returns
+        -------
+        ReviewRecord or None
+            What was withdrawn; None where no verdict of this window stands.
+
+        Raises
+        ------
+        ReviewError
+            Where it could not be withdrawn.
+        """
+        with self._writing("the verdict was NOT undone") as connection:
+            row = connection.execute(
+                f"SELECT id, {_COLUMNS} FROM verdicts "  # noqa: S608
+                f"WHERE reviewer = ? AND writer = ? AND {_STANDING} ORDER BY id DESC LIMIT 1",
+                (self._reviewer, self._writer),
+            ).fetchone()
+            if row is None:
+                return None
+            self._withdraw(connection, row[0])
+        return _record(row[1:], self._path)
+
+    def may_undo(self) -> bool:
+        """Return whether :meth:`undo` has a verdict to withdraw.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be read.
+        """
+        rows = self._read(
+            f"SELECT 1 FROM verdicts WHERE reviewer = :reviewer AND writer = :writer "  # noqa: S608
+            f"AND {_STANDING} LIMIT 1",
+            {"reviewer": self._reviewer, "writer": self._writer},
+        )
+        return bool(rows)
+
+    def withdraw(self, record: ReviewRecord) -> bool:
+        """Withdraw the reviewer's verdict on an object, whichever window gave it, and when.
+
+        The verdict that it replaced stands again, as after :meth:`undo`.
+
+        Parameters
+        ----------
+        record
+            The verdict that is seen; what stands on its object is withdrawn.
+
+        Returns
+        -------
+        bool
+            Whether there was one to withdraw.
+
+        Raises
+        ------
+        ReviewError
+            Where it could not be withdrawn.
+        """
+        with self._writing("the verdict was NOT withdrawn", record) as connection:
+            number = self._standing_on(record)
+            if number is not None:
+                self._withdraw(connection, number)
+        return number is not None
+
+    def _withdraw(self, connection: sqlite3.Connection, number: int) -> None:
+        connection.execute(
+            "UPDATE verdicts SET withdrawn_at = ?, revision = ?, writer = ? WHERE id = ?",
+            (stamp(now()), self._next_revision(), self._writer, number),
+        )
+
+    def verdicts(
+        self,
+        *,
+        region: str | None = None,
+        team: str | None = None,
+        include_others: bool = False,
+        reviewer: str | None = None,
+    ) -> list[ReviewRecord]:
+        """Give the verdicts that stand, oldest first.
+
+        Parameters
+        ----------
+        region, team
+            Only those of this region or team.
+        include_others
+            Those of all reviewers, not only the own.
+        reviewer
+            Those of this reviewer, whoever asks; goes before `include_others`.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be read.
+        """
+        if reviewer is None and not include_others:
+            reviewer = self._reviewer
+        wanted = {"region": region, "team": team, "reviewer": reviewer}
+        given = {name: one_spelling(value) for name, value in wanted.items() if value is not None}
+        conditions = " AND ".join([_STANDING, *(f"{name} = :{name}" for name in given)])
+        rows = self._read(
+            f"SELECT {_COLUMNS} FROM verdicts WHERE {conditions} ORDER BY id",  # noqa: S608
+            given,
+        )
+        return [_record(row, self._path) for row in rows]
+
+    def history(self, subject: Subject) -> list[HistoryEntry]:
+        """Give every verdict that the reviewer ever gave on an object, oldest first.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be read.
+        """
+        rows = self._read(
+            f"SELECT {_COLUMNS}, withdrawn_at, {_STANDING} FROM verdicts "  # noqa: S608
+            f"WHERE {_OWN_PLACE} ORDER BY id",
+            self._place(subject),
+        )
+        entries = [
+            HistoryEntry(
+                _record(row[:-2], self._path),
+                standing=bool(row[-1]),
+                withdrawn_at=None if row[-2] is None else datetime.fromisoformat(row[-2]),
+            )
+            for row in rows
+        ]
+        own = subject.fingerprint
+        return [e for e in entries if own.likeness(e.record.fingerprint) is not None]
+
+    def reviewers(self) -> list[str]:
+        """Name everybody with a verdict that stands, sorted.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be read.
+        """
+        rows = self._read(
+            f"SELECT DISTINCT reviewer FROM verdicts WHERE {_STANDING} ORDER BY reviewer",  # noqa: S608
+            {},
+        )
+        return [name for (name,) in rows]
+
+    def regions(self, *, team: str) -> list[str]:
+        """Name the regions in which the reviewer's own verdicts on a team stand, sorted.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be read.
+        """
+        rows = self._read(
+            f"SELECT DISTINCT region FROM verdicts WHERE {_STANDING} "  # noqa: S608
+            f"AND reviewer = :reviewer AND team = :team ORDER BY region",
+            {"reviewer": self._reviewer, "team": one_spelling(team)},
+        )
+        return [name for (name,) in rows]
+
+    def agreement(self, first: str, second: str) -> ReviewerAgreement:
+        """Compare two reviewers, which ends the blindness of whoever asks.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be read.
+        """
+        pairs = paired(self.verdicts(reviewer=first), self.verdicts(reviewer=second))
+        compared = cohens_kappa(
+            [str(a.verdict) for a, _ in pairs],
+            [str(b.verdict) for _, b in pairs],
+            order=[str(verdict) for verdict in Verdict],
+        )
+        different = tuple((a, b) for a, b in pairs if a.verdict is not b.verdict)
+        return ReviewerAgreement(first, second, compared, tuple(pairs), different)
+
+    def poll(self, *, include_others: bool = False) -> tuple[str, ...]:
+        """Tell where other windows have changed verdicts since the last call.
+
+        Cheap enough to be called every second.
+
+        Parameters
+        ----------
+        include_others
+            Also where other reviewers' verdicts changed, not only the own ones.
+
+        Returns
+        -------
+        tuple of str
+            Names of the regions, sorted.
+
+        Raises
+        ------
+        ReviewError
+            Where the file cannot be read.
+        """
+        with self._lock:
+            version, newest = self._state_of_file()
+            if version == self._seen[0]:
+                return ()
+            rows = self._read(
+                "SELECT DISTINCT region FROM verdicts WHERE revision > :seen "
+                "AND revision <= :newest AND writer <> :writer "
+                "AND (:everybody OR reviewer = :reviewer) ORDER BY region",
+                {
+                    "seen": self._seen[1],
+                    "newest": newest,
+                    "writer": self._writer,
+                    "everybody": include_others,
+                    "reviewer": self._reviewer,
+                },
+            )
+            self._seen = version, newest
+        return tuple(region for (region,) in rows)
+
+    def export_csv(self, path: Path, *, include_others: bool = False) -> int:
+        """Write the verdicts that stand as a CSV file, whole or not at all.
+
+        Returns
+        -------
+        int
+            How many there are.
+
+        Raises
+        ------
+        ReviewError
+            Where the review file cannot be read, or the CSV file not written.
+        """
+        records = self.verdicts(include_others=include_others)
+        try:
+            with replaced_when_complete(path) as file:
+                file.write(csv_text(records).encode("utf-8"))
+        except OSError as error:
+            raise ReviewError(
+                f"the verdicts cannot be written here ({error.strerror or error}); choose "
+                f"another place, or free some space",
+                path=path,
+            ) from error
+        return len(records)
+
+    def _open(self) -> None:
+        self._connection, notices = open_review_file(self._path, self._timeout_s)
+        self._notices += notices
+        self._times_opened += 1
+        self._identity = identity_of(self._path)
+        try:
+            self._seen = self._state_of_file()
+        except BaseException:
+            # Otherwise nobody could set the damaged file aside while this one lives.
+            self._connection.close()
+            raise
+
+    def _state_of_file(self) -> tuple[int, int]:
+        """Give a number that others' changes change, and the newest change's number."""
+        # In this order: a change in between makes the first number outdated, so that the
+        # next look finds it in any case.
+        ((version,),) = self._read("PRAGMA data_version", {})
+        ((newest,),) = self._read(_NEWEST, {})
+        return int(version), self._checked(newest)
+
+    def _read(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
+        with self._lock:
+            try:
+                return self._connection.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                raise explained(error, self._path, "the verdicts cannot be read") from error
+
+    @contextmanager
+    def _writing(
+        self, failure: str, record: ReviewRecord | None = None
+    ) -> Iterator[sqlite3.Connection]:
+        """Run statements as one transaction, which is on disk at the end or did not happen."""
+        with self._lock:
+            self._follow_file(failure, record)
+            try:
+                with transaction(self._connection):
+                    yield self._connection
+            except sqlite3.Error as error:
+                raise explained(error, self._path, failure, **_where(record)) from error
+            empty_log(self._connection)
+
+    def _follow_file(self, failure: str, record: ReviewRecord | None) -> None:
+        """Make sure that what is written goes to the file that people see under the path."""
+        identity = identity_of(self._path)
+        if identity == self._identity:
+            return
+        if identity is None:
+            raise ReviewError(
+                f"{failure}: the review file was moved or deleted while it was in use; put it "
+                f"back, or open the review anew",
+                path=self._path,
+                **_where(record),
+            )
+        self._connection.close()
+        try:
+            self._open()
+        except ReviewError as error:
+            raise ReviewError(
+                f"{failure}: {error.message}",
+                path=self._path,
+                suggestion=error.suggestion,
+                **_where(record),
+            ) from error
+
+    def _standing_on(self, record: ReviewRecord) -> int | None:
+        """Find the reviewer's standing verdict on the same object."""
+        rows = self._connection.execute(
+            f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_PLACE} AND {_STANDING}",  # noqa: S608
+            self._place(record),
+        ).fetchall()
+        known = [_record(row[1:], self._path) for row in rows]
+        (number,) = matched([place_of(record)], map(place_of, known))
+        return None if number is None else int(rows[number][0])
+
+    def _place(self, subject: Subject) -> dict[str, str | float]:
+        fingerprint = subject.fingerprint
+        return {
+            "reviewer": self._reviewer,
+            "team": one_spelling(subject.team),
+            "region": one_spelling(subject.region),
+            "side": str(subject.side),
+            "class_name": one_spelling(subject.class_name),
+            "y": float(fingerprint.centroid_y_px),
+            "x": float(fingerprint.centroid_x_px),
+            "reach": reach_px(fingerprint.area_px),
+        }
+
+    def _next_revision(self) -> int:
+        (newest,) = self._connection.execute(_NEWEST).fetchone()
+        return self._checked(newest) + 1
+
+    def _checked(self, newest: Any) -> int:
+        """Give the newest change's number, 0 where there is none yet."""
+        if newest is None:
+            return 0
+        # SQLite keeps what it is given in any column, and no number above this one.
+        if not isinstance(newest, int) or not 0 <= newest < sys.maxsize:
+            raise ReviewError(
+                f"a verdict has the number {str(newest)[:60]!r}, which none can have: the review "
+                f"file was changed by another program. It was left as it is: restore a copy, or "
+                f"begin another file",
+                path=self._path,
+            )
+        return newest
+
+
+def _where(subject: Subject | None) -> _Where:
+    return (
+        _Where() if subject is None else _Where(region=subject.region, object_id=subject.object_id)
+    )
+
+
+def _reviewer_name(name: str) -> str:
+    cleaned = " ".join(one_spelling(name).split())
+    if not cleaned:
+        raise ReviewError("a review needs the reviewer's name, found none; enter a name")
+    return cleaned
+
+
+def _row(record: ReviewRecord) -> tuple[str | int | float, ...]:
+    return (
+        record.reviewer,
+        record.team,
+        record.region,
+        str(record.side),
+        record.object_id,
+        record.class_name,
+        record.fingerprint.centroid_y_px,
+        record.fingerprint.centroid_x_px,
+        record.fingerprint.area_px,
+        str(record.verdict),
+        record.tag,
+        record.note,
+        stamp(record.given_at),
+    )
+
+
+def _record(row: Sequence[Any], path: Path) -> ReviewRecord:
+    reviewer, team, region, side, object_id, class_name, y, x, area, verdict, tag, note, at = row
+    try:
+        return ReviewRecord(
+            reviewer=reviewer,
+            team=team,
+            region=region,
+            side=Side(side),
+            object_id=object_id,
+            fingerprint=Fingerprint(class_name, y, x, area),
+            verdict=Verdict(verdict),
+            tag=tag,
+            note=note,
+            given_at=datetime.fromisoformat(at),
+        )
+    except ValueError as error:
+        raise ReviewError(
+            f"the review file holds a verdict that cannot be understood ({error}); it was "
+            f"changed by another program: restore a copy, or begin another file",
+            path=path,
+            region=region,
+            object_id=object_id,
+        ) from error

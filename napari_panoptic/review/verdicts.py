@@ -1,0 +1,161 @@
+"""What reviewers say of single objects.
+
+A verdict belongs to an object, not to an outcome.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from napari_panoptic.common.spreadsheets import inert
+from napari_panoptic.review.identity import Subject, matched, place_of
+from napari_panoptic.statistics.kappa import Agreement
+
+CSV_COLUMNS = (
+    "reviewer",
+    "team",
+    "region",
+    "side",
+    "object_id",
+    "class",
+    "verdict",
+    "tag",
+    "note",
+    "given_at",
+    "centroid_y_px",
+    "centroid_x_px",
+    "area_px",
+)
+
+
+class Verdict(StrEnum):
+    """Who is right about an object."""
+
+    ANNOTATION_RIGHT = "annotation-right"  # the prediction is wrong
+    PREDICTION_RIGHT = "prediction-right"  # the annotation is wrong
+    BOTH_WRONG = "both-wrong"  # something else is there
+    CANNOT_TELL = "cannot-tell"  # the image does not decide it
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewRecord(Subject):
+    """One verdict on one object.
+
+    Parameters
+    ----------
+    reviewer
+        Who gave it.
+    verdict
+        Who is right.
+    tag
+        A word for sorting, or empty.
+    note
+        A remark, or empty.
+    given_at
+        When, in UTC.
+    """
+
+    reviewer: str
+    verdict: Verdict
+    tag: str = ""
+    note: str = ""
+    given_at: datetime
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """A verdict that was given once, and what became of it.
+
+    Parameters
+    ----------
+    record
+        The verdict.
+    standing
+        Whether it holds.
+    withdrawn_at
+        When it was undone, in UTC; None where it was not. One that neither
+        stands nor was undone was replaced by a later one.
+    """
+
+    record: ReviewRecord
+    standing: bool
+    withdrawn_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of a number of objects have a verdict."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, eq=False)
+class ReviewerAgreement:
+    """Two reviewers compared.
+
+    Parameters
+    ----------
+    first, second
+        Their names.
+    agreement
+        Kappa and its interval over the objects that both have judged.
+    pairs
+        Their verdicts on these objects.
+    disagreements
+        Those of the pairs with different verdicts.
+    """
+
+    first: str
+    second: str
+    agreement: Agreement
+    pairs: tuple[tuple[ReviewRecord, ReviewRecord], ...]
+    disagreements: tuple[tuple[ReviewRecord, ReviewRecord], ...]
+
+
+def paired(
+    first: Sequence[ReviewRecord], second: Sequence[ReviewRecord]
+) -> list[tuple[ReviewRecord, ReviewRecord]]:
+    """Put two reviewers' verdicts on the same objects beside each other.
+
+    Objects that only one of them judged are left out.
+    """
+    found = matched(map(place_of, first), map(place_of, second))
+    return [
+        (record, second[number])
+        for record, number in zip(first, found, strict=True)
+        if number is not None
+    ]
+
+
+def csv_text(records: Iterable[ReviewRecord]) -> str:
+    """Write verdicts as CSV with a header, safe to be opened by a spreadsheet."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for record in records:
+        writer.writerow([inert(c) if isinstance(c, str) else c for c in _csv_row(record)])
+    return text.getvalue()
+
+
+def _csv_row(record: ReviewRecord) -> tuple[str | int | float, ...]:
+    return (
+        record.reviewer,
+        record.team,
+        record.region,
+        str(record.side),
+        record.object_id,
+        record.class_name,
+        str(record.verdict),
+        record.tag,
+        record.note,
+        record.given_at.isoformat(timespec="seconds"),
+        record.fingerprint.centroid_y_px,
+        record.fingerprint.centroid_x_px,
+        record.fingerprint.area_px,
+    )

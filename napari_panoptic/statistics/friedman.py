@@ -1,0 +1,400 @@
+"""Whether teams differ over patients: Friedman test, Nemenyi post-hoc, ranks with ties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import SettingsError, english_list
+from napari_panoptic.statistics.ranks import with_ties
+
+SIGNIFICANCE = 0.05
+
+
+class MissingRule(StrEnum):
+    """What becomes of a patient for whom a team has no figure."""
+
+    COMPLETE_CASES = "complete-cases"  # left out for all teams that are compared
+    WORST = "worst"  # what is missing counts as 0
+
+
+@dataclass(frozen=True)
+class Omission:
+    """A patient who is left out of a comparison.
+
+    Parameters
+    ----------
+    patient
+        Who.
+    teams
+        The compared teams without a figure for this patient.
+    of
+        How many teams are compared.
+    unit
+        What teams are compared over, in words.
+    """
+
+    patient: str
+    teams: tuple[str, ...]
+    of: int
+    unit: str = "patient"
+
+    @property
+    def reason(self) -> str:
+        """Say why, in words."""
+        if len(self.teams) == self.of:
+            return f"no team has a figure for {self.unit} {self.patient}"
+        have = "has" if len(self.teams) == 1 else "have"
+        return f"{english_list(self.teams)} {have} no figure for {self.unit} {self.patient}"
+
+
+@dataclass(frozen=True, eq=False)
+class PairedFigures:
+    """Figures of teams over the same patients, each of them defined.
+
+    Parameters
+    ----------
+    teams, patients
+        T names, and n names of the patients that compare.
+    values
+        float64 (T, n).
+    missing
+        The rule by which gaps were treated.
+    omitted
+        The patients that were left out.
+    counted_as_worst
+        ``(team, patient)`` of each missing figure that counts as the worst.
+    unit
+        What the patients are called, in words.
+    """
+
+    teams: tuple[str, ...]
+    patients: tuple[str, ...]
+    values: NDArray[np.float64]
+    missing: MissingRule
+    omitted: tuple[Omission, ...]
+    counted_as_worst: tuple[tuple[str, str], ...]
+    unit: str = "patient"
+
+
+@dataclass(frozen=True, eq=False)
+class TeamComparison:
+    """Teams compared over the same patients by one metric.
+
+    Parameters
+    ----------
+    figures
+        What was compared, and which patients were left out.
+    mean_ranks
+        float64 (T,): mean over patients of the team's rank, 1 for the best;
+        NaN without patients.
+    friedman_chi2, friedman_p
+        Statistic, corrected for ties, and p-value of the Friedman test; NaN
+        where it is undefined.
+    kendall_w
+        Kendall's W, the effect size of the Friedman test: 0 where patients rank
+        the teams without any agreement, 1 where all rank them alike. NaN where
+        the test is undefined.
+    nemenyi_p
+        float64 (T, T) of pairwise p-values, or None where the Friedman test
+        finds no difference.
+    ranks
+        Final ranks: 1 + the number of teams that are significantly better.
+    why_undefined
+        Why there is no Friedman test, in words; empty where there is one.
+    """
+
+    figures: PairedFigures
+    mean_ranks: NDArray[np.float64]
+    friedman_chi2: float
+    friedman_p: float
+    kendall_w: float
+    nemenyi_p: NDArray[np.float64] | None
+    ranks: tuple[int, ...]
+    why_undefined: str
+
+    @property
+    def teams(self) -> tuple[str, ...]:
+        """The T names."""
+        return self.figures.teams
+
+    @property
+    def n_patients(self) -> int:
+        """Number of patients that compare."""
+        return len(self.figures.patients)
+
+
+@dataclass(frozen=True, eq=False)
+class CriticalDifference:
+    """What a critical-difference diagram shows (Demsar, JMLR 2006, figure 1).
+
+    Parameters
+    ----------
+    teams
+        T names, the best mean rank first.
+    mean_ranks
+        float64 (T,), in this order.
+    n_patients
+        Patients that the ranks are means over.
+    alpha
+        Significance level.
+    difference
+        Mean ranks further apart than this differ significantly; NaN where the
+        Friedman test is undefined.
+    groups
+        Maximal runs of two or more teams among which no two differ
+        significantly, the best first. All teams are one group where the
+        Friedman test finds no difference; there is none where it is undefined.
+    why_undefined
+        Why, in words; empty where it is defined.
+    """
+
+    teams: tuple[str, ...]
+    mean_ranks: NDArray[np.float64]
+    n_patients: int
+    alpha: float
+    difference: float
+    groups: tuple[tuple[str, ...], ...]
+    why_undefined: str
+
+
+def paired_figures(
+    figures: Mapping[str, Sequence[float]],
+    *,
+    patients: Sequence[str] | None = None,
+    missing: MissingRule = MissingRule.COMPLETE_CASES,
+    worst: Mapping[str, Sequence[float]] | None = None,
+    higher_is_better: bool = True,
+    unit: str = "patient",
+) -> PairedFigures:
+    """Find the patients over whom teams can be compared.
+
+    A patient for whom no team has a figure is left out under either rule: there
+    is nothing to compare.
+
+    Parameters
+    ----------
+    figures
+        Team -> one figure per patient, in the same order of patients for all;
+        NaN where there is none.
+    patients
+        Their names; "1", "2", ... where None.
+    missing
+        Whether patients with a gap are left out, or the gap counts as the worst.
+    worst
+        What gaps then count as, in the form of `figures`; 0 where None. Of a mean
+        of which one part is missing, it is the mean with 0 for this part.
+    higher_is_better
+        False for distances.
+    unit
+        What patients are called in reasons: ``case`` where teams are compared over cases.
+
+    Raises
+    ------
+    ValueError
+        Where the teams' figures are not equally many, or not finite.
+    SettingsError
+        For a gap that should count as 0 where 0 is the best.
+    """
+    if missing is MissingRule.WORST and not higher_is_better:
+        raise SettingsError(
+            "missing figures can count as 0 only where 0 is the worst, "
+            "found a metric of which lower is better; use complete-cases"
+        )
+    teams = tuple(figures)
+    names, values = _as_matrix(figures, patients)
+    gaps = np.isnan(values)
+    filled = np.zeros_like(gaps)
+    if missing is MissingRule.WORST:
+        at_worst = np.where(gaps.all(axis=0), np.nan, np.zeros_like(values))
+        if worst is not None:
+            at_worst = _as_matrix(worst, patients)[1]
+        filled = gaps & ~np.isnan(at_worst)
+        values = np.where(filled, at_worst, values)
+    left_out = np.isnan(values).any(axis=0)
+    omitted = tuple(
+        Omission(names[p], tuple(teams[t] for t in np.flatnonzero(gaps[:, p])), len(teams), unit)
+        for p in np.flatnonzero(left_out)
+    )
+    return PairedFigures(
+        teams=teams,
+        patients=tuple(names[p] for p in np.flatnonzero(~left_out)),
+        values=values[:, ~left_out],
+        missing=missing,
+        omitted=omitted,
+        counted_as_worst=tuple((teams[t], names[p]) for t, p in np.argwhere(filled)),
+        unit=unit,
+    )
+
+
+def _as_matrix(
+    figures: Mapping[str, Sequence[float]], patients: Sequence[str] | None
+) -> tuple[list[str], NDArray[np.float64]]:
+    lengths = {team: len(values) for team, values in figures.items()}
+    n_listed = len(patients) if patients is not None else max(lengths.values(), default=0)
+    for team, length in lengths.items():
+        if length != n_listed:
+            raise ValueError(
+                f"expected one figure per patient, {n_listed} of each team, "
+                f"found {length} of {team}; give NaN where there is none"
+            )
+    values = np.array(list(figures.values()), np.float64).reshape(len(lengths), n_listed)
+    if np.isinf(values).any():
+        raise ValueError("expected finite figures, found an infinite one; give NaN where undefined")
+    names = [str(p + 1) for p in range(n_listed)] if patients is None else list(patients)
+    return names, values
+
+
+def compare_teams(
+    figures: Mapping[str, Sequence[float]],
+    *,
+    patients: Sequence[str] | None = None,
+    missing: MissingRule = MissingRule.COMPLETE_CASES,
+    worst: Mapping[str, Sequence[float]] | None = None,
+    higher_is_better: bool = True,
+    unit: str = "patient",
+) -> TeamComparison:
+    """Compare teams by one metric over the same patients.
+
+    The Friedman test asks whether any difference is there; only where it says
+    so (p < 0.05) does the Nemenyi test say between which teams (Demsar,
+    JMLR 2006). Figures that differ by no more than a rounding error are tied,
+    see `with_ties`.
+
+    Parameters
+    ----------
+    figures, patients, missing, worst, higher_is_better, unit
+        As in ``paired_figures``.
+
+    Returns
+    -------
+    TeamComparison
+        Undefined, with the reason, for fewer than three teams or two patients,
+        and where all teams have equal figures for each patient.
+
+    Raises
+    ------
+    ValueError, SettingsError
+        As ``paired_figures``.
+    """
+    from scipy import stats  # takes longer than a window to open
+
+    paired = paired_figures(
+        figures,
+        patients=patients,
+        missing=missing,
+        worst=worst,
+        higher_is_better=higher_is_better,
+        unit=unit,
+    )
+    values = with_ties(paired.values)
+    n_teams, n_patients = values.shape
+    ranked = stats.rankdata(-values if higher_is_better else values, axis=0)
+    mean_ranks = ranked.mean(axis=1) if n_patients else np.full(n_teams, np.nan)
+    why_undefined = _why_undefined(values, unit)
+    chi2 = p = w = float("nan")
+    if not why_undefined:
+        test = stats.friedmanchisquare(*values)
+        chi2, p = float(test.statistic), float(test.pvalue)
+        w = chi2 / (n_patients * (n_teams - 1))
+    nemenyi_p = _nemenyi(mean_ranks, n_patients) if p < SIGNIFICANCE else None
+    return TeamComparison(
+        figures=paired,
+        mean_ranks=mean_ranks,
+        friedman_chi2=chi2,
+        friedman_p=p,
+        kendall_w=w,
+        nemenyi_p=nemenyi_p,
+        ranks=_shared_ranks(mean_ranks, nemenyi_p),
+        why_undefined=why_undefined,
+    )
+
+
+def critical_difference(comparison: TeamComparison) -> CriticalDifference:
+    """Give what a critical-difference diagram shows, at the level 0.05.
+
+    The difference is q sqrt(k (k + 1) / (6 n)) for k teams and n patients, with
+    q the 95th percentile of the studentised range of k means with infinitely
+    many degrees of freedom, divided by sqrt 2 (Nemenyi 1963; Demsar 2006,
+    table 5).
+    """
+    from scipy.stats import studentized_range
+
+    order = np.argsort(comparison.mean_ranks, kind="stable")
+    teams = tuple(comparison.teams[t] for t in order)
+    difference, groups = float("nan"), []
+    if not comparison.why_undefined:
+        q = studentized_range.isf(SIGNIFICANCE, len(teams), np.inf) / np.sqrt(2.0)
+        difference = float(q * _scale(len(teams), comparison.n_patients))
+        groups = _maximal_groups(comparison.nemenyi_p, order)
+    return CriticalDifference(
+        teams=teams,
+        mean_ranks=comparison.mean_ranks[order],
+        n_patients=comparison.n_patients,
+        alpha=SIGNIFICANCE,
+        difference=difference,
+        groups=tuple(teams[first:end] for first, end in groups),
+        why_undefined=comparison.why_undefined,
+    )
+
+
+def _why_undefined(values: NDArray[np.float64], unit: str) -> str:
+    n_teams, n_patients = values.shape
+    if n_teams < 3:
+        return f"the Friedman test needs at least three teams, found {n_teams}"
+    if n_patients == 0:
+        return f"no {unit} has a figure of every team"
+    if n_patients < 2:
+        return f"the Friedman test needs at least two {unit}s, found 1"
+    if (values == values[0]).all():  # all ranks are tied: the statistic is 0 / 0
+        return f"all teams have equal figures for each of the {n_patients} {unit}s"
+    return ""
+
+
+def _nemenyi(mean_ranks: NDArray[np.float64], n_patients: int) -> NDArray[np.float64]:
+    from scipy.stats import studentized_range
+
+    n_teams = len(mean_ranks)
+    difference = np.abs(mean_ranks[:, None] - mean_ranks[None, :])
+    p: NDArray[np.float64] = studentized_range.sf(
+        difference / _scale(n_teams, n_patients) * np.sqrt(2.0), n_teams, np.inf
+    )
+    np.fill_diagonal(p, 1.0)
+    return np.minimum(p, 1.0)
+
+
+def _scale(n_teams: int, n_patients: int) -> float:
+    """Give the standard error of the difference of two mean ranks."""
+    return float(np.sqrt(n_teams * (n_teams + 1) / (6.0 * n_patients)))
+
+
+def _shared_ranks(
+    mean_ranks: NDArray[np.float64], nemenyi_p: NDArray[np.float64] | None
+) -> tuple[int, ...]:
+    """Rank each team behind those that are significantly better than it."""
+    n_teams = len(mean_ranks)
+    if nemenyi_p is None:
+        return (1,) * n_teams
+    better = (mean_ranks[None, :] < mean_ranks[:, None]) & (nemenyi_p < SIGNIFICANCE)
+    return tuple(int(count) + 1 for count in better.sum(axis=1))
+
+
+def _maximal_groups(
+    nemenyi_p: NDArray[np.float64] | None, order: NDArray[np.intp]
+) -> list[tuple[int, int]]:
+    """Give first and end, in the order of mean ranks, of each group of two or more."""
+    n_teams = len(order)
+    if nemenyi_p is None:
+        return [(0, n_teams)]
+    groups: list[tuple[int, int]] = []
+    for first in range(n_teams):
+        # p falls with the distance in rank, so who does not differ from the first is a run.
+        alike = nemenyi_p[order[first], order[first:]] >= SIGNIFICANCE
+        end = first + int(alike.sum())
+        if end - first > 1 and (not groups or end > groups[-1][1]):
+            groups.append((first, end))
+    return groups
