@@ -14,11 +14,11 @@ from typing import Any, TextIO, TypeVar, cast
 
 from napari_panoptic.common.errors import (
     FINDING_TITLES,
-    CohortError,
     Finding,
     FindingKind,
     PanopticError,
     SettingsError,
+    checked_name,
 )
 from napari_panoptic.common.visible import visible
 from napari_panoptic.io.file_sets import finish_replacing
@@ -109,20 +109,6 @@ def chosen_teams(
     if not names:
         raise SettingsError(f"--teams: expected names separated by commas, found '{wanted}'")
     return tuple(checked_name("--teams", name, name_of) for name in names)
-
-
-def checked_name(option: str, name: str, name_of: Callable[[str], str]) -> str:
-    """Give the name of something that the cohort has.
-
-    Raises
-    ------
-    SettingsError
-        That names the option, where the cohort has nothing of the name.
-    """
-    try:
-        return name_of(name)
-    except CohortError as error:
-        raise SettingsError(f"{option}: {error}") from error
 
 
 def check_report(path: Path, cohort: Path) -> None:

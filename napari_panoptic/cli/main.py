@@ -20,7 +20,6 @@ from tqdm import tqdm
 from napari_panoptic import __version__
 from napari_panoptic.cli.console import (
     check_report,
-    checked_name,
     chosen_teams,
     readers_may_end,
     report_date,
@@ -32,6 +31,7 @@ from napari_panoptic.common.errors import (
     CohortError,
     PanopticError,
     SettingsError,
+    checked_name,
     english_list,
     similar,
 )

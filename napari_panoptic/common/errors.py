@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -208,3 +208,17 @@ def similar(name: str, known: Sequence[str]) -> list[str]:
         by_folded.setdefault(each.casefold(), []).append(each)
     close = difflib.get_close_matches(name.casefold(), list(by_folded), n=3)
     return [each for folded in close for each in by_folded[folded]][:3]
+
+
+def checked_name(option: str, name: str, name_of: Callable[[str], str]) -> str:
+    """Give the name of something that the cohort has.
+
+    Raises
+    ------
+    SettingsError
+        That names the option, where the cohort has nothing of the name.
+    """
+    try:
+        return name_of(name)
+    except CohortError as error:
+        raise SettingsError(f"{option}: {error}") from error

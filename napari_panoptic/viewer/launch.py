@@ -14,8 +14,7 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QCoreApplication, QEventLoop
 from qtpy.QtWidgets import QApplication
 
-from napari_panoptic.cli.console import checked_name
-from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.errors import PanopticError, checked_name
 from napari_panoptic.nuclei.read_ahead import ReadAhead, Wanted
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort, Task

@@ -611,7 +611,8 @@ class LiveComparison:
         if not isinstance(found, arrays.Comparison):
             return
         sides = {choice.teams.get(at): self._seen[at].copy() for at in layers if at in self._seen}
-        known: dict[str | None, arrays.Labels] = {None: found.reference, **found.predictions}
+        known: dict[str | None, arrays.Labels] = dict(found.predictions.items())
+        known[None] = found.reference
         for team, pixels in sides.items():
             side = replace(known[team], array=pixels)
             changed = replace(
