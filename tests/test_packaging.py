@@ -138,7 +138,8 @@ def _resolve(python_name: str) -> object:
 
 def test_the_manifest_offers_what_the_documentation_promises(installed: PluginManifest) -> None:
     contributions = installed.contributions
-    assert [widget.display_name for widget in contributions.widgets or ()] == ["Panoptic Inspector"]
+    widgets = [widget.display_name for widget in contributions.widgets or ()]
+    assert widgets == ["Panoptic Inspector", "Compare layers"]
     samples = [sample.key for sample in contributions.sample_data or ()]
     assert samples == ["sample-cohort", "sample-detections", "sample-raters"]
     assert [reader.accepts_directories for reader in contributions.readers or ()] == [True, False]

@@ -359,10 +359,12 @@ class _Discovery:
     def _collect_form(self, source: Source, patterns: Patterns, taken: frozenset[Path]) -> _Form:
         form, items = _Form(), known_forms()[source].items
         unknown: dict[tuple[str, str], list[Path]] = defaultdict(list)
-        known: set[Path] = set(taken)
+        known: set[Path] = set()
         for pattern in patterns:
             begun: set[tuple[int, str]] = set()
-            for match in self._marked(pattern.files(self._listing), known):
+            # A team may have any name, also that of the folder with the images.
+            others = known | taken if "team" in pattern.fields else known
+            for match in self._marked(pattern.files(self._listing), others):
                 if source == Source.LABELS and (of := labels_beside(match.path)) and of.is_file():
                     continue  # the ambiguous area of another file, which has it noted
                 class_name = match.fields.get("class")

@@ -276,9 +276,10 @@ class _Objects:
         known = self._known.get(value)
         if known is None:
             names = _class_names(value)
-            known = self._numbers.of(None)
             if names:
                 known = class_number(names, self._scheme), names[0]
+            else:
+                known = self._numbers.of(None)
             self._known[value] = known
         return known
 
