@@ -193,7 +193,7 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
     def _on_compare(self) -> None:
         self._say("")
         try:
-            live = LiveComparison(self._viewer, self._choice(), self._tell)
+            live = LiveComparison(self._viewer, self._choice(), self._tell, self._put_behind)
             if not live.start(self._live):
                 return
         except (PanopticError, LabelError, ValueError) as error:
@@ -204,12 +204,16 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
         self._live = live
         self._is_chosen_by_user = True
         self.save.enabled = True
-        dock = dock_of(self.native)
-        if live.desk is not None and dock is not None:
-            dock.setWindowTitle(TAB)  # the tabs of the panels have little room
-            live.desk.tab_behind(dock)
+        self._put_behind()
         if not self.message.value:
             self._say(FOLLOWS)
+
+    def _put_behind(self) -> None:
+        """Make room for the desk: this dock becomes one of the tabs of its panels."""
+        dock = dock_of(self.native)
+        if self._live is not None and self._live.desk is not None and dock is not None:
+            dock.setWindowTitle(TAB)  # the tabs of the panels have little room
+            self._live.desk.tab_behind(dock)
 
     def _on_save(self) -> None:
         folder = ask_for_new_folder(self.native)

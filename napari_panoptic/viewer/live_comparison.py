@@ -76,14 +76,20 @@ class LiveComparison:
     say
         Receives one sentence where something went wrong or takes long, and an
         empty one where all is well.
+    opened
+        Called when the desk of large layers is open, which takes a while.
     """
 
     def __init__(
-        self, viewer: napari.Viewer, choice: Choice, say: Callable[[str], None] | None = None
+        self,
+        viewer: napari.Viewer,
+        choice: Choice,
+        say: Callable[[str], None] | None = None,
+        opened: Callable[[], None] | None = None,
     ) -> None:
         self._viewer = unwrapped(viewer)
         self._choice = choice
-        self._tell = say
+        self._tell, self._opened = say, opened
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._desk: Any = None
         self._session: Any = None
@@ -162,7 +168,7 @@ class LiveComparison:
 
     def be_silent(self) -> None:
         """Tell nothing any more: the dock that listened is gone."""
-        self._tell = None
+        self._tell = self._opened = None
 
     def close(self) -> None:
         """Let go of the layers; results stay in their features."""
@@ -175,7 +181,7 @@ class LiveComparison:
         if self._desk is not None and self in self._desk.companions:
             self._desk.companions.remove(self)
         self._desk = self._session = None
-        self._tell = None
+        self._tell = self._opened = None
         self._changed.clear()
         if self._folder is not None:
             self._folder.cleanup()
@@ -219,8 +225,10 @@ class LiveComparison:
             if isinstance(answer, str):
                 self._say(answer)
                 return
-            self._say("")
-            self._show(answer, view, is_reopened=is_reopened)
+            if self._show(answer, view, is_reopened=is_reopened):
+                self._say("These layers are large; after a change, press Compare again.")
+                if self._opened is not None:
+                    self._opened()
 
         self._worker.returned.connect(take)
         self._worker.start()
@@ -611,10 +619,9 @@ class LiveComparison:
         if not isinstance(found, arrays.Comparison):
             return
         sides = {choice.teams.get(at): self._seen[at].copy() for at in layers if at in self._seen}
-        known: dict[str | None, arrays.Labels] = dict(found.predictions.items())
-        known[None] = found.reference
         for team, pixels in sides.items():
-            side = replace(known[team], array=pixels)
+            known = found.reference if team is None else found.predictions[team]
+            side = replace(known, array=pixels)
             changed = replace(
                 found,
                 reference=side if team is None else found.reference,
