@@ -24,14 +24,14 @@ FORBIDDEN_MODULES = {
 }
 KNOWN = {
     # What writes XML; it is read by defusedxml alone.
-    ("io/imagescope_edits.py", "xml.etree.ElementTree"),
+    ("io/formats/polygons/imagescope_edits.py", "xml.etree.ElementTree"),
     *(
-        ("io/imagescope_edits.py", f"xml.etree.ElementTree.{name}")
+        ("io/formats/polygons/imagescope_edits.py", f"xml.etree.ElementTree.{name}")
         for name in ("Element", "SubElement", "tostring")
     ),
-    ("_compiled.py", "pickle"),  # what numba kept of kernels in the user's own cache, no input
+    ("kernels/jit.py", "pickle"),  # what numba kept of kernels in the user's own cache, no input
     ("io/locking.py", "socket"),  # for this machine's name
-    ("evaluation/first_start.py", "subprocess"),  # starts itself, given nothing
+    ("nuclei/first_start.py", "subprocess"),  # starts itself, given nothing
 }
 FORBIDDEN_CALLS = {
     *("eval", "exec", "compile", "os.system", "os.popen", "os.startfile", "pd.read_pickle"),
@@ -39,11 +39,11 @@ FORBIDDEN_CALLS = {
     *("tifffile.imread", "tifffile.TiffSequence", "tifffile.xml2dict", "zarr.load"),
 }
 ONLY_THERE = {
-    "tifffile.TiffFile": ("io/_files.py",),  # with the dialects that read XML switched off
-    "Image.open": ("io/_files.py",),  # with the formats that are pictures
+    "tifffile.TiffFile": ("io/files.py",),  # with the dialects that read XML switched off
+    "Image.open": ("io/files.py",),  # with the formats that are pictures
     # With a schema that is not trusted.
-    "sqlite3.connect": ("io/review_file.py", "io/annotation_store.py"),
-    "zarr.open": ("io/tiled_pixels.py",),  # with the codecs that are known
+    "sqlite3.connect": ("review/file.py", "io/formats/polygons/annotation_store.py"),
+    "zarr.open": ("io/label_windows.py",),  # with the codecs that are known
 }
 
 
@@ -122,6 +122,6 @@ CONSTANT_PARTS = {"wanted", "'FULL' if mode == 'wal' else 'EXTRA'", "conditions"
 
 
 def test_there_are_modules() -> None:
-    assert "io/_files.py" in MODULES
+    assert "io/files.py" in MODULES
     assert "np.load" in {call for _, call, _ in CALLS}
     assert {said for _, said in NAMED} >= {*ONLY_THERE}
