@@ -19,8 +19,8 @@ import tifffile
 from scipy.ndimage import gaussian_filter
 
 from napari_panoptic import __version__
+from napari_panoptic.cli import main as cli
 from napari_panoptic.cli.main import main
-from napari_panoptic.cli.main import main as cli
 from napari_panoptic.io.limits import VARIABLE
 from napari_panoptic.nuclei import run as jobs
 from tests.paths import REPOSITORY

@@ -4,8 +4,8 @@ from argparse import Namespace
 
 import pytest
 
+from napari_panoptic.cli import main as cli
 from napari_panoptic.cli.main import main
-from napari_panoptic.cli.main import main as cli
 from napari_panoptic.nuclei.values.cohort import Task
 
 

@@ -28,10 +28,10 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review import file as review_file
 from napari_panoptic.review.file import ReviewError, suggested_path
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.review.store import file as review_file
 from napari_panoptic.review.verdicts import CSV_COLUMNS, ReviewRecord, Verdict, paired
 from tests.review_cases import CLASSES, subject, subjects_of, verdicts_on
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from napari_panoptic.cli import main as cli
 from napari_panoptic.cli.main import main
-from napari_panoptic.cli.main import main as cli
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.conditions import Experiment, cohort_robustness
