@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from napari.utils.transforms import Affine
 from psygnal import Signal
 from qtpy.QtCore import QObject, QThreadPool, QTimer
 from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
@@ -298,7 +300,9 @@ def _threads() -> QThreadPool:
 
 
 def warm_up() -> None:
-    """Make the kernels ready while the window opens, so that nobody waits for them later."""
+    """Compile what the window needs while it opens, so that the user need not wait later."""
+    # napari's units are defined when a layer is first created. In two threads at once that fails.
+    Affine(affine_matrix=np.eye(3), ndim=2)
     WARM_UP.start()
 
 

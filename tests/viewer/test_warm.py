@@ -227,3 +227,23 @@ def test_the_process_beside_ends_with_the_warm_up(monkeypatch):
     up.start()
     up.leave()
     assert beside.returncode is not None
+
+
+UNITS = """
+from unittest.mock import patch
+import pint
+from napari_panoptic.viewer import work
+
+kinds = []
+note = lambda: kinds.append(type(pint.get_application_registry().get()).__name__)
+with patch.object(type(work.WARM_UP), "start", lambda _self: note()):
+    note()
+    work.warm_up()
+print(*kinds)
+"""
+
+
+def test_units_are_defined_before_another_thread_creates_layers():
+    """Defined in two threads at once, napari's units are incomplete for a moment."""
+    done = subprocess.run([sys.executable, "-c", UNITS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["LazyRegistry", "UnitRegistry"]
