@@ -69,7 +69,7 @@ def _say(text: str) -> None:
 
 
 def _place(finding: Finding) -> str:
-    """Say where something was met, as far as its message does not."""
+    """Describe where something was met, as far as its message does not."""
     parts = []
     if finding.path is not None and finding.path.name not in finding.message:
         parts.append(str(finding.path))
@@ -139,7 +139,7 @@ def check_report(path: Path, cohort: Path) -> None:
 
 
 def report_date(*, is_wanted: bool) -> str:
-    """Give the date that a report bears; nothing where none is wanted."""
+    """Return the date that a report bears; nothing where none is wanted."""
     return datetime.date.today().isoformat() if is_wanted else ""
 
 

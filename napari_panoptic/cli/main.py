@@ -178,7 +178,7 @@ class _CommandParser(_Parser):
         return super().parse_known_args(args, namespace)
 
     def _is_unknown(self, word: str) -> bool:
-        """Tell whether a word is read as an option, and is neither one nor the start of one."""
+        """Return whether a word is read as an option, and is neither one nor the start of one."""
         name = word.partition("=")[0]
         if not re.fullmatch(r"--?[^\W\d][^ ]*", name):
             return False
@@ -762,7 +762,7 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
 
 
 def _restoration_from(options: argparse.Namespace) -> dict[str, Any]:
-    """Give restoration and radius as far as they were given; a radius alone means to grow."""
+    """Return restoration and radius as far as they were given; a radius alone means to grow."""
     names = ("restoration", "radius")
     given = {n: value for n in names if (value := getattr(options, n)) is not None}
     if "radius" not in given:
@@ -792,7 +792,7 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
 def _source_from(
     options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
 ) -> Source | None:
-    """Give the form of predictions that was asked for.
+    """Return the form of predictions that was asked for.
 
     Raises
     ------
@@ -1070,7 +1070,7 @@ def _open_window(
 
 
 def _has_display() -> bool:
-    """Tell whether windows have somewhere to go; Qt ends the process where they have not."""
+    """Return whether windows have somewhere to go; Qt ends the process where they have not."""
     needed = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
     return not sys.platform.startswith("linux") or any(os.environ.get(name) for name in needed)
 

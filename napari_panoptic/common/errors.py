@@ -50,7 +50,7 @@ class PanopticError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        """Give the message, with the place it is about; names in it cannot act on a terminal."""
+        """Return the message, with the place it is about; names in it cannot act on a terminal."""
         place = [f"{self.path}"] if self.path is not None else []
         if self.region is not None and (self.path is None or self.region not in self.path.name):
             place.append(f"region {self.region}")
@@ -165,7 +165,7 @@ class Finding:
         object.__setattr__(self, "message", shortened(self.message, LONGEST_MESSAGE))
 
     def as_record(self) -> dict[str, Any]:
-        """Give a plain dictionary, for JSON."""
+        """Return a plain dictionary, for JSON."""
         record = asdict(self)
         record["kind"] = str(self.kind)
         record["path"] = None if self.path is None else str(self.path)
@@ -199,7 +199,7 @@ def no_such(what: str, name: str, known: Sequence[str]) -> str:
 
 
 def similar(name: str, known: Sequence[str]) -> list[str]:
-    """Give up to three of the known names that somebody may have meant, the likeliest first."""
+    """Return up to three of the known names that somebody may have meant, the likeliest first."""
     import difflib
 
     # Capitals are easily mistaken.
@@ -211,7 +211,7 @@ def similar(name: str, known: Sequence[str]) -> list[str]:
 
 
 def checked_name(option: str, name: str, name_of: Callable[[str], str]) -> str:
-    """Give the name of something that the cohort has.
+    """Return the name of something that the cohort has.
 
     Raises
     ------

@@ -9,7 +9,7 @@ _BEGINNINGS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def inert(text: str) -> str:
-    """Give a text as a cell: a quote goes before one that a spreadsheet would compute.
+    """Return a text as a cell: a quote goes before one that a spreadsheet would compute.
 
     A name such as ``=HYPERLINK(...)`` would otherwise be run when somebody
     opens the table (OWASP, "CSV injection").
@@ -18,7 +18,7 @@ def inert(text: str) -> str:
 
 
 def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Give a table with inert texts, headers included; numbers stay as they are.
+    """Return a table with inert texts, headers included; numbers stay as they are.
 
     Does not mutate.
     """

@@ -17,7 +17,7 @@ _MOST_COMBINING = 4
 
 
 def visible(text: str, *, longest: int | None = None) -> str:
-    r"""Give a text in which what cannot be seen, or acts on the text around, is written out.
+    r"""Return a text in which what cannot be seen, or acts on the text around, is written out.
 
     What is left keeps to its line, can be encoded as UTF-8, and can stand in XML.
 
@@ -63,7 +63,7 @@ def encodable(text: str) -> str:
 
 
 def shortened(text: str, length: int) -> str:
-    """Give at most so many characters of a name, its middle left out where it is longer."""
+    """Return at most so many characters of a name, its middle left out where it is longer."""
     if len(text) <= length:
         return text
     head = (length - 1) // 2
@@ -71,7 +71,7 @@ def shortened(text: str, length: int) -> str:
 
 
 def _joins(text: str, place: int) -> bool:
-    """Tell whether a joiner stands between letters that it can join: none of them is ASCII."""
+    """Return whether a joiner stands between letters that it can join: none of them is ASCII."""
     if text[place] not in _JOINERS:
         return False
     around = text[max(0, place - 1) : place] + text[place + 1 : place + 2]

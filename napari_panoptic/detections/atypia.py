@@ -30,7 +30,7 @@ class AnswerState(StrEnum):
 
 
 def atypia_points(reference: int, score: int | None) -> int:
-    """Give 1 for a score that is right, 0 for one off by one, -1 for one off by two.
+    """Return 1 for a score that is right, 0 for one off by one, -1 for one off by two.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class Points:
 
     @classmethod
     def none(cls) -> Points:
-        """Give no points."""
+        """Return no points."""
         return cls(np.zeros((0, 2)), np.zeros(0), np.zeros(0, np.int64))
 
 
@@ -164,7 +164,7 @@ class DetectionCohort(FoundByName[Frame]):
         return tuple(team.name for team in self.teams)
 
     def frames_of(self, scored: ScoredFrame) -> tuple[Frame, ...]:
-        """Give the frames that a scored one shows, perhaps none.
+        """Return the frames that a scored one shows, perhaps none.
 
         Those of its patient whose name is its own, or goes on from it without a
         digit: in MITOS-ATYPIA-14 the frames ``A03_00A`` to ``A03_00D`` at x40
@@ -200,7 +200,7 @@ class DetectionCohort(FoundByName[Frame]):
 
 
 def _may_be_of_one_patient(scored: ScoredFrame, frame: Frame) -> bool:
-    """Tell whether patients are the same, or only guessed from names: then names decide."""
+    """Return whether patients are the same, or only guessed from names: then names decide."""
     if scored.patient.casefold() == frame.patient.casefold():
         return True
     return all(each.name.startswith(each.patient) for each in (scored, frame))

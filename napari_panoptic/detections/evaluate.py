@@ -101,7 +101,7 @@ def load_frame(
 def _size(
     frame: Frame, findings: list[Finding]
 ) -> tuple[tuple[int, int] | None, tuple[float, float]]:
-    """Give shape and pixel size; what the description says goes before what the image says."""
+    """Return shape and pixel size; what the description says goes before what the image says."""
     info = None if frame.image is None else probe_image(frame.image)
     mpp_xy = frame.mpp_xy
     if mpp_xy is None and info is not None:
@@ -166,7 +166,7 @@ def standings_or_why(loaded: LoadedFrame, distance_um: float) -> FrameStandings:
 
 
 def why_not_judged(frame: Frame, error: Exception) -> str:
-    """Say that a frame cannot be judged, and what to do."""
+    """Describe that a frame cannot be judged, and what to do."""
     is_memory = isinstance(error, MemoryError)
     reason = "there is not enough memory" if is_memory else str(error) or type(error).__name__
     return (
@@ -250,7 +250,7 @@ class DetectionEvaluation:
         return found
 
     def interval(self, team: str) -> Interval:
-        """Say how sure a team's F-measure over all frames is, patients drawn with replacement.
+        """Describe how sure a team's F-measure over all frames is, patients drawn with replacement.
 
         The F-measure of several patients is the mean of theirs, weighted by
         2 TP + FP + FN.
@@ -261,7 +261,7 @@ class DetectionEvaluation:
         )
 
     def curve(self, team: str) -> PrecisionRecall | None:
-        """Give precision and recall at every threshold, over all frames of a team.
+        """Return precision and recall at every threshold, over all frames of a team.
 
         None where one of its detections has no confidence.
         """

@@ -59,11 +59,11 @@ class DetectionSettings:
             raise SettingsError(f"the confidence must be a number, found {self.confidence}")
 
     def as_record(self) -> dict[str, float | None]:
-        """Give a plain dictionary, for JSON."""
+        """Return a plain dictionary, for JSON."""
         return asdict(self)
 
     def counted(self, confidence: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell which detections are sure enough, bool (n,)."""
+        """Return which detections are sure enough, bool (n,)."""
         if self.confidence is None:
             return np.ones(len(confidence), bool)
         return np.isnan(confidence) | (confidence >= self.confidence)
@@ -236,7 +236,7 @@ def _nearest(from_um: NDArray[np.float64], to_um: NDArray[np.float64]) -> NDArra
 def _assigned(
     near: _Near, n_reference: int, n_prediction: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the rows of both sides of every pair chosen."""
+    """Return the rows of both sides of every pair chosen."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -325,7 +325,7 @@ def adds_a_pair(
     confidence: NDArray[np.float64],
     distance_um: float = DISTANCE_UM,
 ) -> NDArray[np.bool_]:
-    """Tell which detections raise the number of pairs when they are added, the surest first.
+    """Return which detections raise the number of pairs when they are added, the surest first.
 
     At any threshold, the largest possible number of pairs is the number of such
     detections at or above it: whether a set of detections can be paired whole
@@ -452,7 +452,7 @@ class PrecisionRecall:
         return int(np.argmax(self.f_measure)) if len(self) else None
 
     def counts_at(self, place: int) -> DetectionCounts:
-        """Give TP, FP and FN at a threshold."""
+        """Return TP, FP and FN at a threshold."""
         tp = int(self.tp[place])
         return DetectionCounts(tp, int(self.fp[place]), self.n_reference - tp)
 
@@ -465,7 +465,7 @@ class PrecisionRecall:
 def precision_recall(
     confidence: NDArray[np.float64], adds: NDArray[np.bool_], n_reference: int
 ) -> PrecisionRecall:
-    """Give precision and recall over frames at every threshold.
+    """Return precision and recall over frames at every threshold.
 
     Parameters
     ----------
@@ -513,7 +513,7 @@ class JudgedPoints:
     prediction_distance_um: NDArray[np.float64]
 
     def of(self, side: Side) -> Points:
-        """Give the points of a side."""
+        """Return the points of a side."""
         return self.reference if side is Side.REFERENCE else self.prediction
 
     @cached_property
@@ -588,7 +588,7 @@ class Standing:
     n_reference: int
 
     def counts(self, settings: DetectionSettings) -> DetectionCounts:
-        """Give TP, FP and FN of the detections that are sure enough."""
+        """Return TP, FP and FN of the detections that are sure enough."""
         counted = settings.counted(self.confidence)
         tp = int(self.adds[counted].sum())
         return DetectionCounts(tp, int(counted.sum()) - tp, self.n_reference - tp)
@@ -645,7 +645,7 @@ class StackedStandings:
         )
 
     def counts(self, settings: DetectionSettings) -> list[DetectionCounts]:
-        """Give TP, FP and FN of each frame; as `Standing.counts`."""
+        """Return TP, FP and FN of each frame; as `Standing.counts`."""
         counted = settings.counted(self.confidence)
         k = len(self.n_reference)
         n_counted = np.bincount(self.frame[counted], minlength=k)
@@ -662,5 +662,5 @@ class StackedStandings:
 
 
 def curve_of(standings: Sequence[Standing]) -> PrecisionRecall | None:
-    """Give precision and recall over frames; None where a detection has no confidence."""
+    """Return precision and recall over frames; None where a detection has no confidence."""
     return StackedStandings.of(standings).curve

@@ -70,7 +70,7 @@ class LoadedScores:
     findings: tuple[Finding, ...] = ()
 
     def points(self, team: str) -> int | None:
-        """Give a team's points; None without a true score, or a usable file of the team."""
+        """Return a team's points; None without a true score, or a usable file of the team."""
         true, answer = self.reference.given.score, self.answers[team]
         if true is None or not answer.is_file:
             return None

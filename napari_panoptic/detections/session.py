@@ -159,7 +159,7 @@ class DetectionSession:
     # Edits.
 
     def points(self, side: Side) -> Points | None:
-        """Give the points of a side of the frame shown, as they are now."""
+        """Return the points of a side of the frame shown, as they are now."""
         if self.shown is None:
             return None
         if side is Side.REFERENCE:
@@ -197,7 +197,7 @@ class DetectionSession:
         return self._travel(back=False)
 
     def may_undo(self, *, back: bool = True) -> bool:
-        """Tell whether there is something to take back, or to make again."""
+        """Return whether there is something to take back, or to make again."""
         return self._newest(back=back) is not None
 
     def mark_saved(self, side: Side) -> None:
@@ -348,7 +348,7 @@ class DetectionSession:
         return self._figures[team]
 
     def _counts_of(self, team: str) -> Mapping[str, DetectionCounts]:
-        """Give the counts of a team by frame, as far as they are known."""
+        """Return the counts of a team by frame, as far as they are known."""
         if team not in self._counts:
             own = self._figures_of(team)
             counts = own.stacked.counts(self.settings)
@@ -356,7 +356,7 @@ class DetectionSession:
         return self._counts[team]
 
     def counts(self, frame: str, team: str | None) -> DetectionCounts | None:
-        """Give TP, FP and FN of a team in a frame; None where they are not known."""
+        """Return TP, FP and FN of a team in a frame; None where they are not known."""
         return None if team is None else self._counts_of(team).get(frame)
 
     def lacking(self, frame: str, team: str) -> str:
@@ -367,7 +367,7 @@ class DetectionSession:
         return "unreadable" if is_there else "missing"
 
     def why_nothing_is_judged(self) -> str:
-        """Say why the points shown are not judged: what was expected, found, and what to do.
+        """Describe why the points shown are not judged: what was expected, found, and what to do.
 
         Empty where they are judged, and before anything is shown.
         """
@@ -406,12 +406,12 @@ class DetectionSession:
         return 0 if self.team is None else len(self._counts_of(self.team))
 
     def curve(self) -> PrecisionRecall | None:
-        """Give precision and recall of the team shown, over all frames known so far."""
+        """Return precision and recall of the team shown, over all frames known so far."""
         own = None if self.team is None else self._figures_of(self.team)
         return own.stacked.curve if own is not None and own.names else None
 
     def is_known(self, name: str) -> bool:
-        """Tell whether it is known what a frame amounts to, or that it cannot be read."""
+        """Return whether it is known what a frame amounts to, or that it cannot be read."""
         return name in self._standings or name in self.failed
 
     @property
@@ -420,11 +420,11 @@ class DetectionSession:
         return sum(self.is_known(frame.name) for frame in self.cohort.frames)
 
     def has_annotation(self, name: str) -> bool:
-        """Tell whether a frame that was read has a usable annotation."""
+        """Return whether a frame that was read has a usable annotation."""
         return name in self._frames and self._frames[name].reference is not None
 
     def is_told(self, name: str) -> bool:
-        """Tell whether a frame was read, or it is known that it cannot be."""
+        """Return whether a frame was read, or it is known that it cannot be."""
         return name in self._frames or name in self.failed
 
     @property

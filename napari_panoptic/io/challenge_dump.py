@@ -122,7 +122,7 @@ def read_dump(path: Path) -> Dump:
 
 
 def organ_of(patient: str, organs: Mapping[str, str]) -> str | None:
-    """Give a patient's organ: of its name, or of the TCGA case that its name begins with."""
+    """Return a patient's organ: of its name, or of the TCGA case that its name begins with."""
     return organs.get(patient) or organs.get(_case(patient))
 
 
@@ -228,7 +228,7 @@ def _kind(line: str) -> _Kind:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Give number and text of every line that is not empty."""
+    """Yield number and text of every line that is not empty."""
     check_file(path, _DUMP)
     try:
         text = path.read_text("utf-8-sig")

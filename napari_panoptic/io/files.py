@@ -231,7 +231,7 @@ def check_exact(path: Path, what: str) -> None:
 
 
 def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
-    """Give the shape of an image file without decoding its pixels.
+    """Return the shape of an image file without decoding its pixels.
 
     Raises
     ------
@@ -303,7 +303,7 @@ def channels_last(array: NDArray[Any], axes: str = "") -> NDArray[Any]:
 
 
 def channels_last_shape(shape: tuple[int, ...], axes: str) -> tuple[int, ...]:
-    """Give the shape that `channels_last` gives."""
+    """Return the shape that `channels_last` gives."""
     return channels_last(np.broadcast_to(np.uint8(0), shape), axes).shape
 
 

@@ -18,7 +18,7 @@ _MOST_FILES = 2**18
 
 
 def file_fingerprints(paths: Iterable[Path], root: Path) -> dict[str, str]:
-    """Give a SHA-256 of each file, by its path relative to a folder.
+    """Return a SHA-256 of each file, by its path relative to a folder.
 
     Of a file above 64 MiB only its size, first and last MiB enter, and the
     fingerprint says so; so it does of a file that cannot be read. Of a folder

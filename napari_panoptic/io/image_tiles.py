@@ -64,7 +64,7 @@ class LevelTiles:
         self._lock = Lock()
 
     def read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
-        """Give a window inside the level, uint8 (height, width, 3).
+        """Return a window inside the level, uint8 (height, width, 3).
 
         Raises
         ------
@@ -88,7 +88,7 @@ class LevelTiles:
         return [row * self._across + column for row in rows for column in columns]
 
     def _tiles(self, numbers: list[int]) -> dict[int, NDArray[np.uint8]]:
-        """Give tiles, those that are not kept decoded by two threads; the latest are kept."""
+        """Return tiles, those that are not kept decoded by two threads; the latest are kept."""
         with self._lock:
             found = {number: self._kept[number] for number in numbers if number in self._kept}
         missing = [number for number in numbers if number not in found]
@@ -122,7 +122,7 @@ class LevelTiles:
         return tiles
 
     def _size(self, row: int, column: int) -> tuple[int, int]:
-        """Give how much of a tile lies inside the level."""
+        """Return how much of a tile lies inside the level."""
         height, width = self._edges
         return (
             min(height, int(self._page.imagelength) - row * height),
@@ -130,7 +130,7 @@ class LevelTiles:
         )
 
     def places(self) -> list[tuple[int, int, int, int]]:
-        """Give some tiles all over the level, as windows: first row and column, height, width."""
+        """Return some tiles all over the level, as windows: first row and column, height, width."""
         last = len(self._page.dataoffsets) - 1
         numbers = sorted({last * k // max(PROBED_TILES - 1, 1) for k in range(PROBED_TILES)})
         places = []
@@ -177,7 +177,7 @@ def level_tiles(path: Path, shape: tuple[int, int], theirs: Reader) -> LevelTile
 
 
 def _is_level(page: Any, shape: tuple[int, int]) -> bool:
-    """Tell whether a page has the size of a level, and pixels that are compared elsewhere."""
+    """Return whether a page has the size of a level, and pixels that are compared elsewhere."""
     return (
         page.is_tiled
         and page.shape == (*shape, 3)

@@ -518,7 +518,7 @@ def _of_all_axes(key: Any, ndim: int) -> tuple[Any, ...]:
 
 
 def _interval(part: Any, length: int) -> range:
-    """Give the smallest run of positions that an index touches."""
+    """Return the smallest run of positions that an index touches."""
     if isinstance(part, slice):
         touched = range(*part.indices(length))
         if not touched:

@@ -97,7 +97,7 @@ def open_pixels(path: Path, what: str) -> TiledPixels:
 
 
 def is_zarr(path: Path) -> bool:
-    """Tell whether this is a folder that holds a Zarr image."""
+    """Return whether this is a folder that holds a Zarr image."""
     return any((path / name).is_file() for name in ZARR_METADATA)
 
 
@@ -201,7 +201,7 @@ def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
 
 
 def zarr_areas(path: Path, names: Container[str]) -> tuple[Path, ...]:
-    """Give the folders of an OME-Zarr image's labels, the first left out, that have such a name.
+    """Return the folders of an OME-Zarr image's labels, the first left out, that have such a name.
 
     Names are compared without regard to case.
     """

@@ -38,7 +38,7 @@ _BLOCK_BYTES = 2**20
 
 
 def largest_px() -> int:
-    """Give the number of pixels up to which an image is decoded as a whole.
+    """Return the number of pixels up to which an image is decoded as a whole.
 
     Raises
     ------

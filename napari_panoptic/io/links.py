@@ -13,7 +13,7 @@ from napari_panoptic.nuclei.values.cohort import MaskFiles
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Tell whether something that has its place in a folder really lies elsewhere."""
+    """Return whether something that has its place in a folder really lies elsewhere."""
     if not path.is_relative_to(folder):
         return False
     try:
@@ -25,7 +25,7 @@ def leads_out(path: Path, folder: Path) -> bool:
 
 
 def _goes_round(path: Path) -> bool:
-    """Tell whether links to here lead round in circles, which Python does not say since 3.13."""
+    """Return whether links to here lead round in circles, which Python does not say since 3.13."""
     try:
         path.stat()
     except OSError as error:
@@ -76,7 +76,7 @@ def _check_links(files: MaskFiles, folder: Path) -> None:
 
 
 def _links_in(folder: Path) -> Iterator[Path]:
-    """Give every link in a folder, in those in it, and in those that links in it lead to."""
+    """Yield every link in a folder, in those in it, and in those that links in it lead to."""
     seen: set[Path] = set()
     waiting = [folder]
     while waiting:

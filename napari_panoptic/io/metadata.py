@@ -31,7 +31,7 @@ class Metadata:
     findings: tuple[Finding, ...] = ()
 
     def group_of(self, column: str, patient: str) -> str:
-        """Give what a column says of a patient; empty where it says nothing."""
+        """Return what a column says of a patient; empty where it says nothing."""
         return self.columns.get(column, {}).get(patient, "")
 
 

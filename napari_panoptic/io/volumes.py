@@ -244,7 +244,7 @@ def _shares(volume: Volume, what: str) -> Volume:
 
 
 def same_place(volume: Volume, other: Volume) -> bool:
-    """Tell whether two images lie at one place of the patient, as far as they say."""
+    """Return whether two images lie at one place of the patient, as far as they say."""
     if volume.affine is None or other.affine is None:
         return True
     return bool(np.allclose(volume.affine, other.affine, rtol=0, atol=AFFINE_TOLERANCE))
@@ -320,7 +320,7 @@ def _simplest(value: float, precision: type[np.floating[Any]]) -> Fraction:
 
 
 def _is_plane(axis: int, sizes: tuple[int, ...]) -> bool:
-    """Tell whether an axis is one of the last two, which an image cannot do without."""
+    """Return whether an axis is one of the last two, which an image cannot do without."""
     return axis >= len(sizes) - 2
 
 

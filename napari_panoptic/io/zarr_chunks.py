@@ -101,7 +101,7 @@ class BoundedStore(LocalStore):
 
 
 def bounded(array: Any, path: Path, what: str) -> Any:
-    """Give an array of the same numbers, which is read with bounds.
+    """Return an array of the same numbers, which is read with bounds.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def bounded(array: Any, path: Path, what: str) -> Any:
 
 
 def _codecs(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Give the settings of all codecs that the metadata of an array name, at any depth."""
+    """Yield the settings of all codecs that the metadata of an array name, at any depth."""
     for key in ("compressor", "filters", "codecs", "index_codecs"):
         value = metadata.get(key) or ()
         for codec in value if isinstance(value, list | tuple) else [value]:
@@ -173,7 +173,7 @@ def _name(codec: Mapping[str, Any]) -> str:
 
 
 def _allowed(n_bytes: int) -> int:
-    """Give how many bytes numbers may take in a codec's hands, with its checksums and headers."""
+    """Return how many bytes numbers may take in a codec's hands, with its checksums and headers."""
     return n_bytes + n_bytes // 64 + 2**10
 
 

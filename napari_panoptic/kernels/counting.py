@@ -41,7 +41,7 @@ def pair_table(size: int) -> PairTable:
 
 @compiled
 def pair_key(reference: np.int32, prediction: np.int32) -> np.int64:
-    """Give the key of a pair: one more than its two numbers, so that 0 marks a free place."""
+    """Return the key of a pair: one more than its two numbers, so that 0 marks a free place."""
     return ((np.int64(reference) << 32) | np.int64(prediction)) + 1
 
 
@@ -69,7 +69,7 @@ def add_to_pair(table: PairTable, key: np.int64, total: np.int64, in_void: np.in
 
 @compiled
 def with_room(table: PairTable, used: int, new: int) -> PairTable:
-    """Give a table with room for so many new pairs: itself, or a larger one with its pairs."""
+    """Return a table with room for so many new pairs: itself, or a larger one with its pairs."""
     size = len(table)
     while 2 * (used + new) > size:
         # Large ones only double: they count in memory.

@@ -287,7 +287,7 @@ def boxes_by_tile(
 
 @compiled
 def have_pixels(flat: Flat, chosen: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Give bool (m,): whether each of some objects has a pixel in an image of this shape."""
+    """Return bool (m,): whether each of some objects has a pixel in an image of this shape."""
     window = (0, 0, shape[0], shape[1])
     room = _room(flat, chosen, window)
     found = np.zeros(len(chosen), np.bool_)
@@ -309,7 +309,7 @@ def bounds(flat: Flat) -> NDArray[np.int64]:
 
 @compiled
 def _object_box(flat: Flat, row: int) -> Window:
-    """Give the box of an object, empty without vertex."""
+    """Return the box of an object, empty without vertex."""
     xy, ring_starts, _, object_starts = flat
     first = ring_starts[object_starts[row]]
     last = ring_starts[object_starts[row + 1]]
@@ -318,7 +318,7 @@ def _object_box(flat: Flat, row: int) -> Window:
 
 @compiled
 def _box(xy: NDArray[Any]) -> Window:
-    """Give the box y0, x0, y1, x1 around vertices, of which there is at least one."""
+    """Return the box y0, x0, y1, x1 around vertices, of which there is at least one."""
     low_x = high_x = xy[0, 0]
     low_y = high_y = xy[0, 1]
     for i in range(1, len(xy)):
@@ -330,7 +330,7 @@ def _box(xy: NDArray[Any]) -> Window:
 
 
 def _pixels(low: float, high: float) -> tuple[int, int]:
-    """Give the first pixel from ``low`` to ``high``, and the one after the last."""
+    """Return the first pixel from ``low`` to ``high``, and the one after the last."""
     raise NotImplementedError
 
 
@@ -370,7 +370,7 @@ def _room(flat: Flat, chosen: NDArray[np.int64], window: Window) -> _Room:
 def _object_spans(
     flat: Flat, row: int, window: Window, room: _Room
 ) -> tuple[NDArray[np.int64], int]:
-    """Give the spans of an object in a window, some perhaps twice or empty; and their number."""
+    """Return the spans of an object in a window, some perhaps twice or empty; and their number."""
     raise NotImplementedError
 
 
@@ -389,7 +389,7 @@ overload(_object_spans, strict=False)(_object_spans_by_type)
 def _spans_by_centre(
     flat: Flat, row: int, window: Window, room: _Room
 ) -> tuple[NDArray[np.int64], int]:
-    """Give the spans of an object that has the pixels whose centres lie inside.
+    """Return the spans of an object that has the pixels whose centres lie inside.
 
     A centre lies inside a part if the number of edges crossed on the way from
     it to the left is odd, whichever rings of the part they belong to; and inside
@@ -505,7 +505,7 @@ def _cross_centres(
 
 @compiled
 def _rows_between(ya: float, yb: float, first: int, end: int) -> tuple[int, int]:
-    """Give the rows of a window with centres from the upper of two heights to above the lower."""
+    """Return the rows of a window with centres from the upper of two heights to above the lower."""
     low, high = int(np.ceil(min(ya, yb) - 0.5)), int(np.ceil(max(ya, yb) - 0.5))
     return max(low, first), min(high, end)
 
@@ -514,7 +514,7 @@ def _rows_between(ya: float, yb: float, first: int, end: int) -> tuple[int, int]
 def _first_column(
     xa: float, ya: float, xb: float, yb: float, row: int, left: int, right: int
 ) -> int:
-    """Give the first column with its centre on an edge or right of it, cut to a window.
+    """Return the first column with its centre on an edge or right of it, cut to a window.
 
     Parameters
     ----------
@@ -536,7 +536,7 @@ def _first_column(
 
 @compiled
 def _turn(xa: float, ya: float, xb: float, yb: float, x: float, y: float) -> float:
-    """Give a number with the exact sign of (x - xa)(yb - ya) - (y - ya)(xb - xa).
+    """Return a number with the exact sign of (x - xa)(yb - ya) - (y - ya)(xb - xa).
 
     It is positive where a point lies right of an edge that leads down. The
     products of the coordinates are added up without rounding, as a sum of
@@ -567,7 +567,7 @@ def _turn(xa: float, ya: float, xb: float, yb: float, x: float, y: float) -> flo
 
 @compiled
 def _rounded_off(p: float, q: float, product: float) -> float:
-    """Give exactly by how much the product of two numbers is larger than what was computed."""
+    """Return exactly by how much the product of two numbers is larger than what was computed."""
     p_high, q_high = p * _SPLIT - (p * _SPLIT - p), q * _SPLIT - (q * _SPLIT - q)
     p_low, q_low = p - p_high, q - q_high
     rest = product - p_high * q_high - p_low * q_high - p_high * q_low
@@ -578,7 +578,7 @@ def _rounded_off(p: float, q: float, product: float) -> float:
 def _spans_by_vertex(
     flat: Flat, row: int, window: Window, room: _Room
 ) -> tuple[NDArray[np.int64], int]:
-    """Give the spans of an object of one ring that has its vertices for pixels.
+    """Return the spans of an object of one ring that has its vertices for pixels.
 
     A pixel belongs to it if it is a vertex, or if the number of edges crossed
     on the way from it to the right is odd, or the number to the left. (An edge
@@ -760,7 +760,7 @@ def _sort(values: NDArray[np.int64]) -> None:
 def odd_shapes(
     xy: NDArray[np.float64], ring_starts: NDArray[np.int64], object_starts: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
-    """Tell what is odd about the rings of each object.
+    """Return what is odd about the rings of each object.
 
     Parameters
     ----------
@@ -790,7 +790,7 @@ def odd_shapes(
 
 @compiled
 def _has_three(xy: NDArray[np.float64]) -> bool:
-    """Tell whether there are three different vertices."""
+    """Return whether there are three different vertices."""
     second = -1
     for i in range(1, len(xy)):
         if xy[i, 0] == xy[0, 0] and xy[i, 1] == xy[0, 1]:
@@ -804,7 +804,7 @@ def _has_three(xy: NDArray[np.float64]) -> bool:
 
 @compiled
 def crosses_itself(xy: NDArray[np.float64]) -> bool:
-    """Tell whether two edges of a ring cross; edges that only touch do not count.
+    """Return whether two edges of a ring cross; edges that only touch do not count.
 
     Parameters
     ----------

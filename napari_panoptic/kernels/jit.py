@@ -61,7 +61,7 @@ class _CheckedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
     """
 
     def load(self, key: Any) -> Any:
-        """Give a kernel as it was kept; None where it was not, or is damaged."""
+        """Return a kernel as it was kept; None where it was not, or is damaged."""
         try:
             return super().load(key)
         except Exception:  # noqa: BLE001 - damaged pickles raise anything
@@ -93,13 +93,13 @@ class _CheckedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 def waits_to_be_kept(kernel: Callable[..., Any]) -> bool:
-    """Tell whether a kernel can be kept on disk, and no process has done so yet."""
+    """Return whether a kernel can be kept on disk, and no process has done so yet."""
     known = _cache_file(kernel)
     return known is not None and not known._load_index()
 
 
 def _cache_file(dispatcher: Any) -> Any:
-    """Give what numba keeps of a kernel on disk; None for one that is not kept."""
+    """Return what numba keeps of a kernel on disk; None for one that is not kept."""
     return getattr(dispatcher._cache, "_cache_file", None)
 
 
@@ -121,7 +121,7 @@ def _stamps_of_imports(function: Callable[..., Any]) -> list[tuple[str, Any]]:
 
 
 def read_only(array: Array) -> Array:
-    """Give a view of an array that nobody can write to.
+    """Return a view of an array that nobody can write to.
 
     A kernel is compiled once for arrays that can be written to and once for
     those that cannot, as a file in memory; given such views, only once.
@@ -152,7 +152,7 @@ def bands_of(shape: tuple[int, ...]) -> list[slice]:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def take_next(_: Any, taken: Any) -> Any:
-    """Give the first number of an int64 array and raise it by one, in one step for all threads.
+    """Return the first number of an int64 array and raise it by one, in one step for all threads.
 
     For kernels that run in several threads at once and share work out among them.
     """
@@ -274,7 +274,7 @@ class _Helper:
 
 
 def _asks_for_processor() -> Callable[[], int] | None:
-    """Give what tells the processor that runs this thread; None where the system cannot be asked.
+    """Return what tells the processor that runs this thread; None where the system cannot be asked.
 
     Where threads cannot be kept off a processor, it is not worth asking.
     """
@@ -295,7 +295,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _helper() -> _Helper:
-    """Give a helper that has nothing to do, a new one where all are at work."""
+    """Return a helper that has nothing to do, a new one where all are at work."""
     try:
         return _IDLE.pop()
     except IndexError:

@@ -182,7 +182,7 @@ def settle(own: EditedSide) -> NDArray[np.int64]:
 
 
 def extent(y: NDArray[np.int64], x: NDArray[np.int64]) -> tuple[int, int, int, int]:
-    """Give the box of pixels, of which there is one at least: y0, x0, y1, x1, half-open."""
+    """Return the box of pixels, of which there is one at least: y0, x0, y1, x1, half-open."""
     return _extent(y, x)
 
 
@@ -393,7 +393,7 @@ def _recount_window(
 
 @compiled
 def _differs(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> bool:
-    """Tell whether two lines of a mask differ; without a branch per pixel."""
+    """Return whether two lines of a mask differ; without a branch per pixel."""
     found = np.uint8(0)
     for x in range(len(one)):
         found |= one[x] ^ other[x]

@@ -152,7 +152,7 @@ def _ious(
 
 @compiled
 def _is_better(pairs: _Pairs, k: int, best: int, area_k: int, area_best: int) -> bool:
-    """Tell whether a pair explains a failure better than the best one so far.
+    """Return whether a pair explains a failure better than the best one so far.
 
     Best IoU first; of equals the larger intersection, then the smaller
     counterpart: what is equal after that gives the same cause, so that causes
@@ -237,7 +237,7 @@ def _size_or_place(inside: _Inside, k: int) -> int:
 def _causes(
     pairs: _Pairs, statuses: _Both, references: _Objects, predictions: _Objects, near_iou: float
 ) -> _Both:
-    """Say why objects are unmatched: of each side's rules the first that applies.
+    """Describe why objects are unmatched: of each side's rules the first that applies.
 
     A pair is "inside" one of its objects where the intersection is more than
     half of the other one. Ignored objects take no part.

@@ -65,7 +65,7 @@ class ClassScore:
     only_corrected: tuple[int, ...]
 
     def without_ids(self) -> ClassScore:
-        """Give a copy with the numbers alone, whose size does not grow with the objects."""
+        """Return a copy with the numbers alone, whose size does not grow with the objects."""
         nothing: tuple[int, ...] = ()
         return replace(
             self,
@@ -118,7 +118,7 @@ def evaluate_challenge(
 
 
 def class_pairs(pair: LabelPair) -> Iterator[tuple[str, LabelPair]]:
-    """Give a label pair for each class alone, not flattened over other classes."""
+    """Yield a label pair for each class alone, not flattened over other classes."""
     reference, prediction = _classes_alone(pair.reference), _classes_alone(pair.prediction)
     for name in pair.class_names:
         yield name, replace(pair, reference=reference[name], prediction=prediction[name])
@@ -184,19 +184,19 @@ def uncounted(regions: Iterable[Mapping[str, ClassScore]]) -> tuple[int, int]:
 
 
 def false_positives(score: ClassScore, corrections: frozenset[Correction]) -> int:
-    """Give the false positives of a class as the corrections have them counted."""
+    """Return the false positives of a class as the corrections have them counted."""
     return score.fp if Correction.MATCHING in corrections else score.fp_as_run
 
 
 def is_counted(score: ClassScore, corrections: frozenset[Correction]) -> bool:
-    """Tell whether a class of a region enters the score."""
+    """Return whether a class of a region enters the score."""
     if Correction.ABSENT_CLASS_FP in corrections:
         return score.in_reference or score.in_prediction
     return score.in_reference
 
 
 def _classes_alone(labels: LabelImage) -> dict[str, LabelImage]:
-    """Give each class's own mask, or its part of the flattened labels where there is none."""
+    """Return each class's own mask, or its part of the flattened labels where there is none."""
     if not labels.class_masks:
         return {name: _part_of(labels, name) for name in labels.class_names}
     own = class_compacts(labels.class_masks, labels.class_names)

@@ -87,7 +87,7 @@ class Condition:
     shift: Shift = NO_SHIFT
 
     def as_record(self) -> dict[str, Any]:
-        """Give a plain dictionary, for JSON."""
+        """Return a plain dictionary, for JSON."""
         return {
             "name": self.name,
             "settings": self.settings.as_record(),
@@ -136,7 +136,7 @@ class Experiment:
         )
 
     def as_record(self) -> dict[str, Any]:
-        """Give a plain dictionary, for JSON."""
+        """Return a plain dictionary, for JSON."""
         return {
             "teams": list(self.team_names),
             "conditions": [condition.as_record() for condition in self.conditions],
@@ -150,7 +150,7 @@ class Experiment:
 def lessons_conditions(
     base: EvaluationSettings | None = None, *, source: Source | None = None
 ) -> tuple[Condition, ...]:
-    """Give the four conditions of table 1 of Foucart et al. (Pattern Recognition, 2023).
+    """Return the four conditions of table 1 of Foucart et al. (Pattern Recognition, 2023).
 
     Two restorations by two matching rules, the rules of one restoration beside
     each other. Names are those of both, such as ``border-removed centroid``.
@@ -180,7 +180,7 @@ def radius_conditions(
     *,
     source: Source | None = None,
 ) -> tuple[Condition, ...]:
-    """Give a condition per radius in px by which objects grow, or shrink where negative."""
+    """Return a condition per radius in px by which objects grow, or shrink where negative."""
     base = (base or EvaluationSettings()).replaced(restoration=Restoration.BORDER_DILATED)
     return tuple(Condition(f"radius {r}", base.replaced(radius=r), source) for r in radii)
 
@@ -191,7 +191,7 @@ def threshold_conditions(
     *,
     source: Source | None = None,
 ) -> tuple[Condition, ...]:
-    """Give a condition per IoU that a pair must exceed to match."""
+    """Return a condition per IoU that a pair must exceed to match."""
     base = (base or EvaluationSettings()).replaced(matching=Matching.STRICT_IOU)
     return tuple(
         Condition(f"IoU > {threshold:.2f}", base.replaced(iou_threshold=threshold), source)
@@ -205,7 +205,7 @@ def shift_conditions(
     *,
     source: Source | None = None,
 ) -> tuple[Condition, ...]:
-    """Give a condition per shift in px: none first, then one pixel in eight directions."""
+    """Return a condition per shift in px: none first, then one pixel in eight directions."""
     settings = base or EvaluationSettings()
     return tuple(
         Condition(
@@ -219,7 +219,7 @@ def shift_conditions(
 
 
 def protocol_conditions(*, source: Source | None = None) -> tuple[Condition, ...]:
-    """Give the disentangled evaluation, and the challenge's own scoring as it was run.
+    """Return the disentangled evaluation, and the challenge's own scoring as it was run.
 
     The class scores of the latter tell every choice of corrections: see
     :func:`scored_regions` and `napari_panoptic.nuclei.protocols`.
@@ -404,7 +404,7 @@ class _Team:
         return [results[number] for number in range(len(conditions))]
 
     def _way(self, files: MaskFiles, settings: EvaluationSettings) -> Way | None:
-        """Give the way of restoration; None where there is nothing to restore."""
+        """Return the way of restoration; None where there is nothing to restore."""
         if files.source not in self._read:
             masks, findings = read_prediction(
                 self._cohort, self._region, self._name, files, self._annotation.shape, settings
@@ -467,7 +467,7 @@ class _Team:
     def _result(
         self, condition: Condition, found: tuple[Finding, ...], form: Source | None = None
     ) -> RegionResult:
-        """Give a result without figures: names, and what was odd."""
+        """Return a result without figures: names, and what was odd."""
         reference = self._annotation.restored(way_of(condition.settings))
         findings = (*reference.findings, *found)
         if form is not None:

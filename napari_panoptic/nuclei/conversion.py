@@ -148,7 +148,7 @@ def _check_free(output: Path, replace_files: bool) -> None:
 
 
 def _regions(work: Conversion, findings: list[Finding]) -> list[Region]:
-    """Give the regions of which there is something; report the others."""
+    """Return the regions of which there is something; report the others."""
     regions = []
     for region in work.cohort.regions:
         if work.team is None:

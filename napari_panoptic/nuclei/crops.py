@@ -54,7 +54,7 @@ class CropSource:
     outcomes: Outcomes
 
     def labels(self, side: Side) -> LabelImage:
-        """Give the objects of a side."""
+        """Return the objects of a side."""
         return self.reference if side is Side.REFERENCE else self.prediction
 
     @cached_property
@@ -63,7 +63,7 @@ class CropSource:
         return {side: _label_colours(self.labels(side), self.outcomes.side(side)) for side in Side}
 
     def usual_field_px(self) -> int:
-        """Give the width of a crop in which nearly all objects can be seen whole."""
+        """Return the width of a crop in which nearly all objects can be seen whole."""
         boxes = np.concatenate([self.outcomes.side(side).bbox for side in Side])
         if not len(boxes):
             return SMALLEST_FIELD_PX
@@ -72,7 +72,7 @@ class CropSource:
 
 
 def bounded_field_px(wanted: float) -> int:
-    """Give the nearest width that crops may have."""
+    """Return the nearest width that crops may have."""
     steps = FIELD_STEP_PX * round(wanted / FIELD_STEP_PX)
     return int(np.clip(steps, SMALLEST_FIELD_PX, LARGEST_FIELD_PX))
 
@@ -149,7 +149,7 @@ def _label_colours(labels: LabelImage, own: SideOutcomes) -> NDArray[np.uint8]:
 
 
 def _on_top(source: CropSource, side: Side, row: int) -> dict[Side, int]:
-    """Give the labels of the object and of its partner; 0 for none."""
+    """Return the labels of the object and of its partner; 0 for none."""
     labels = dict.fromkeys(Side, 0)
     partner = int(source.outcomes.side(side).partner[row])
     for which, at in ((side, row), (source.outcomes.other(side).side, partner)):
@@ -196,7 +196,7 @@ def _window(index: NDArray[Any], corner: tuple[int, int], field_px: int) -> NDAr
 def _overlap(
     shape: tuple[int, ...], corner: tuple[int, int], field_px: int
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Give the part of a square that lies in an image: where there, and where in the square."""
+    """Return the part of a square that lies in an image: where there, and where in the square."""
     inside, place = [], []
     for start, length in zip(corner, shape, strict=False):
         low, high = min(max(start, 0), length), min(max(start + field_px, 0), length)

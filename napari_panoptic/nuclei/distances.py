@@ -44,7 +44,7 @@ class Contours:
     yx: NDArray[np.int32]
 
     def of(self, row: int) -> NDArray[np.int32]:
-        """Give the contour pixels (m, 2) of the object in a row (0-based)."""
+        """Return the contour pixels (m, 2) of the object in a row (0-based)."""
         return self.yx[self.start[row + 1] : self.start[row + 2]]
 
 
@@ -402,7 +402,7 @@ def _squares_to_nearest(
 
 @compiled
 def _ranked(values: NDArray[np.int32], rank: int) -> int:
-    """Give the value of a rank (from 0) in ascending order, by halving the range it is in."""
+    """Return the value of a rank (from 0) in ascending order, by halving the range it is in."""
     below, up_to = -1, int(values.max())
     while up_to - below > 1:
         middle = (below + up_to) // 2
@@ -468,5 +468,5 @@ def _all_distances(
 
 @compiled
 def _across(a: NDArray[np.int32], b: NDArray[np.int32]) -> int:
-    """Give the greatest difference that there can be between two coordinates."""
+    """Return the greatest difference that there can be between two coordinates."""
     return int(max(a.max(), b.max()) - min(a.min(), b.min()))

@@ -91,7 +91,7 @@ def _partners(
     columns: NDArray[np.int32],
     chosen: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Give every object the row of its partner in one of the chosen pairs; -1 for none."""
+    """Return the row of each object's partner among the chosen pairs; -1 for none."""
     of_row = np.full(n_reference, NO_PARTNER, np.int32)
     of_column = np.full(n_prediction, NO_PARTNER, np.int32)
     for k in chosen:
@@ -194,7 +194,7 @@ def _assign(
 
 
 def _in_order(rows: NDArray[np.int32], side: SideTable) -> NDArray[np.int64]:
-    """Give the objects in some rows numbers from 0, by their first pixels.
+    """Return the objects in some rows numbers from 0, by their first pixels.
 
     Objects that share their first pixel follow each other by area, then by row.
     """

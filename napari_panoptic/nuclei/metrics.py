@@ -149,7 +149,7 @@ class Metrics(Mapping[str, float]):
     mean_hausdorff_px: float
 
     def __getitem__(self, name: str) -> float:
-        """Give the figure of a name."""
+        """Return the figure of a name."""
         if name not in METRIC_NAMES:
             raise KeyError(name)
         return float(getattr(self, name))
@@ -363,13 +363,13 @@ def _quotient(above: float, below: float) -> float:
 
 
 def detection_counts(counts: Counts) -> tuple[int, int, int]:
-    """Give the class-blind numbers of matched pairs, unmatched predictions and misses."""
+    """Return the class-blind numbers of matched pairs, unmatched predictions and misses."""
     confusion = counts.confusion
     return int(_matched(counts).sum()), int(confusion[0].sum()), int(confusion[:, 0].sum())
 
 
 def confusion_frame(counts: Counts) -> pd.DataFrame:
-    """Give the confusion matrix with named rows (reference) and columns (prediction)."""
+    """Return the confusion matrix with named rows (reference) and columns (prediction)."""
     names = ["none", *counts.class_names]
     frame = pd.DataFrame(counts.confusion, index=names, columns=names)
     frame.index.name, frame.columns.name = "reference", "prediction"

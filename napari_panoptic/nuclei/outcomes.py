@@ -111,15 +111,15 @@ class Outcomes:
     mpp: float | None
 
     def side(self, side: Side) -> SideOutcomes:
-        """Give one side."""
+        """Return one side."""
         return self.reference if side is Side.REFERENCE else self.prediction
 
     def other(self, side: Side) -> SideOutcomes:
-        """Give the side across."""
+        """Return the side across."""
         return self.prediction if side is Side.REFERENCE else self.reference
 
     def to_frame(self) -> pd.DataFrame:
-        """Give one row per object with the columns ``OBJECT_COLUMNS``.
+        """Return one row per object with the columns ``OBJECT_COLUMNS``.
 
         Reference objects come first, each side by ascending id. Undefined
         values are NaN or, for partners and causes, missing or empty.
@@ -128,7 +128,7 @@ class Outcomes:
         return pd.concat(frames, ignore_index=True)
 
     def side_frame(self, side: Side) -> pd.DataFrame:
-        """Give the rows of one side as `to_frame` has them."""
+        """Return the rows of one side as `to_frame` has them."""
         own, other = self.side(side), self.other(side)
         names = np.array(self.class_names, dtype=object)
         matched = own.partner != NO_PARTNER
@@ -262,7 +262,7 @@ def of_objects_with_pixels(decided: Outcomes) -> Outcomes:
 
 @compiled
 def _is_in_order(area: NDArray[np.int64], ids: NDArray[np.int64]) -> bool:
-    """Tell whether all rows have pixels and ids ascend."""
+    """Return whether all rows have pixels and ids ascend."""
     odd = 0
     for row in range(len(ids)):
         odd += area[row] == 0

@@ -407,7 +407,7 @@ class TileCounter:
         return True
 
     def numbered(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Give the objects met the numbers 1..n, in the order of the numbers they had.
+        """Return the objects met the numbers 1..n, in the order of the numbers they had.
 
         Returns
         -------
@@ -455,7 +455,7 @@ class TileCounter:
         self._pairs = _merged(self._settled(), other._settled())
 
     def part(self) -> CountedPart:
-        """Give what is counted so far, to be added to a counter in another process."""
+        """Return what is counted so far, to be added to a counter in another process."""
         reference, prediction = (np.flatnonzero(rows[:, AREA]) for rows in self._rows)
         keys, total, in_void = self._settled()
         return CountedPart(
@@ -486,7 +486,7 @@ class TileCounter:
         )
 
     def _settled(self) -> PairCounts:
-        """Give the pairs, with all that waited."""
+        """Return the pairs, with all that waited."""
         reference, prediction = self._rows
         self._pairs = _settled(
             self._pairs, self._waiting, self._n_waiting, len(reference), len(prediction)
@@ -498,7 +498,7 @@ class TileCounter:
 def _for_kernels(
     reference: NDArray[np.int32], prediction: NDArray[np.int32], void: NDArray[np.bool_] | None
 ) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32]], NDArray[np.uint8]]:
-    """Give images as kernels take them: a window without ambiguous area has an empty one."""
+    """Return images as kernels take them: a window without ambiguous area has an empty one."""
     area = np.zeros((0, 0), np.uint8) if void is None else np.ascontiguousarray(void).view(np.uint8)
     sides = (
         read_only(np.ascontiguousarray(reference)),
@@ -715,7 +715,7 @@ def _count_bands(
 
 @compiled
 def _have_rows(line: NDArray[np.int32], ends: NDArray[np.int32], n: int, n_rows: int) -> bool:
-    """Tell whether the label at the begin of a line and those at its changes have rows."""
+    """Return whether the label at the begin of a line and those at its changes have rows."""
     lowest = highest = line[0]
     for k in range(n):
         lowest = min(lowest, line[ends[k]])

@@ -113,14 +113,14 @@ def hex_colour(rgb: Rgb) -> str:
 
 
 def rgba_table(colours: Sequence[Rgb]) -> NDArray[np.float32]:
-    """Give opaque RGBA rows (0-1), float32 (n, 4)."""
+    """Return opaque RGBA rows (0-1), float32 (n, 4)."""
     table = np.ones((len(colours), 4), np.float32)
     table[:, :3] = np.asarray(colours, np.float32).reshape(-1, 3) / np.float32(255)
     return table
 
 
 def status_colour_table() -> NDArray[np.float32]:
-    """Give one RGBA row (0-1) per status code, float32 (statuses, 4)."""
+    """Return one RGBA row (0-1) per status code, float32 (statuses, 4)."""
     table = rgba_table([STATUS_COLOURS[status] for status in STATUSES])
     table[:, 3] = [ALPHA[status] for status in STATUSES]
     return table

@@ -254,7 +254,7 @@ def _of_weights(
 
 
 def _weight(counts: Counts) -> float:
-    """Give TP + FP/2 + FN/2 over all classes: what a region weighs in its patient's PQ."""
+    """Return TP + FP/2 + FN/2 over all classes: what a region weighs in its patient's PQ."""
     return float((counts.tp + counts.fp / 2 + counts.fn / 2).sum())
 
 
@@ -284,7 +284,7 @@ class Alignment:
 
 
 def alignments(score: ClassScore) -> list[Alignment]:
-    """Give the predictions of a class other ids, from far below the annotation's to far above.
+    """Return the predictions of a class other ids, from far below the annotation's to far above.
 
     The label-alignment experiment, table 1 of Foucart et al. (2021): the masks
     stay as they are, and so should every figure.

@@ -117,7 +117,7 @@ class ReadAhead:
             future.cancel()
 
     def take(self, name: str) -> Read | None:
-        """Give what is known of a region; None where that is nothing, or its files changed.
+        """Return what is known of a region; None where that is nothing, or its files changed.
 
         Where the region is just being read, that is waited for until the team
         that is looked at is done. For workers.
@@ -216,6 +216,6 @@ def _masks(cohort: Cohort, region: Region) -> Iterator[MaskFiles]:
 
 
 def _is_small(cohort: Cohort, region: Region) -> bool:
-    """Tell whether a region may be read ahead; one whose size nobody knows may not."""
+    """Return whether a region may be read ahead; one whose size nobody knows may not."""
     shape = reference_shape(region.image, _masks(cohort, region), image_item=region.image_item)
     return shape is not None and shape[0] * shape[1] <= LARGEST_PX

@@ -74,7 +74,7 @@ Way = tuple[Restoration, int]
 
 
 def way_of(settings: EvaluationSettings) -> Way:
-    """Give the way in which settings restore masks."""
+    """Return the way in which settings restore masks."""
     return settings.restoration, settings.dilation_radius
 
 
@@ -87,7 +87,7 @@ def choose_files(forms: Mapping[Source, MaskFiles], source: Source | None) -> Ma
 
 
 def preferred_form(there: Container[Source]) -> Source | None:
-    """Tell which form of a prediction is read where several are there and none is asked for."""
+    """Return which form of a prediction is read where several are there and none is asked for."""
     return next((f.source for f in known_forms().values() if f.source in there), None)
 
 
@@ -307,7 +307,7 @@ def check_magnification(
 
 
 def no_prediction(region: Region, team: str, source: Source | None) -> Finding:
-    """Say that a team has nothing there in the form that is asked for."""
+    """Describe that a team has nothing there in the form that is asked for."""
     form = f" in the form '{source}'" if source is not None else ""
     message = f"team '{team}' has no prediction{form} for region {region.name}: not evaluated"
     return Finding(FindingKind.MISSING, message, region=region.name, team=team)
@@ -428,7 +428,7 @@ def open_side(
 def findings_after(
     masks: TiledMasks, has_pixel: NDArray[np.bool_], region: Region, team: str | None
 ) -> tuple[Finding, ...]:
-    """Give what only shows when all windows of a side have been read.
+    """Return what only shows when all windows of a side have been read.
 
     Parameters
     ----------
@@ -467,7 +467,7 @@ def findings_after(
 
 
 def not_in_windows(region: Region, team: str, what: str) -> Finding:
-    """Say that a team was left out, since something asked for needs the region as a whole."""
+    """Describe that a team was left out, since something asked for needs the region as a whole."""
     message = (
         f"region {region.name} is too large to be held, and {what} is not possible for a region "
         f"that is read in windows: not evaluated for team '{team}'"
@@ -525,7 +525,7 @@ class RegionResult:
     rows: RowsFile | None = None
 
     def without_objects(self) -> RegionResult:
-        """Give a copy that keeps sums and findings, and nothing that grows with the objects."""
+        """Return a copy that keeps sums and findings, and nothing that grows with the objects."""
         scores = self.scores
         if scores is not None:
             scores = {name: score.without_ids() for name, score in scores.items()}
@@ -565,7 +565,7 @@ PLACE_COLUMNS = ("team", "patient", "region")
 
 
 def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
-    """Give rows of objects with the names of where they are before the other columns."""
+    """Return rows of objects with the names of where they are before the other columns."""
     frame = objects.copy()
     for position, name in enumerate(PLACE_COLUMNS):
         frame.insert(position, name, getattr(result, name))
@@ -599,7 +599,7 @@ def evaluate_region(
 def unreadable_region(
     region: Region, team_names: Sequence[str], error: PanopticError | OSError
 ) -> list[RegionResult]:
-    """Give the results of teams on a region of which not even the size can be found out."""
+    """Return the results of teams on a region of which not even the size can be found out."""
     finding = unreadable(error, region=region.name)
     return [
         RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
@@ -637,7 +637,7 @@ def _evaluate_team(
 def shared_pixel_findings(
     evaluation: Evaluation | ChallengeEvaluation, region: str, team: str
 ) -> tuple[Finding, ...]:
-    """Say which objects share pixels with others of their side, where overlaps are kept."""
+    """Describe which objects share pixels with others of their side, where overlaps are kept."""
     if not isinstance(evaluation, Evaluation) or not evaluation.pair.has_planes:
         return ()
     findings = []

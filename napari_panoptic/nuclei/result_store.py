@@ -100,7 +100,7 @@ class PartStore:
             temporary.unlink(missing_ok=True)
 
     def fingerprint(self, region: str) -> str | None:
-        """Give the fingerprint that a region was kept with; None where it was not.
+        """Return the fingerprint that a region was kept with; None where it was not.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class PartStore:
         return None if found is None else found[0]
 
     def read(self, region: str) -> RegionResults | None:
-        """Give the results of a region as they were kept; None where they were not.
+        """Return the results of a region as they were kept; None where they were not.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class PartStore:
         return [[self._with_whole_rows(result) for result in found] for found in results]
 
     def rows_path(self, region: str, number: int) -> Path:
-        """Give the place for rows of a region that are too many to hold, by a number of theirs.
+        """Return the place for rows of a region that are too many to hold, by a number of theirs.
 
         `remove` removes them with the region.
         """
@@ -255,7 +255,7 @@ def _result(record: Mapping[str, Any]) -> RegionResult:
 
 
 def _frame_record(frame: pd.DataFrame) -> list[list[Any]]:
-    """Give name, type and values of each column; what is missing is None."""
+    """Return name, type and values of each column; what is missing is None."""
     return [[name, str(column.dtype), _values(column)] for name, column in frame.items()]
 
 

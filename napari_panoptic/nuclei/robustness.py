@@ -137,5 +137,5 @@ def _changes(
 
 
 def star(n: int) -> tuple[tuple[int, int], ...]:
-    """Give the neighbours of shifts: the first condition with each of the others."""
+    """Return the neighbours of shifts: the first condition with each of the others."""
     return tuple((0, k) for k in range(1, n))

@@ -145,7 +145,7 @@ def run_regions(
 
 
 def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
-    """Give one number for everything that the results of a region depend on.
+    """Return one number for everything that the results of a region depend on.
 
     That is the content of its files (of masks that are too large for that,
     their time, too), which files there are, the conditions, the classes, and
@@ -281,7 +281,7 @@ class _Run:
             yield found
 
     def _take(self, place: int) -> RegionResults | None:
-        """Give a region's results, from memory or the store; None where it is not done."""
+        """Return a region's results, from memory or the store; None where it is not done."""
         if place not in self._ready:
             return None
         results = self._ready.pop(place)
@@ -358,7 +358,7 @@ class _Pool(Protocol):
         """Start with a region."""
 
     def result(self, future: Future[_Done], region: str) -> _Done:
-        """Give what came of a region, with a clear error where its worker died."""
+        """Return what came of a region, with a clear error where its worker died."""
 
     def consider(self, n_done: int, n_left: int) -> None:
         """Learn how far the run is."""

@@ -239,7 +239,7 @@ class Session:
         return Request(state.newest, state.region_name, state.settings, state.source, team)
 
     def is_current(self, request: Request) -> bool:
-        """Tell whether nothing newer has been asked for since."""
+        """Return whether nothing newer has been asked for since."""
         return request.number == self._state.newest
 
     def deliver(self, request: Request, snapshot: RegionSnapshot) -> bool:
@@ -403,7 +403,7 @@ class Session:
             self.add_summary(RegionSummary(snapshot.region.name, team, each.counts, each.metrics))
 
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
-        """Give an object of a working copy another class."""
+        """Return an object of a working copy another class."""
         return self._edit(
             side,
             lambda originals, team: self._copies.set_class(originals, team, side, id_, class_name),
@@ -434,7 +434,7 @@ class Session:
         return self._after_edit(Side.REFERENCE, None, is_new=is_new, is_mirrored=is_mirrored)
 
     def is_edited(self, side: Side, team: str | None = None) -> bool:
-        """Tell whether a side of the current region is a working copy."""
+        """Return whether a side of the current region is a working copy."""
         if self.snapshot is None:
             return False
         return self._copies.is_edited(self.snapshot.region.name, side, team or self.team)
@@ -473,7 +473,7 @@ class Session:
         return self._state.original[1]
 
     def edited_labels(self, side: Side) -> LabelImage:
-        """Give the reference or the current team's prediction as it is now, to be saved."""
+        """Return the reference or the current team's prediction as it is now, to be saved."""
         originals, team = self._editable()
         return self._copies.labels(originals, team, side)
 
@@ -637,7 +637,7 @@ class Session:
         )
 
     def _unaffected(self, snapshot: RegionSnapshot) -> dict[str, Evaluation]:
-        """Give the evaluations that no edit concerns.
+        """Return the evaluations that no edit concerns.
 
         In a region with edits, those of objects that keep shared pixels are none of them.
         """
@@ -668,5 +668,5 @@ class Session:
 
 
 def _flattened(settings: EvaluationSettings) -> EvaluationSettings:
-    """Give the settings by which objects under edit are judged: a stroke sets one id a pixel."""
+    """Return the settings by which objects under edit are judged: a stroke sets one id a pixel."""
     return settings.replaced(overlaps=Overlaps.FLATTEN)

@@ -66,11 +66,11 @@ class SlideFiles:
         return TiledPair(reference.labels, prediction.labels, reference.ambiguous, self.mpp)
 
     def state(self) -> str:
-        """Say which files these are, as they are now: by name, size and time."""
+        """Describe which files these are, as they are now: by name, size and time."""
         return f"{self!r}\n{file_stamps(self._paths())}"
 
     def content(self) -> dict[str, str]:
-        """Give fingerprints that are the same on every machine.
+        """Return fingerprints that are the same on every machine.
 
         Times are not, of which fingerprints of folders are made: they are left out.
         """
@@ -136,7 +136,7 @@ class ClusterWorkers(Elsewhere):
 
 @contextmanager
 def cluster_client(is_on_cluster: bool) -> Iterator[Any | None]:
-    """Give a task of a cluster a client of its own, and its thread back while it has it.
+    """Yield a task of a cluster a client of its own, and its thread back while it has it.
 
     Parameters
     ----------

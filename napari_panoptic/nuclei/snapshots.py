@@ -160,13 +160,13 @@ class RegionSnapshot:
         return any(labels is not None and labels.planes for labels in sides)
 
     def result(self, team: str | None) -> Evaluation | TiledEvaluation | None:
-        """Give what came of a team, in memory or in windows; None where it was not evaluated."""
+        """Return what came of a team, in memory or in windows; None where it was not evaluated."""
         if team is None:
             return None
         return self.evaluations.get(team) or self.slides.get(team)
 
     def is_whole_for(self, settings: EvaluationSettings, source: Source | None) -> bool:
-        """Tell whether all teams are there, and as these settings and this source ask for."""
+        """Return whether all teams are there, and as these settings and this source ask for."""
         return not self.pending and self.settings == settings and self.source == source
 
     def row_at(self, side: Side, team: str | None, y: int, x: int) -> int | None:
@@ -399,7 +399,7 @@ def _team(cohort: Cohort, start: RegionSnapshot, name: str) -> KnownTeam:
 
 
 def _are_same(one: LabelPair, other: LabelPair) -> bool:
-    """Tell whether two label pairs have the very same images."""
+    """Return whether two label pairs have the very same images."""
     return (
         one.reference.index is other.reference.index
         and one.prediction.index is other.prediction.index

@@ -82,7 +82,7 @@ class Run:
     end: float = 1.0
 
     def part(self, start: float, end: float) -> Run:
-        """Give a part of this work, from one share of it to another."""
+        """Return a part of this work, from one share of it to another."""
         length = self.end - self.start
         begin = self.start
         return replace(self, start=begin + start * length, end=begin + end * length)
@@ -211,7 +211,7 @@ def by_window(y: NDArray[np.integer], x: NDArray[np.integer], edge: int) -> list
 
 
 def boxes_touched(boxes: Iterable[Box], shape: tuple[int, int], edge: int) -> list[Box]:
-    """Give the windows of an image that share a pixel with any of some boxes."""
+    """Return the windows of an image that share a pixel with any of some boxes."""
     all_windows = windows(shape, edge)
     across = -(-shape[1] // edge)
     is_touched = np.zeros((-(-shape[0] // edge), across), bool)

@@ -91,7 +91,7 @@ def tiled_distances(
 
 
 def _pair_boxes(what: Outlined, rows: Rows, columns: Rows) -> NDArray[np.int64]:
-    """Give the box of each pair and one pixel more, so that only the image edge is an edge."""
+    """Return the box of each pair and one pixel more, so that only the image edge is an edge."""
     reference = what.table.reference.bbox[rows].astype(np.int64)
     prediction = what.table.prediction.bbox[columns].astype(np.int64)
     start = np.maximum(np.minimum(reference[:, :2], prediction[:, :2]) - 1, 0)

@@ -291,7 +291,7 @@ class _Slide:
         )
 
     def _not_here(self, condition: Condition, team: str) -> Finding | None:
-        """Say what cannot be done in windows."""
+        """Describe what cannot be done in windows."""
         what = ""
         if condition.settings.scoring is Scoring.CHALLENGE:
             what = "the challenge's scoring, which scores the masks of each class by themselves,"
@@ -328,7 +328,7 @@ class _Slide:
 
 
 def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:
-    """Say what a report does not show of regions that were evaluated in windows.
+    """Describe what a report does not show of regions that were evaluated in windows.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:
 
 
 def object_frames(outcomes: Outcomes, at_most: int) -> Iterator[pd.DataFrame]:
-    """Give the rows of `Outcomes.to_frame` in their order, a bounded number at a time.
+    """Yield the rows of `Outcomes.to_frame` in their order, a bounded number at a time.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class Originals:
         return self.reference if key is None else self.pair(key).prediction
 
     def pair(self, team: str) -> LabelPair:
-        """Give a team's label pair."""
+        """Return a team's label pair."""
         if team not in self.predictions:
             raise PanopticError(
                 f"team '{team}' has no prediction here that could be edited", region=self.region
@@ -127,12 +127,12 @@ class WorkingCopies:
         return copies.bases[key] is not originals.side(key)
 
     def is_ambiguous_edited(self, region: str) -> bool:
-        """Tell whether the ambiguous area of a region was redrawn."""
+        """Return whether the ambiguous area of a region was redrawn."""
         copies = self._regions.get(region)
         return copies is not None and copies.is_ambiguous_edited
 
     def has_edits(self, region: str) -> bool:
-        """Tell whether anything in a region is not as on disk."""
+        """Return whether anything in a region is not as on disk."""
         copies = self._regions.get(region)
         return copies is not None and copies.is_any_edited
 
@@ -262,14 +262,14 @@ class WorkingCopies:
         return evaluate(originals.pair(team), settings)
 
     def is_affected(self, region: str, team: str) -> bool:
-        """Tell whether a team's figures are others than those of the files."""
+        """Return whether a team's figures are others than those of the files."""
         copies = self._regions.get(region)
         if copies is None:
             return False
         return copies.is_ambiguous_edited or not {None, team}.isdisjoint(copies.bases)
 
     def pair(self, originals: Originals, team: str) -> LabelPair:
-        """Give a team's label pair as it is now: views that the next edit changes."""
+        """Return a team's label pair as it is now: views that the next edit changes."""
         copies = self._regions.get(originals.region)
         if copies is None or not self.is_affected(originals.region, team):
             return originals.pair(team)
@@ -294,7 +294,7 @@ class WorkingCopies:
         return (pair.reference if side is Side.REFERENCE else pair.prediction).ids
 
     def ambiguous(self, originals: Originals) -> NDArray[np.bool_] | None:
-        """Give the ambiguous area as it is now."""
+        """Return the ambiguous area as it is now."""
         copies = self._regions.get(originals.region)
         if copies is None or not copies.is_ambiguous_edited:
             return originals.ambiguous
@@ -420,7 +420,7 @@ def _first_difference(
 
 
 def _is_same_area(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> bool:
-    """Tell whether two ambiguous areas are the same; none is an empty one."""
+    """Return whether two ambiguous areas are the same; none is an empty one."""
     if one is None or other is None:
         return not any(mask is not None and mask.any() for mask in (one, other))
     return np.array_equal(one, other)

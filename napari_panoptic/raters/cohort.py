@@ -61,7 +61,7 @@ class RatersSettings:
             )
 
     def as_record(self) -> dict[str, object]:
-        """Give a plain dictionary, for JSON."""
+        """Return a plain dictionary, for JSON."""
         return {
             "levels": list(self.levels),
             "at_level": str(self.at_level),
@@ -161,5 +161,5 @@ class RatedCohort(FoundByName[RatedCase]):
         return self.teams
 
     def cases_with(self, structure: str) -> tuple[RatedCase, ...]:
-        """Give the cases in which a structure was annotated."""
+        """Return the cases in which a structure was annotated."""
         return tuple(case for case in self.cases if structure in case.masks)

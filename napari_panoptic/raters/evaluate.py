@@ -188,7 +188,7 @@ class RatedEvaluation:
         return by_team(self.structures, self.cases)
 
     def of_structure(self, structure: str) -> list[RatedResult]:
-        """Give the results of a structure, in the order of cases."""
+        """Return the results of a structure, in the order of cases."""
         return [result for result in self.results if result.structure == structure]
 
     def reliability(self, team: str) -> Reliability:
@@ -198,7 +198,7 @@ class RatedEvaluation:
 
 
 def case_row(result: RatedResult, team: str, settings: RatersSettings) -> dict[str, Any]:
-    """Give a team's figures in one structure of one case, with `CASE_COLUMNS`."""
+    """Return a team's figures in one structure of one case, with `CASE_COLUMNS`."""
     state, comparison = result.teams[team]
     left_out = comparison.left_out_score(settings)
     low, high = result.raters.spread
@@ -453,7 +453,7 @@ def _objects(
 
 
 def _union(labels: LabelImage, class_name: str) -> NDArray[np.bool_]:
-    """Give the pixels of all objects of a class."""
+    """Return the pixels of all objects of a class."""
     wanted = labels.class_names.index(class_name) + 1
     is_wanted = np.concatenate([[False], labels.class_index == wanted])
     union: NDArray[np.bool_] = is_wanted[labels.index]
@@ -461,7 +461,7 @@ def _union(labels: LabelImage, class_name: str) -> NDArray[np.bool_]:
 
 
 def _usual_place(volumes: Sequence[Volume]) -> Volume | None:
-    """Give the first of those that have the commonest shape; None without any."""
+    """Return the first of those that have the commonest shape; None without any."""
     shapes = Counter(volume.values.shape for volume in volumes)
     usual = next((shape for shape, _ in shapes.most_common(1)), None)
     return next((volume for volume in volumes if volume.values.shape == usual), None)

@@ -82,7 +82,7 @@ class Reference:
 
 
 def least_votes(n_raters: int, level: float, at_level: AtLevel) -> int:
-    """Give how many of n raters must mark a voxel for it to reach a level.
+    """Return how many of n raters must mark a voxel for it to reach a level.
 
     Computed in whole numbers, so that 3 of 10 raters reach 0.3 exactly.
 
@@ -99,13 +99,13 @@ def least_votes(n_raters: int, level: float, at_level: AtLevel) -> int:
 
 
 def levels_reached_by_votes(n_raters: int, settings: RatersSettings) -> NDArray[np.uint8]:
-    """Give uint8 (n + 1,): how many of the levels 0 ... n votes reach."""
+    """Return uint8 (n + 1,): how many of the levels 0 ... n votes reach."""
     least = [least_votes(n_raters, level, settings.at_level) for level in settings.levels]
     return np.searchsorted(least, np.arange(n_raters + 1), side="right").astype(np.uint8)
 
 
 def levels_reached(probabilities: NDArray[np.floating], settings: RatersSettings) -> NDArray[Any]:
-    """Give uint8: how many of the levels each probability reaches.
+    """Return uint8: how many of the levels each probability reaches.
 
     Levels are rounded to the map's own precision: a map that was saved as
     float32 with the value 0.7 reaches the level 0.7.
@@ -135,11 +135,11 @@ class LevelCounts:
     both: NDArray[np.int64]
 
     def __getitem__(self, row: int) -> LevelCounts:
-        """Give the counts of one slice, or of one rater left out."""
+        """Return the counts of one slice, or of one rater left out."""
         return LevelCounts(self.reference[row], self.prediction[row], self.both[row])
 
     def dice(self, both_empty: BothEmpty = BothEmpty.ONE) -> FloatArray:
-        """Give float64 (..., L): 2 both / (reference + prediction).
+        """Return float64 (..., L): 2 both / (reference + prediction).
 
         Where both sides are empty it is 1, or NaN where that is wanted.
         """
@@ -152,7 +152,7 @@ def dice_of(
     both: NDArray[np.int64] | int,
     both_empty: BothEmpty = BothEmpty.ONE,
 ) -> FloatArray:
-    """Give 2 both / (first + second), and where both are empty what is wanted there."""
+    """Return 2 both / (first + second), and where both are empty what is wanted there."""
     sizes = np.asarray(first, np.float64) + np.asarray(second, np.float64)
     nothing = 1.0 if both_empty is BothEmpty.ONE else math.nan
     found = np.full(sizes.shape, nothing)
@@ -331,7 +331,7 @@ class Comparison:
     reliability: Reliability
 
     def dice(self, settings: RatersSettings) -> FloatArray:
-        """Give float64 (L,): Dice at each level."""
+        """Return float64 (L,): Dice at each level."""
         return self.counts.dice(settings.both_empty)
 
     def score(self, settings: RatersSettings) -> float:
@@ -339,7 +339,7 @@ class Comparison:
         return mean_defined(self.dice(settings))
 
     def slice_scores(self, settings: RatersSettings) -> FloatArray:
-        """Give float64 (z,): the average of each slice; empty in two dimensions."""
+        """Return float64 (z,): the average of each slice; empty in two dimensions."""
         if self.slices is None:
             return np.zeros(0)
         return np.array([mean_defined(row) for row in self.slices.dice(settings.both_empty)])
@@ -420,7 +420,7 @@ def _without_each(
 
 
 def _brier(reference: Reference, probabilities: NDArray[np.floating]) -> tuple[float, float]:
-    """Give the Brier score and its least value.
+    """Return the Brier score and its least value.
 
     With v of n raters marking a voxel, the mean over them of (p - m)^2 is
     (p - v/n)^2 + v/n (1 - v/n).
@@ -476,7 +476,7 @@ class Standing(StrEnum):
 
 
 def standing(score: float, spread: tuple[float, float]) -> Standing:
-    """Tell whether a left-out score is below, within or above the raters' own.
+    """Return whether a left-out score is below, within or above the raters' own.
 
     Parameters
     ----------

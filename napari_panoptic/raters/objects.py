@@ -34,7 +34,7 @@ class ObjectAgreement:
     f1: NDArray[np.float64]
 
     def of_class(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give PQ and F1, (n, n) each, of a class."""
+        """Return PQ and F1, (n, n) each, of a class."""
         place = self.class_names.index(name)
         return self.pq[place], self.f1[place]
 

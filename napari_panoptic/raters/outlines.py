@@ -28,7 +28,7 @@ DIVIDED_COLOUR: Rgb = (217, 26, 217)
 
 
 def rater_colour(number: int) -> Rgb:
-    """Give the colour of a rater by their place in the cohort."""
+    """Return the colour of a rater by their place in the cohort."""
     return RATER_COLOURS[number % len(RATER_COLOURS)]
 
 
@@ -41,7 +41,7 @@ def level_colours(ends: tuple[Rgb, Rgb], n_levels: int) -> list[Rgb]:
 
 
 def outline_segments(mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Give the edges between the pixels of a mask and all others.
+    """Return the edges between the pixels of a mask and all others.
 
     Parameters
     ----------

@@ -48,12 +48,12 @@ def team_label(name: str, teams: Sequence[str]) -> Html:
 
 
 def team_cell(report: CohortReport, name: str) -> Cell:
-    """Give a cell with a team's name beside its colour."""
+    """Return a cell with a team's name beside its colour."""
     return Cell(team_html(report, name))
 
 
 def number(value: float, write: Callable[[float], str] = ratio) -> Cell:
-    """Give a cell with a number, NaN for undefined."""
+    """Return a cell with a number, NaN for undefined."""
     return Cell(write(float(value)), float(value))
 
 
@@ -63,7 +63,7 @@ def one_place(value: float) -> str:
 
 
 def writer(figure: str) -> Callable[[float], str]:
-    """Give how a figure is written: distances are no ratios."""
+    """Return how a figure is written: distances are no ratios."""
     return one_place if figure.endswith("_px") else ratio
 
 
@@ -77,7 +77,7 @@ def ranked(score: float, rank: int) -> Cell:
 
 
 def status_legend(words: Mapping[Status, str]) -> Html:
-    """Say what the colours of outlines mean."""
+    """Describe what the colours of outlines mean."""
     items = [
         element(
             "span",

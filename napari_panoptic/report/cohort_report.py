@@ -124,7 +124,7 @@ class ReportRequest:
         return OWN_GROUP if OWN_GROUP in columns else next(iter(columns), "")
 
     def group_of(self, patient: str) -> str:
-        """Give a patient's group; empty where there is none."""
+        """Return a patient's group; empty where there is none."""
         return "" if self.metadata is None else self.metadata.group_of(self.group_column, patient)
 
 
@@ -239,7 +239,7 @@ class CohortReport:
 
 
 def n_passes() -> int:
-    """Tell how often `cohort_report` goes over all regions."""
+    """Return how often `cohort_report` goes over all regions."""
     return len(_PASSES)
 
 
@@ -421,7 +421,7 @@ class PatientSums:
                     sums[result.patient] = known + result.counts
 
     def varied(self, neighbours: Sequence[tuple[int, int]] | None = None) -> Varied:
-        """Give figures and ranks under each condition, and where ranks change between neighbours.
+        """Return figures and ranks under each condition, and where ranks change between neighbours.
 
         Parameters
         ----------
@@ -475,7 +475,7 @@ class _Second:
         ]
 
     def gathered(self, evaluation: CohortEvaluation, detailed: CohortEvaluation) -> CohortReport:
-        """Give the report, once all regions are there."""
+        """Return the report, once all regions are there."""
         protocols, two_by_two, radii, thresholds, shifts, _ = self._sums
         scored = scored_regions(self._challenge)
         disentangled = protocols.varied().found
@@ -518,7 +518,7 @@ def _with_shared_pixels_alone(result: RegionResult) -> RegionResult:
 def _with_words_on_slides(
     evaluation: CohortEvaluation, detailed: CohortEvaluation
 ) -> CohortEvaluation:
-    """Say what the report leaves out of regions that were evaluated in windows."""
+    """Describe what the report leaves out of regions that were evaluated in windows."""
     left_out = left_out_of_reports(detailed.results)
     if left_out is None:
         return evaluation

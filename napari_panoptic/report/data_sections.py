@@ -67,7 +67,7 @@ _CLASS_FIGURES = tuple(name for name in CLASS_COLUMNS if name not in ("class", "
 
 
 def settings_section(report: CohortReport) -> list[Child]:
-    """Say what was evaluated, how, with what, and from which files."""
+    """Describe what was evaluated, how, with what, and from which files."""
     request = report.request
     base = PROTOCOLS.get(request.protocol)
     changed = {} if base is None else request.settings.differences(base)

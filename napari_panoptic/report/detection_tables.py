@@ -49,7 +49,7 @@ def write_detection_tables(evaluation: DetectionEvaluation, folder: Path) -> lis
 
 
 def detections_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
-    """Give one row per point: annotated ones and detections, of every team and frame.
+    """Return one row per point: annotated ones and detections, of every team and frame.
 
     ``distance_um`` is that to the partner; without one, to the nearest point of
     the other side. Detections below the confidence asked for are ``ignored``.
@@ -61,7 +61,7 @@ def detections_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
 
 
 def frame_points(result: FrameResult) -> pd.DataFrame:
-    """Give the points of a team in a frame, the annotated ones first."""
+    """Return the points of a team in a frame, the annotated ones first."""
     judged = result.judged
     sides = (
         (
@@ -104,7 +104,7 @@ def _figures(counts: DetectionCounts) -> dict[str, Any]:
 
 
 def frames_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
-    """Give one row per team and frame."""
+    """Return one row per team and frame."""
     rows = [
         {
             "team": result.team,
@@ -118,7 +118,7 @@ def frames_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
 
 
 def patients_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
-    """Give one row per team and patient: counts summed over the frames, figures of the sums."""
+    """Return one row per team and patient: counts summed over the frames, figures of the sums."""
     rows = [
         {"team": team, "patient": patient, **_figures(counts)}
         for team in evaluation.team_names
@@ -128,7 +128,7 @@ def patients_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
 
 
 def teams_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
-    """Give one row per team: figures of the sums over all frames, and how sure they are."""
+    """Return one row per team: figures of the sums over all frames, and how sure they are."""
     return pd.DataFrame([_team_row(evaluation, team) for team in evaluation.team_names])
 
 
@@ -159,7 +159,7 @@ def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
 
 
 def curve_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
-    """Give one row per team and threshold, the highest first; no rows without confidences."""
+    """Return one row per team and threshold, the highest first; no rows without confidences."""
     columns = ["team", "threshold", *COUNT_COLUMNS]
     return pd.DataFrame(_curve_rows(evaluation), columns=columns)
 
@@ -178,7 +178,7 @@ def _curve_rows(evaluation: DetectionEvaluation) -> Iterator[dict[str, Any]]:
 
 
 def atypia_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
-    """Give one row per team and frame with a true score; an empty score was left open."""
+    """Return one row per team and frame with a true score; an empty score was left open."""
     rows = [
         {
             "team": result.team,
@@ -196,7 +196,7 @@ def atypia_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
 
 
 def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
-    """Give settings, versions, fingerprints, figures and warnings."""
+    """Return settings, versions, fingerprints, figures and warnings."""
     teams = evaluation.team_names
     record: dict[str, Any] = {
         "cohort": evaluation.cohort.name,
@@ -231,7 +231,7 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
 
 
 def input_fingerprints(cohort: DetectionCohort, team_names: tuple[str, ...]) -> dict[str, str]:
-    """Give a SHA-256 of each input file, by its path relative to the cohort."""
+    """Return a SHA-256 of each input file, by its path relative to the cohort."""
     paths = {path for f in cohort.frames for path in (f.image, f.reference) if path is not None}
     paths |= {path for (team, _), path in cohort.predictions.items() if team in team_names}
     for scored in cohort.atypia:

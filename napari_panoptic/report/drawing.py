@@ -177,7 +177,7 @@ def save(plot: Plot | Figure, path: Path) -> Path:
 
 
 def svg_text(plot: Plot | Figure, *, salt: str = "") -> str:
-    """Give a figure as an SVG document.
+    """Return a figure as an SVG document.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def svg_text(plot: Plot | Figure, *, salt: str = "") -> str:
 
 
 def png_bytes(plot: Plot | Figure, *, dpi: int = PNG_DPI) -> bytes:
-    """Give a figure as a PNG file."""
+    """Return a figure as a PNG file."""
     target = io.BytesIO()
     with _one_at_a_time():
         _figure_of(plot).savefig(target, format="png", dpi=dpi, metadata={"Software": None})
@@ -231,7 +231,7 @@ def _figure_of(plot: Plot | Figure) -> Figure:
 
 
 def nothing_to_show(why: str) -> Plot:
-    """Say why there is nothing to draw."""
+    """Describe why there is nothing to draw."""
     drawing = Drawing(7.0, 0.8)
     drawing.figure.text(0.5, 0.5, why, ha="center", va="center", fontsize=NORMAL, wrap=True)
     return drawing.done()

@@ -180,7 +180,7 @@ class DumpEvaluation:
         return found
 
     def interval_over_patients(self, figures: pd.Series[float]) -> Interval:
-        """Give the mean of figures of regions, resampled by patient.
+        """Return the mean of figures of regions, resampled by patient.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ def write_dump_tables(evaluation: DumpEvaluation, folder: Path) -> list[Path]:
 
 
 def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
-    """Give one row per team, the best score first.
+    """Return one row per team, the best score first.
 
     ``place`` is the order of scores (``score``: mean over regions), ``rank``
     that of the tests over patients, shared by teams that do not differ.
@@ -249,7 +249,7 @@ def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
 
 
 def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
-    """Give one row per team, organ (or all) and class (or their mean).
+    """Return one row per team, organ (or all) and class (or their mean).
 
     ``pq`` is the mean over the organ's regions that have the class, as in table
     2 of Foucart et al. (2021).
@@ -277,7 +277,7 @@ def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
 
 
 def patients_table(evaluation: DumpEvaluation) -> pd.DataFrame:
-    """Give one row per team and patient: the figures that the tests compare.
+    """Return one row per team and patient: the figures that the tests compare.
 
     Columns after ``organ``: ``mean`` over the regions of the mean over their
     classes, then of each class the mean over the regions that have it.
@@ -293,7 +293,7 @@ def patients_table(evaluation: DumpEvaluation) -> pd.DataFrame:
 
 
 def pairs_table(evaluation: DumpEvaluation) -> pd.DataFrame:
-    """Give one row per pair of teams and class (or their mean), over patients."""
+    """Return one row per pair of teams and class (or their mean), over patients."""
     rows = [
         {
             "class": name,
@@ -315,7 +315,7 @@ def pairs_table(evaluation: DumpEvaluation) -> pd.DataFrame:
 
 
 def record_of_dump(evaluation: DumpEvaluation) -> dict[str, Any]:
-    """Give scores, rules, gaps and statistics."""
+    """Return scores, rules, gaps and statistics."""
     return {
         "dump": evaluation.dump.path.name,
         "version": __version__,

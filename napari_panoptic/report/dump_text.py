@@ -22,7 +22,7 @@ _UNDEFINED = "\N{EN DASH}"
 
 
 def dump_text(evaluation: DumpEvaluation) -> str:
-    """Give the leaderboard, the figures by organ and class, and the tests, as text."""
+    """Return the leaderboard, the figures by organ and class, and the tests, as text."""
     parts = [_leaderboard(evaluation), _by_organ(evaluation)]
     parts.extend(_tests(name, found) for name, found in evaluation.statistics.items())
     return "\n\n".join(parts)
@@ -128,7 +128,7 @@ def _tests(name: str, statistics: TeamStatistics) -> str:
 
 
 def _left_out(figures: PairedFigures) -> list[str]:
-    """Say which patients do not compare, and why; those with one reason together."""
+    """Describe which patients do not compare, and why; those with one reason together."""
     patients: dict[tuple[str, ...], list[str]] = {}
     for omission in figures.omitted:
         patients.setdefault(omission.teams, []).append(omission.patient)

@@ -92,7 +92,7 @@ def named(name: str) -> Html:
 
 
 def data_uri(kind: str, content: bytes) -> str:
-    """Give a file as an address that holds it."""
+    """Return a file as an address that holds it."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 

@@ -72,7 +72,7 @@ class Citations:
         self._keys: list[str] = []
 
     def cite(self, *keys: str) -> str:
-        """Give the numbers of references, such as ``[1, 2]``."""
+        """Return the numbers of references, such as ``[1, 2]``."""
         for key in keys:
             if key not in self._keys:
                 self._keys.append(key)

@@ -73,7 +73,7 @@ def _figures(evaluation: CohortEvaluation, team: str) -> dict[str, float]:
 
 
 def overlaps_section(report: CohortReport) -> list[Child]:
-    """Say which choice was used, and what the other one would change."""
+    """Describe which choice was used, and what the other one would change."""
     used = report.request.settings.overlaps
     said = paragraph(
         "Where objects of one side claim the same pixel, in this report ",

@@ -134,7 +134,7 @@ def rank_lines(table: ProtocolTable, teams: Sequence[str]) -> Plot:
 
 
 def _beside(ranks: NDArray[np.int64], row: int) -> NDArray[np.float64]:
-    """Give how far to shift a team's marks, so that equal ranks lie beside each other."""
+    """Return how far to shift a team's marks, so that equal ranks lie beside each other."""
     same = ranks == ranks[row]
     before = same[:row].sum(axis=0)
     step: NDArray[np.float64] = (before - (same.sum(axis=0) - 1) / 2) * 0.12

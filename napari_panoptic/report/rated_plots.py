@@ -187,7 +187,7 @@ def _level_sets(reached: NDArray[Any], colours: Sequence[Any]) -> list[tuple[Any
 
 
 def _field(wanted: NDArray[np.bool_], room: int = 12) -> tuple[slice, slice]:
-    """Give the window around what is to be seen, the whole where nothing is."""
+    """Return the window around what is to be seen, the whole where nothing is."""
     found = []
     for axis, size in enumerate(wanted.shape):
         places = np.flatnonzero(wanted.any(axis=1 - axis))

@@ -69,7 +69,7 @@ def _compared(evaluation: RatedEvaluation, cases: pd.DataFrame) -> TeamStatistic
 
 
 def tests_table(evaluation: RatedEvaluation) -> pd.DataFrame:
-    """Give a row per structure, the first for all together: whether teams differ."""
+    """Return a row per structure, the first for all together: whether teams differ."""
     rows = [
         {
             "structure": structure,
@@ -88,7 +88,7 @@ def tests_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 
 
 def ranking_table(evaluation: RatedEvaluation) -> pd.DataFrame:
-    """Give the ranking with what the test over cases says.
+    """Return the ranking with what the test over cases says.
 
     ``rank`` is that of the score; ``shared_rank`` is 1 + the number of teams
     that are significantly better, and ``mean_rank`` the mean over cases.
@@ -126,7 +126,7 @@ def said(evaluation: RatedEvaluation) -> str:
 
 
 def rated_statistics_record(evaluation: RatedEvaluation) -> dict[str, Any]:
-    """Give all of it as plain values, for JSON; by structure, all together under ``(all)``."""
+    """Return all of it as plain values, for JSON; by structure, all together under ``(all)``."""
     record: dict[str, Any] = {"unit": UNIT, "bootstrap": bootstrap_record(RESAMPLES, SEED, UNIT)}
     for structure, own in rated_statistics(evaluation).items():
         record[structure] = statistics_record(own)

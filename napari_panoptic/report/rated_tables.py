@@ -47,7 +47,7 @@ def write_rated_tables(evaluation: RatedEvaluation, folder: Path) -> None:
 
 
 def tables(evaluation: RatedEvaluation) -> Mapping[str, pd.DataFrame]:
-    """Give every table by the name of its file."""
+    """Return every table by the name of its file."""
     return {
         "levels": levels_table(evaluation),
         "cases": evaluation.cases,
@@ -62,7 +62,7 @@ def tables(evaluation: RatedEvaluation) -> Mapping[str, pd.DataFrame]:
 
 
 def levels_table(evaluation: RatedEvaluation) -> pd.DataFrame:
-    """Give a row per team, structure, case and level."""
+    """Return a row per team, structure, case and level."""
     rows = []
     for team, result in _each(evaluation):
         comparison = result.teams[team][1]
@@ -86,7 +86,7 @@ def levels_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 
 
 def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
-    """Give a row per slice (from 0) of each volume: the average Dice, and that at each level."""
+    """Return a row per slice (from 0) of each volume: the average Dice, and that at each level."""
     levels = [f"dice_at_{level:g}" for level in evaluation.settings.levels]
     rows = []
     for team, result in _each(evaluation):
@@ -103,7 +103,7 @@ def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 
 
 def raters_table(evaluation: RatedEvaluation) -> pd.DataFrame:
-    """Give a row per pair of raters, and one per rater against the mean of the others.
+    """Return a row per pair of raters, and one per rater against the mean of the others.
 
     ``pq`` and ``f1`` are those of objects, where the raters' files hold any.
     """
@@ -133,7 +133,7 @@ def _rater_rows(result: RatedResult) -> Iterator[dict[str, Any]]:
 
 
 def reliability_table(evaluation: RatedEvaluation) -> pd.DataFrame:
-    """Give a row per team and bin of probability, over all voxels of all cases."""
+    """Return a row per team and bin of probability, over all voxels of all cases."""
     rows = []
     for team in evaluation.teams:
         found = evaluation.reliability(team)
@@ -152,7 +152,7 @@ def reliability_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 
 
 def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
-    """Give settings, versions, fingerprints, scores and warnings."""
+    """Return settings, versions, fingerprints, scores and warnings."""
     return {
         "cohort": evaluation.cohort.name,
         "task": "raters",
@@ -169,7 +169,7 @@ def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
 
 
 def rated_fingerprints(cohort: RatedCohort, teams: tuple[str, ...]) -> dict[str, str]:
-    """Give a SHA-256 of each input file, by its path relative to the cohort."""
+    """Return a SHA-256 of each input file, by its path relative to the cohort."""
     files = [file for case in cohort.cases for own in case.masks.values() for file in own.values()]
     files += [file for (team, _, _), file in cohort.predictions.items() if team in teams]
     paths = [path for case in cohort.cases for path in case.images.values()]

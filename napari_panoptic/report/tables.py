@@ -134,7 +134,7 @@ class CohortEvaluation:
         return list(dict.fromkeys(found))
 
     def score(self, team: str) -> float:
-        """Give the one number of the protocol: mean over patients, or the challenge's."""
+        """Return the one number of the protocol: mean over patients, or the challenge's."""
         if self.settings.scoring is Scoring.CHALLENGE:
             return team_score(self._patient_counts(team), self.settings.corrections)
         return self.summaries[team].averaged["pq"].mean
@@ -234,7 +234,7 @@ def remove_unfinished(folder: Path, names: Iterable[str]) -> None:
 
 
 def regions_table(evaluation: CohortEvaluation) -> pd.DataFrame:
-    """Give one row per class present in a region, and one with class ``mean``."""
+    """Return one row per class present in a region, and one with class ``mean``."""
     rows: list[dict[str, Any]] = []
     for result in evaluation.evaluated:
         if result.counts is None:
@@ -253,7 +253,7 @@ def regions_table(evaluation: CohortEvaluation) -> pd.DataFrame:
 
 
 def patients_table(evaluation: CohortEvaluation) -> pd.DataFrame:
-    """Give one row per team and patient with the figures of its summed counts."""
+    """Return one row per team and patient with the figures of its summed counts."""
     rows = [
         {"team": team, "patient": patient, **metrics}
         for team, summary in evaluation.summaries.items()
@@ -263,7 +263,7 @@ def patients_table(evaluation: CohortEvaluation) -> pd.DataFrame:
 
 
 def patients_by_class_table(evaluation: CohortEvaluation) -> pd.DataFrame:
-    """Give one row per team, patient and class of the scheme."""
+    """Return one row per team, patient and class of the scheme."""
     frames = []
     for team, summary in evaluation.summaries.items():
         for patient, counts in summary.patients.items():
@@ -278,7 +278,7 @@ def patients_by_class_table(evaluation: CohortEvaluation) -> pd.DataFrame:
 
 
 def teams_table(evaluation: CohortEvaluation) -> pd.DataFrame:
-    """Give one row per team: mean and sample standard deviation over patients."""
+    """Return one row per team: mean and sample standard deviation over patients."""
     rows = []
     for team, summary in evaluation.summaries.items():
         row: dict[str, Any] = {"team": team, "patients": len(summary.patients)}
@@ -291,7 +291,7 @@ def teams_table(evaluation: CohortEvaluation) -> pd.DataFrame:
 
 
 def confusion_table(evaluation: CohortEvaluation) -> pd.DataFrame:
-    """Give the confusion matrix of each team, summed over the cohort, one cell a row."""
+    """Return the confusion matrix of each team, summed over the cohort, one cell a row."""
     rows = []
     for team, summary in evaluation.summaries.items():
         total = summed(summary.patients.values(), evaluation.cohort.scheme.names)
@@ -323,7 +323,7 @@ def warnings_record(findings: Iterable[Finding]) -> dict[str, list[dict[str, Any
 
 
 def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
-    """Give settings, versions, fingerprints, scores, warnings and statistics."""
+    """Return settings, versions, fingerprints, scores, warnings and statistics."""
     record: dict[str, Any] = {
         "cohort": evaluation.cohort.name,
         "protocol": evaluation.protocol,
@@ -363,7 +363,7 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
 
 
 def input_fingerprints(cohort: Cohort, team_names: Sequence[str]) -> dict[str, str]:
-    """Give a SHA-256 of each input file, by its path relative to the cohort.
+    """Return a SHA-256 of each input file, by its path relative to the cohort.
 
     Of a file above 64 MiB only its size, first and last MiB enter, and the
     fingerprint says so.
@@ -458,7 +458,7 @@ def _absent_classes(evaluation: CohortEvaluation) -> dict[str, dict[str, int]]:
 
 
 def versions() -> dict[str, str]:
-    """Give the versions of Python and of the packages that figures depend on."""
+    """Return the versions of Python and of the packages that figures depend on."""
     packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "numba", "pandas")
     readers = ("tifffile", "openslide-python", "openslide-bin")
     found = {name: version(name) for name in (*packages, *readers)}

@@ -99,12 +99,12 @@ def team_statistics(
 
 
 def bootstrap_record(resamples: int, seed: int, unit: str = "patient") -> dict[str, Any]:
-    """Say how intervals were found, for a record."""
+    """Describe how intervals were found, for a record."""
     return {"over": f"{unit}s", "level": LEVEL, "resamples": resamples, "seed": seed}
 
 
 def statistics_record(statistics: TeamStatistics) -> dict[str, Any]:
-    """Give plain values, for JSON."""
+    """Return plain values, for JSON."""
     comparison, critical = statistics.comparison, statistics.critical
     teams = comparison.teams
     record: dict[str, Any] = {

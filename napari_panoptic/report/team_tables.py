@@ -48,11 +48,11 @@ class TableWords:
         return team_label(team, self.teams)
 
     def cell(self, team: str) -> Cell:
-        """Give a cell with a team's name beside its colour."""
+        """Return a cell with a team's name beside its colour."""
         return Cell(self.name(team))
 
     def places(self, name: str) -> int:
-        """Give how many decimals a figure is written with: distances are no ratios."""
+        """Return how many decimals a figure is written with: distances are no ratios."""
         return 1 if name.endswith("_px") else 3
 
 
@@ -207,7 +207,7 @@ def _pair_row(words: TableWords, pair: PairComparison, places: int) -> list[Cell
 
 
 def pairs_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> pd.DataFrame:
-    """Give a row per what is tested and two teams."""
+    """Return a row per what is tested and two teams."""
     return pd.DataFrame(
         [
             {

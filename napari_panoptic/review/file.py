@@ -102,7 +102,7 @@ class _DamagedError(Exception):
 
 
 def may_be_there(path: Path) -> bool:
-    """Tell whether there is a file, or nobody can tell: to open it then says why."""
+    """Return whether there is a file, or nobody can tell: to open it then says why."""
     try:
         return path.exists()
     except OSError:  # a drive on another machine that is away, a folder that may not be read
@@ -269,7 +269,7 @@ def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int | None:
-    """Give the version of the file's layout; None for a file with nothing in it."""
+    """Return the version of the file's layout; None for a file with nothing in it."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if not names:
         return None
@@ -371,7 +371,7 @@ def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _on_network(path: Path) -> bool:
-    """Tell whether other machines may use the file too, as far as can be seen.
+    """Return whether other machines may use the file too, as far as can be seen.
 
     The write-ahead log, which is quicker, must not be used between machines.
     """
@@ -387,7 +387,7 @@ def _on_network(path: Path) -> bool:
 
 
 def _mounted_from(place: Path) -> str:
-    """Give the type of the file system that a place is on; empty where nobody says."""
+    """Return the type of the file system that a place is on; empty where nobody says."""
     try:
         lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
@@ -465,7 +465,7 @@ def _free_name(path: Path, why: str) -> Path:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Tell which file is under a path, None for none."""
+    """Return which file is under a path, None for none."""
     try:
         status = path.stat()
     except OSError:
@@ -538,7 +538,7 @@ def _choose_other(what: str, suggestion: Path | None) -> str:
 
 
 def now() -> datetime:
-    """Give the time, in UTC."""
+    """Return the time, in UTC."""
     return datetime.now(UTC)
 
 

@@ -50,7 +50,7 @@ class Fingerprint:
     area_px: int
 
     def likeness(self, other: Fingerprint) -> float | None:
-        """Tell how far two fingerprints are from being equal.
+        """Return how far two fingerprints are from being equal.
 
         Returns
         -------
@@ -130,7 +130,7 @@ def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | No
 
 
 def place_of(subject: Subject) -> Place:
-    """Give all that tells an object from others."""
+    """Return all that tells an object from others."""
     own = subject.fingerprint
     return (
         subject.team,
@@ -154,12 +154,12 @@ def _grouped(places: Sequence[Place]) -> dict[tuple[str, ...], list[int]]:
 
 
 def _measures(places: Sequence[Place], numbers: Sequence[int]) -> NDArray[np.float64]:
-    """Give centroid and area of some places, (n, 3)."""
+    """Return centroid and area of some places, (n, 3)."""
     return np.array([places[number][4:] for number in numbers], np.float64)
 
 
 def _alike(own: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[list[int], list[int]]:
-    """Give the pairs of rows that can be the same object, the most similar first.
+    """Return the pairs of rows that can be the same object, the most similar first.
 
     The same as :meth:`Fingerprint.likeness`, for many at a time.
     """
@@ -181,7 +181,7 @@ def _alike(own: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[list[
 
 
 def reach_px(area_px: int) -> float:
-    """Give the distance within which a centroid can be the same object's, in px."""
+    """Return the distance within which a centroid can be the same object's, in px."""
     # Centroids of neighbouring single pixels are one pixel apart, which is too far.
     return max(1.0, _NEAR * math.sqrt(area_px / math.pi))
 

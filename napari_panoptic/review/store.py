@@ -285,7 +285,7 @@ class ReviewStore:
         include_others: bool = False,
         reviewer: str | None = None,
     ) -> list[ReviewRecord]:
-        """Give the verdicts that stand, oldest first.
+        """Return the verdicts that stand, oldest first.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class ReviewStore:
         return [_record(row, self._path) for row in rows]
 
     def history(self, subject: Subject) -> list[HistoryEntry]:
-        """Give every verdict that the reviewer ever gave on an object, oldest first.
+        """Return every verdict that the reviewer ever gave on an object, oldest first.
 
         Raises
         ------
@@ -383,7 +383,7 @@ class ReviewStore:
         return ReviewerAgreement(first, second, compared, tuple(pairs), different)
 
     def poll(self, *, include_others: bool = False) -> tuple[str, ...]:
-        """Tell where other windows have changed verdicts since the last call.
+        """Return where other windows have changed verdicts since the last call.
 
         Cheap enough to be called every second.
 
@@ -459,7 +459,7 @@ class ReviewStore:
             raise
 
     def _state_of_file(self) -> tuple[int, int]:
-        """Give a number that others' changes change, and the newest change's number."""
+        """Return a number that others' changes change, and the newest change's number."""
         # In this order: a change in between makes the first number outdated, so that the
         # next look finds it in any case.
         ((version,),) = self._read("PRAGMA data_version", {})
@@ -538,7 +538,7 @@ class ReviewStore:
         return self._checked(newest) + 1
 
     def _checked(self, newest: Any) -> int:
-        """Give the newest change's number, 0 where there is none yet."""
+        """Return the newest change's number, 0 where there is none yet."""
         if newest is None:
             return 0
         # SQLite keeps what it is given in any column, and no number above this one.

@@ -54,7 +54,7 @@ class Nucleus:
     faint: bool = False
 
     def outline_yx(self, *, scale: float = 1.0, grow: float = 0.0) -> Field:
-        """Give the vertices (48, 2) of the outline, scaled and then grown in px."""
+        """Return the vertices (48, 2) of the outline, scaled and then grown in px."""
         radii = self.radii * scale + grow
         steps = np.stack([np.sin(ANGLES), np.cos(ANGLES)], axis=1)
         outline: Field = np.asarray(self.centre_yx) + radii[:, None] * steps
@@ -158,7 +158,7 @@ class Tissue:
         self.slow = self.noise(45.0)
 
     def noise(self, sigma: float) -> Field:
-        """Give smooth noise of mean 0 and standard deviation 1."""
+        """Return smooth noise of mean 0 and standard deviation 1."""
         # Slow fields are made small and stretched: a wide filter would take long.
         step = max(1, int(sigma // 4))
         small = (self.shape[0] // step + 2, self.shape[1] // step + 2)
@@ -174,7 +174,7 @@ class Tissue:
     def warped_distance(
         self, centre_yx: tuple[float, float], radii_yx: tuple[float, float], *, warp: float = 7.0
     ) -> Field:
-        """Give the distance in px from an uneven ellipse, negative inside it."""
+        """Return the distance in px from an uneven ellipse, negative inside it."""
         dy = (self.yy - centre_yx[0] + warp * self.patches) / radii_yx[0]
         dx = (self.xx - centre_yx[1] + warp * self.slow) / radii_yx[1]
         distance: Field = (np.hypot(dy, dx) - 1.0) * min(radii_yx)
@@ -200,7 +200,7 @@ class Tissue:
         self.clear(gaps)
 
     def _streaks(self, angle: float) -> Field:
-        """Give noise drawn out along an angle, as fibre bundles are."""
+        """Return noise drawn out along an angle, as fibre bundles are."""
         side = int(1.5 * max(self.shape))
         flat = ndimage.gaussian_filter(self.rng.standard_normal((side, side)), (1.3, 16.0))
         u = np.cos(angle) * self.xx + np.sin(angle) * self.yy
@@ -381,7 +381,7 @@ class Tissue:
             field += weight * (ndimage.gaussian_filter(field, sigma) - field)
 
     def _depth(self, nucleus: Nucleus, *, margin: int) -> tuple[tuple[slice, slice], Field]:
-        """Give a window around a nucleus, and how deep in px each pixel of it lies inside."""
+        """Return a window around a nucleus, and how deep in px each pixel of it lies inside."""
         reach = int(nucleus.radii.max()) + margin + 1
         cy, cx = nucleus.centre_yx
         box = (
@@ -395,7 +395,7 @@ class Tissue:
     # --- picture ---
 
     def photograph(self, *, haematoxylin: float = 1.0, eosin: float = 1.0) -> NDArray[np.uint8]:
-        """Give the RGB picture (y, x, 3); the factors say how strongly the lab stains."""
+        """Return the RGB picture (y, x, 3); the factors say how strongly the lab stains."""
         densities = np.stack(
             [
                 haematoxylin * np.clip(self.haematoxylin, 0, 2.4),

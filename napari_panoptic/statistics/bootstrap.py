@@ -59,7 +59,7 @@ def mean_interval(
     seed: int = SEED,
     unit: str = "patient",
 ) -> Interval:
-    """Give a mean over patients with its bootstrap interval.
+    """Return a mean over patients with its bootstrap interval.
 
     Patients are drawn with replacement, as many as there are. The interval is
     BCa (Efron, JASA 1987; Efron and Tibshirani 1993, chapter 14): with z0 the
@@ -130,7 +130,7 @@ def mean_interval(
 def resampled_means(
     values: NDArray[np.float64], weights: NDArray[np.float64], resamples: int, seed: int
 ) -> NDArray[np.float64]:
-    """Give the weighted means of patients drawn with replacement.
+    """Return the weighted means of patients drawn with replacement.
 
     Parameters
     ----------

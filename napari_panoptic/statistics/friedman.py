@@ -45,7 +45,7 @@ class Omission:
 
     @property
     def reason(self) -> str:
-        """Say why, in words."""
+        """Describe why, in words."""
         if len(self.teams) == self.of:
             return f"no team has a figure for {self.unit} {self.patient}"
         have = "has" if len(self.teams) == 1 else "have"
@@ -315,7 +315,7 @@ def compare_teams(
 
 
 def critical_difference(comparison: TeamComparison) -> CriticalDifference:
-    """Give what a critical-difference diagram shows, at the level 0.05.
+    """Return what a critical-difference diagram shows, at the level 0.05.
 
     The difference is q sqrt(k (k + 1) / (6 n)) for k teams and n patients, with
     q the 95th percentile of the studentised range of k means with infinitely
@@ -368,7 +368,7 @@ def _nemenyi(mean_ranks: NDArray[np.float64], n_patients: int) -> NDArray[np.flo
 
 
 def _scale(n_teams: int, n_patients: int) -> float:
-    """Give the standard error of the difference of two mean ranks."""
+    """Return the standard error of the difference of two mean ranks."""
     return float(np.sqrt(n_teams * (n_teams + 1) / (6.0 * n_patients)))
 
 
@@ -386,7 +386,7 @@ def _shared_ranks(
 def _maximal_groups(
     nemenyi_p: NDArray[np.float64] | None, order: NDArray[np.intp]
 ) -> list[tuple[int, int]]:
-    """Give first and end, in the order of mean ranks, of each group of two or more."""
+    """Return first and end, in the order of mean ranks, of each group of two or more."""
     n_teams = len(order)
     if nemenyi_p is None:
         return [(0, n_teams)]

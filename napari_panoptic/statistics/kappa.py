@@ -129,5 +129,5 @@ def _standard_error(shares: NDArray[np.float64], n: int, observed: float, expect
 
 
 def disagreements(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Give the positions of the objects on which two reviewers differ."""
+    """Return the positions of the objects on which two reviewers differ."""
     return [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]

@@ -137,7 +137,7 @@ def _why_undefined(apart: NDArray[np.float64], unit: str) -> str:
 
 
 def signed_ranks(apart: NDArray[np.float64]) -> tuple[float, float]:
-    """Give the matched-pairs rank-biserial correlation and the Wilcoxon p-value.
+    """Return the matched-pairs rank-biserial correlation and the Wilcoxon p-value.
 
     Differences of 0 are left out; the others are ranked by their size, equal
     ones sharing the mean of their ranks. With W+ and W- the sums of ranks of
@@ -171,7 +171,7 @@ def signed_ranks(apart: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _exact_p(ranks: NDArray[np.float64], upper: float) -> float:
-    """Give how often signs thrown like coins put W+ as far out, on either side."""
+    """Return how often signs thrown like coins put W+ as far out, on either side."""
     doubled = np.rint(2 * ranks).astype(np.int64)  # shared ranks are halves
     chance = np.zeros(int(doubled.sum()) + 1)
     chance[0] = 1.0

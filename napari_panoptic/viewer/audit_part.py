@@ -73,7 +73,7 @@ class AuditPart(TeamPart[Audited]):
         super().compute_now()
 
     def choices(self) -> tuple[object, ...]:
-        """Give the two policies."""
+        """Return the two policies."""
         return self._panel.policies
 
     def computation(self, known: Material, team: str) -> Callable[[], Audited]:

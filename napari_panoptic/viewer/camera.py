@@ -111,15 +111,15 @@ def focus_canvas(viewer: Any) -> None:
 
 
 def canvas_size(viewer: ViewerModel) -> NDArray[np.float64]:
-    """Give height and width of the canvas, or of its cell where there are several."""
+    """Return height and width of the canvas, or of its cell where there are several."""
     return np.array(viewer.canvas.viewbox_size(viewer.layers), float)
 
 
 def zoom(viewer: ViewerModel, pixels: PixelSize) -> float:
-    """Tell how large an image pixel is on the screen."""
+    """Return how large an image pixel is on the screen."""
     return float(viewer.scene.camera.zoom) * min(pixels.scale)
 
 
 def ring_px(zoom: float, on_screen_px: float = RING_ON_SCREEN_PX) -> int:
-    """Give the width, in image pixels, of a ring that is well seen at a zoom."""
+    """Return the width, in image pixels, of a ring that is well seen at a zoom."""
     return int(np.clip(round(on_screen_px / zoom), 1, MAX_RING_PX))

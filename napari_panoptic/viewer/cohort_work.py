@@ -156,7 +156,7 @@ def _evaluated_with(
 
 
 def store_of(request: ReportRequest) -> Path:
-    """Give the folder for what is done of an evaluation: in one of its cohort's, in the cache."""
+    """Return the folder for what is done of an evaluation: in one of its cohort's, in the cache."""
     record = {
         "version": __version__,
         "protocol": request.protocol,

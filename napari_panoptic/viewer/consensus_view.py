@@ -87,7 +87,7 @@ class ConsensusPicture:
 
 
 def level_colours(teams: int) -> list[Rgb]:
-    """Give a colour for each number of teams, from none to all: light to dark."""
+    """Return a colour for each number of teams, from none to all: light to dark."""
     at = np.linspace(0, len(_ANCHORS) - 1, teams + 1)
     table = np.array(_ANCHORS, float)
     mixed = np.stack([np.interp(at, np.arange(len(table)), table[:, k]) for k in range(3)], axis=1)
@@ -95,7 +95,7 @@ def level_colours(teams: int) -> list[Rgb]:
 
 
 def levels(found: Consensus, count: Count) -> NDArray[np.int64]:
-    """Give each reference object's place in the colours: 0 is the worst."""
+    """Return each reference object's place in the colours: 0 is the worst."""
     if count is Count.FOUND:
         return found.found
     return len(found.teams) - (found.missed if count is Count.MISSED else found.misnamed)
@@ -212,7 +212,7 @@ class ConsensusView:
         return self._is_on
 
     def layer(self, name: str) -> Any:
-        """Give one of the view's layers."""
+        """Return one of the view's layers."""
         return self._layers[name]
 
     def show(self, snapshot: RegionSnapshot, picture: ConsensusPicture, count: Count) -> None:

@@ -81,7 +81,7 @@ class DecodedWindows:
         return self._readers > 0
 
     def window(self, box: Box, step: int = 1) -> NDArray[np.int32]:
-        """Give a window, or each ``step``-th of its rows and columns.
+        """Return a window, or each ``step``-th of its rows and columns.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class DecodedWindows:
         return self._assembled(box, step, known)
 
     def window_so_far(self, box: Box, step: int = 1) -> tuple[NDArray[np.int32], list[Box]]:
-        """Give what is there of a window, and the parts of it that are not, to be fetched.
+        """Return what is there of a window, and the parts of it that are not, to be fetched.
 
         Returns
         -------

@@ -56,7 +56,7 @@ class ObjectFacts:
 
     @property
     def verdict(self) -> str:
-        """Say what became of it, and why."""
+        """Describe what became of it, and why."""
         if self.status is None:
             return "not evaluated"
         words = styles.STATUS_WORDS[self.status]

@@ -63,14 +63,14 @@ class DeskPart(ABC):
 
     @abstractmethod
     def connections(self, around: Surroundings) -> Connections:
-        """Give the signals of session and panels that the part listens to."""
+        """Return the signals of session and panels that the part listens to."""
 
     @abstractmethod
     def refresh(self) -> None:
         """Show what is so now; called when a cohort is shown, and whenever the part likes."""
 
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
-        """Give keys of the part's own and what they do, bound while a cohort is shown."""
+        """Return keys of the part's own and what they do, bound while a cohort is shown."""
         return ()
 
     @property
@@ -79,7 +79,7 @@ class DeskPart(ABC):
         return False
 
     def may_leave(self) -> bool:
-        """Tell whether another cohort may be shown; asks where something would be lost."""
+        """Return whether another cohort may be shown; asks where something would be lost."""
         return True
 
     def attach(self, around: Surroundings) -> None:

@@ -53,7 +53,7 @@ class LayerValues:
         self._beyond = int(ids.max(initial=0)) - len(ids)
 
     def ids(self, values: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Give the ids of pixel values; 0 stays 0."""
+        """Return the ids of pixel values; 0 stays 0."""
         values = values.astype(np.int64)
         inside = values < len(self._known)
         return np.where(inside, self._known[np.where(inside, values, 0)], values + self._beyond)
@@ -64,11 +64,11 @@ class LayerValues:
         return self.ids(np.arange(1 << 16))
 
     def value(self, id_: int) -> int:
-        """Give the pixel value of an id."""
+        """Return the pixel value of an id."""
         return int(self.values(np.array([id_], np.int64))[0])
 
     def values(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the pixel values of ids."""
+        """Return the pixel values of ids."""
         if len(ids) == len(self._ids) and np.array_equal(ids, self._ids):
             return np.arange(1, len(ids) + 1, dtype=np.int64)
         result: NDArray[np.int64] = ids - self._beyond
@@ -84,12 +84,12 @@ class LayerValues:
         return not len(new) or (new.min() > len(self._ids) and new.max() <= MAX_OBJECTS)
 
     def shown(self, labels: LabelImage) -> NDArray[np.int64]:
-        """Give the pixel value of every slot of a label image, 0 for background."""
+        """Return the pixel value of every slot of a label image, 0 for background."""
         return np.concatenate([[0], self.values(labels.ids)])
 
 
 def shows(data: Any, values: LayerValues, labels: LabelImage) -> bool:
-    """Tell whether a layer's data are the picture of a label image."""
+    """Return whether a layer's data are the picture of a label image."""
     data = np.asarray(data)
     if data.shape != labels.shape or data.dtype != np.uint16:
         return False
@@ -220,7 +220,7 @@ class LayerWatch:
         return not histories or bool(histories[name])
 
     def _histories(self) -> dict[str, Any]:
-        """Give the steps to undo and to do again; nothing where napari has no such names."""
+        """Return the steps to undo and to do again; nothing where napari has no such names."""
         both = {name: getattr(self.layer, f"_{name}_history", None) for name in ("undo", "redo")}
         return {} if None in both.values() else both
 
@@ -272,7 +272,7 @@ class LayerWatch:
             self._compare((0, 0, *current.shape))
 
     def _is_readable(self, current: LabelImage) -> bool:
-        """Tell whether the layer's data can be objects of this region; else refuse them."""
+        """Return whether the layer's data can be objects of this region; else refuse them."""
         data = self.layer.data
         reason = ""
         if tuple(data.shape) != current.shape:
@@ -398,7 +398,7 @@ def _around(one: Box, other: Box) -> Box:
 
 
 def boxes_of(item: Iterable[Any]) -> Iterable[Box]:
-    """Give the bounding boxes of an entry of a layer's history.
+    """Yield the bounding boxes of an entry of a layer's history.
 
     An entry is a list of atoms: masks with a box (napari 0.9), or pixel indices
     with values before and after.
@@ -446,7 +446,7 @@ def _differing(
 
 @compiled
 def _same(data: NDArray[np.uint16], index: NDArray[np.int32], shown: NDArray[np.int64]) -> bool:
-    """Tell whether no pixel differs; stops at the first one that does."""
+    """Return whether no pixel differs; stops at the first one that does."""
     height, width = data.shape
     for y in range(height):
         for x in range(width):

@@ -146,13 +146,13 @@ class FailureCells:
 
 
 def cell_px_at(screen_px_per_px: float) -> int:
-    """Give the edge of squares that are well seen at a zoom: a power of two."""
+    """Return the edge of squares that are well seen at a zoom: a power of two."""
     wanted = CELL_ON_SCREEN_PX / screen_px_per_px
     return max(1 << max(round(math.log2(wanted)), 0), SMALLEST_CELL_PX)
 
 
 def share_texts() -> list[str]:
-    """Say which share of objects each colour stands for."""
+    """Describe which share of objects each colour stands for."""
     percent = [f"{share:.0%}".removesuffix("%") for share in SHARES]
     first, last = f"<{percent[0]}", f"≥{percent[-1]}"
     middle = [f"{low}–{high}" for low, high in itertools.pairwise(percent)]

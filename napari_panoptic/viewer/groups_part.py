@@ -86,11 +86,11 @@ class GroupsPart(TeamPart[Grouped]):
         super().compute_now()
 
     def wants(self, known: Material) -> bool:
-        """Tell whether there can be groups: not of objects that share pixels."""
+        """Return whether there can be groups: not of objects that share pixels."""
         return not known.snapshot.keeps_overlaps
 
     def choices(self) -> tuple[object, ...]:
-        """Give nothing: there is nothing to choose."""
+        """Return nothing: there is nothing to choose."""
         return ()
 
     def computation(self, known: Material, team: str) -> Callable[[], Grouped]:

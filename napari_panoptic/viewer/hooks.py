@@ -93,7 +93,7 @@ def open_cohort_dialog(viewer: napari.Viewer) -> None:
 def cohort_reader(
     path: str | Sequence[str],
 ) -> Callable[[str | Sequence[str]], list[LayerData]] | None:
-    """Give a reader for a folder that is a cohort, else None.
+    """Return a reader for a folder that is a cohort, else None.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def cohort_reader(
 def slide_reader(
     path: str | Sequence[str],
 ) -> Callable[[str | Sequence[str]], list[LayerData]] | None:
-    """Give a reader for a slide that OpenSlide opens, else None.
+    """Return a reader for a slide that OpenSlide opens, else None.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def slide_reader(
 
 
 def _read_slide(path: str | Sequence[str]) -> list[LayerData]:
-    """Give a slide as a layer; of a large one, what is looked at is read."""
+    """Return a slide as a layer; of a large one, what is looked at is read."""
     return [image_layer_data(read_image(Path(path if isinstance(path, str) else path[0])))]
 
 

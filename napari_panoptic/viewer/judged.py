@@ -72,7 +72,7 @@ class Subjects:
         }
 
     def around(self, side: Side, row: int) -> list[int]:
-        """Give the rows of all objects whose verdict could be taken for that of an object."""
+        """Return the rows of all objects whose verdict could be taken for that of an object."""
         centroids, areas = self.measured(side)
         # As far as the verdict's place can be from either object, and much larger ones' reach.
         reach = 11 * max(1.0, float(np.sqrt(areas[row] / np.pi)))
@@ -81,7 +81,7 @@ class Subjects:
         return rows
 
     def measured(self, side: Side) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Give centroids (n, 2) and areas (n,) of all pixels of each object, by row."""
+        """Return centroids (n, 2) and areas (n,) of all pixels of each object, by row."""
         if side not in self._measured:
             table = self.evaluation.table
             whole = table.reference if side is Side.REFERENCE else table.prediction
@@ -91,7 +91,7 @@ class Subjects:
         return self._measured[side]
 
     def are_those_of(self, other: Subjects) -> bool:
-        """Tell whether these are the same objects in the same rows, whatever their outcomes."""
+        """Return whether these are the same objects in the same rows, whatever their outcomes."""
         if (self.region, self.team) != (other.region, other.team):
             return False
         sides = [(s, self.evaluation.outcomes, other.evaluation.outcomes) for s in Side]
@@ -127,7 +127,7 @@ class Subjects:
             yield self.team, self.region, side, name, y, x, areas[row]
 
     def _slots_of(self, side: Side) -> NDArray[np.int64]:
-        """Give the row in label image and overlap table of each row of the outcomes.
+        """Return the row in label image and overlap table of each row of the outcomes.
 
         The two differ where objects of a working copy lost their last pixel.
         """
@@ -145,7 +145,7 @@ def _failures(evaluation: Evaluation, side: Side) -> NDArray[np.bool_]:
 
 
 def judged_as_one(evaluation: Evaluation, side: Side, row: int) -> Object:
-    """Give the object that a verdict on an object is kept with.
+    """Return the object that a verdict on an object is kept with.
 
     The two objects of a misclassified pair are one question: its verdict is
     kept with the reference object.
@@ -192,7 +192,7 @@ class Judged:
         return result
 
     def with_verdict(self, place: Object, record: ReviewRecord) -> Judged:
-        """Give an object a verdict, instead of the one that it has."""
+        """Return an object a verdict, instead of the one that it has."""
         side, row = place
         own = {**self._own, side: self._own[side].copy()}
         own[side][row] = _CODES[record.verdict]
@@ -202,7 +202,7 @@ class Judged:
         return result
 
     def record(self, side: Side, row: int) -> ReviewRecord | None:
-        """Give the verdict on an object or, of a misclassified pair, on the other one."""
+        """Return the verdict on an object or, of a misclassified pair, on the other one."""
         own = self.evaluation.outcomes.side(side)
         first = judged_as_one(self.evaluation, side, row)
         record = self.records.get(first) or self.records.get((side, row))

@@ -122,7 +122,7 @@ def key_text(key: str) -> str:
 def key_sections(
     parts: Sequence[tuple[str, Sequence[Shortcut]]] = (),
 ) -> list[tuple[str, Sequence[Shortcut]]]:
-    """Give the whole key list: title and keys of each section, empty ones left out.
+    """Return the whole key list: title and keys of each section, empty ones left out.
 
     Parameters
     ----------

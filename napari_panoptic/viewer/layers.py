@@ -126,7 +126,7 @@ class Emphasis:
 
 
 def label_data(labels: LabelImage, out: NDArray[np.uint16] | None = None) -> NDArray[np.uint16]:
-    """Give the image that a labels layer shows: label ``k`` is the object of row ``k - 1``.
+    """Return the image that a labels layer shows: label ``k`` is the object of row ``k - 1``.
 
     16 bits, because the graphics card then looks the colours up itself.
     Beyond 65,534 objects labels start over at 1: their colours are then those
@@ -149,7 +149,7 @@ def label_data(labels: LabelImage, out: NDArray[np.uint16] | None = None) -> NDA
 
 
 def too_many_objects(labels: LabelImage) -> bool:
-    """Tell whether there are more objects than colours."""
+    """Return whether there are more objects than colours."""
     return len(labels) > MAX_OBJECTS
 
 

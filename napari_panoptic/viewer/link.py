@@ -237,7 +237,7 @@ class Link:
             self.scene.bring_into_view(self._session.selection)
 
     def _connections(self) -> list[tuple[SignalInstance, Callable[..., None]]]:
-        """Give the one table of who listens to whom."""
+        """Return the one table of who listens to whom."""
         session, panels = self._session, self._panels
         return [
             # What is so, and who shows it.
@@ -370,7 +370,7 @@ class Link:
         self._show_figures()
 
     def _is_on_slide(self, snapshot: RegionSnapshot) -> bool:
-        """Tell whether what is shown of a slide goes on with another snapshot of it."""
+        """Return whether what is shown of a slide goes on with another snapshot of it."""
         name = snapshot.region.name
         return snapshot.slide.is_slide and self.slides.region in (None, name)
 
@@ -544,7 +544,7 @@ class Link:
         return NO_ANNOTATION if snapshot.region.reference is None else "not evaluated"
 
     def _overlaps_text(self, snapshot: RegionSnapshot) -> str:
-        """Say how many objects share pixels; which they are is among the notes."""
+        """Describe how many objects share pixels; which they are is among the notes."""
         count = sum(
             finding.count
             for finding in snapshot.findings
@@ -725,7 +725,7 @@ class Link:
         return self.scene.stand_in is self.slides
 
     def _is_panning(self) -> bool:
-        """Tell whether the mouse is free, and not painting or transforming a layer."""
+        """Return whether the mouse is free, and not painting or transforming a layer."""
         active = self._viewer.layers.selection.active
         return active is None or str(active.mode) == "pan_zoom"
 
@@ -810,7 +810,7 @@ class Link:
 
 
 def _window_watch(viewer: ViewerModel) -> Callable[[], bool]:
-    """Give a function that tells whether a viewer's window is still there.
+    """Return a function that tells whether a viewer's window is still there.
 
     napari lets go of it a moment before its docks hear of that. Where it has none, or keeps it
     under another name, it is always there.

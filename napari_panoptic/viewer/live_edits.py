@@ -181,7 +181,7 @@ class LiveEdits:
         self._give_locks()
 
     def _to_watch(self) -> dict[Side, tuple[Labels, LayerValues]]:
-        """Give the layers that can be edited, and what their values stand for."""
+        """Return the layers that can be edited, and what their values stand for."""
         session, scene = self._around.session, self._around.link.scene
         if session.snapshot is None or session.evaluation is None:
             return {}
@@ -320,7 +320,7 @@ class LiveEdits:
         return side is not None and self._watches[side].may_replay("redo" if redo else "undo")
 
     def objects_to_save(self, side: Side) -> Objects:
-        """Give a side as it is now, in arrays that later edits do not change."""
+        """Return a side as it is now, in arrays that later edits do not change."""
         session = self._around.session
         drawn = self._drawn_now(side)
         if session.snapshot is None or drawn is None:
@@ -477,7 +477,7 @@ class LiveEdits:
             self._put_back(result.side)
 
     def _is_copy(self, copied: Copied) -> bool:
-        """Tell whether something of the region that is shown is not as on disk."""
+        """Return whether something of the region that is shown is not as on disk."""
         session = self._around.session
         if copied.side is None:
             return session.is_area_drawn
@@ -540,14 +540,14 @@ class LiveEdits:
         self.watch()
 
     def _current(self, side: Side, region: str) -> LabelImage | None:
-        """Give what a watched layer has to show; None while the scene fills it."""
+        """Return what a watched layer has to show; None while the scene fills it."""
         snapshot = self._around.session.snapshot
         if snapshot is None or snapshot.region.name != region:
             return None
         return None if self._around.link.scene.is_filling else self._labels(side)
 
     def _copied(self, side: Side) -> Copied:
-        """Tell what is edited on the layer of a side."""
+        """Return what is edited on the layer of a side."""
         team = self._around.session.team if side is Side.PREDICTION else None
         return Copied(self._region, side, team)
 

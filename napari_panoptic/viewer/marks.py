@@ -68,7 +68,7 @@ def _outlines(index: NDArray[np.int32], widths: NDArray[np.int64]) -> NDArray[np
 
 @compiled
 def is_rim(index: NDArray[np.int32] | NDArray[np.bool_], y: int, x: int, reach: int) -> bool:
-    """Tell whether another label, or none, lies so near to a pixel; for compiled passes.
+    """Return whether another label, or none, lies so near to a pixel; for compiled passes.
 
     Parameters
     ----------

@@ -262,7 +262,7 @@ class ObjectRows:
         return result
 
     def verdicts_of(self, given: Mapping[Side, GivenVerdicts]) -> NDArray[np.int16]:
-        """Give the number of the verdict of each row, 0 for none: int16 (n,)."""
+        """Return the number of the verdict of each row, 0 for none: int16 (n,)."""
         parts = [
             _looked_up(self.values["id"][rows], given.get(side))
             for side, rows in (
@@ -278,11 +278,11 @@ class ObjectRows:
         return cls(0, {column.name: np.zeros(0) for column in COLUMNS})
 
     def row_of(self, side: Side, object_row: int) -> int:
-        """Give the table row of an object."""
+        """Return the table row of an object."""
         return object_row if side is Side.REFERENCE else self.n_reference + object_row
 
     def object_of(self, row: int) -> tuple[Side, int]:
-        """Give the object of a table row: its side, and its row on that side."""
+        """Return the object of a table row: its side, and its row on that side."""
         if row < self.n_reference:
             return Side.REFERENCE, row
         return Side.PREDICTION, row - self.n_reference

@@ -60,7 +60,7 @@ class AnyDesk(Protocol):
         """Select the first failure, as for a picture."""
 
     def may_leave(self) -> bool:
-        """Tell whether another cohort may be shown; asks where something would be lost."""
+        """Return whether another cohort may be shown; asks where something would be lost."""
 
     def close(self) -> None:
         """Remove the panels and the desk's layers, and leave the window as it was."""
@@ -214,7 +214,7 @@ def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None)
 
 
 def title_of(opened: Opened) -> str:
-    """Give the title of a window of this program's own."""
+    """Return the title of a window of this program's own."""
     return f"{shown(opened.cohort.name)}{TITLE_END}"
 
 

@@ -392,15 +392,15 @@ class TeamPart(SeenPart, Generic[T]):
 
     @abstractmethod
     def computation(self, known: Material, team: str) -> Callable[[], T]:
-        """Give what a worker is to compute."""
+        """Return what a worker is to compute."""
 
     def wants(self, known: Material) -> bool:  # noqa: ARG002 - most show whatever there is
-        """Tell whether there is anything to compute of a region."""
+        """Return whether there is anything to compute of a region."""
         return True
 
     @abstractmethod
     def choices(self) -> tuple[object, ...]:
-        """Give what somebody chose that the value depends on, beside region and team."""
+        """Return what somebody chose that the value depends on, beside region and team."""
 
     @abstractmethod
     def show(self, value: T | None) -> None:

@@ -40,7 +40,7 @@ _CROSS_BORDER = 0.12
 
 
 def status_colours(status: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Give one RGBA row (0-1) per point, float32 (n, 4)."""
+    """Return one RGBA row (0-1) per point, float32 (n, 4)."""
     return rgba_table([STATUS_COLOURS[name] for name in STATUSES])[status]
 
 
@@ -176,7 +176,7 @@ class PointScene:
         )
 
     def holds(self, side: Side, points: PointValues | None) -> bool:
-        """Tell whether the layer of a side shows these very points."""
+        """Return whether the layer of a side shows these very points."""
         return self._known.get(side) is points
 
     def set_hidden(self, hidden: bool) -> None:
@@ -408,7 +408,7 @@ class PointScene:
         return find_own(self._viewer, ROLE, role)
 
     def _layer(self, side: Side) -> Points:
-        """Give the layer of a side, made where it is not there; one left behind is taken over.
+        """Return the layer of a side, made where it is not there; one left behind is taken over.
 
         Where somebody deleted it, it has the points that are known again.
         """

@@ -136,7 +136,7 @@ class Preferences:
         self._set("review", "drafts", json.dumps(kept, ensure_ascii=False))
 
     def review_file(self, cohort: Path) -> Path | None:
-        """Give the review file that somebody chose for a cohort, or None."""
+        """Return the review file that somebody chose for a cohort, or None."""
         chosen = self._json("files").get(str(cohort.absolute()))
         return Path(chosen) if isinstance(chosen, str) else None
 

@@ -134,7 +134,7 @@ class SliceOutlines:
         self._found: dict[tuple[int, Look], Outlines] = {}
 
     def of(self, number: int, look: Look) -> Outlines:
-        """Give the outlines on a slice; in any thread."""
+        """Return the outlines on a slice; in any thread."""
         found = self._found.get((number, look))
         if found is None:
             found = _joined(self._lines(number, look))
@@ -200,7 +200,7 @@ def _find(outlines: SliceOutlines, number: int, looks: Iterable[Look]) -> None:
 
 
 def _around(number: int, step: int, n_slices: int) -> list[int]:
-    """Give the slices to come, those in the direction of the last step first."""
+    """Return the slices to come, those in the direction of the last step first."""
     ahead = [number + step * k for k in range(1, AHEAD + 1)]
     wanted = [*ahead[:2], number - step, *ahead[2:]]
     return [z for z in wanted if 0 <= z < n_slices]
@@ -217,7 +217,7 @@ def _joined(lines: list[tuple[NDArray[np.float32], Rgb, float]]) -> Outlines:
 
 
 def contrast(values: NDArray[Any], sampled: int = 200_000) -> tuple[float, float, float, float]:
-    """Give the 1st and 99th percentile, the least and the greatest of so many values."""
+    """Return the 1st and 99th percentile, the least and the greatest of so many values."""
     some = values.ravel()[:: max(1, values.size // sampled)].astype(np.float64)
     some = some[np.isfinite(some)]
     if not some.size:

@@ -62,7 +62,7 @@ def disagreement_colormap(n_raters: int) -> Colormap:
 
 
 def picture_layer_data(picture: CasePicture) -> tuple[Any, dict[str, Any], str]:
-    """Give data, options and type of the layer that shows the first image of a case."""
+    """Return data, options and type of the layer that shows the first image of a case."""
     name, (_, values) = next(iter(_named_images(picture).items()))
     options = {
         "name": name,
@@ -232,7 +232,7 @@ class RatedScene:
         *,
         role: str = "overlay",
     ) -> Image:
-        """Give a layer other values, or add it; without limits napari would look for them."""
+        """Return a layer other values, or add it; without limits napari would look for them."""
         is_rgb = values.ndim == 4
         # Colours cannot be changed for grey ones in a layer that is there.
         for layer in self._own():
@@ -271,7 +271,7 @@ class RatedScene:
             self._units[layer.name] = self._unit
 
     def _vectors(self, shown: Shown) -> Vectors | None:
-        """Give the layer of outlines; None where somebody, or the closing window, removed it."""
+        """Return the layer of outlines; None where somebody, or the closing window, removed it."""
         for layer in self._own():
             if role_of(layer, OWNER) == str(shown) and isinstance(layer, Vectors):
                 return layer

@@ -168,7 +168,7 @@ def _picture(
 
 
 def middle_slice(votes: NDArray[np.unsignedinteger]) -> int:
-    """Give the middle one of the slices that a rater marked; of all where nobody did."""
+    """Return the middle one of the slices that a rater marked; of all where nobody did."""
     marked = np.flatnonzero([plane.any() for plane in votes])
     return int(marked[len(marked) // 2]) if marked.size else len(votes) // 2
 

@@ -128,7 +128,7 @@ class ReviewPart(DeskPart):
         return bool(self._writers) or (self._lines is not None and self._lines.is_busy)
 
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
-        """Give the keys of the verdicts."""
+        """Return the keys of the verdicts."""
         verdicts = tuple(
             (Shortcut(key, f"verdict: {VERDICT_WORDS[verdict]}"), partial(self.give, verdict))
             for verdict, key in VERDICT_KEYS.items()
@@ -311,7 +311,7 @@ class ReviewPart(DeskPart):
         self._select_found(record)
 
     def _ready(self) -> tuple[Reviewing | None, Selection | None]:
-        """Give what is needed for a verdict; says what is missing."""
+        """Return what is needed for a verdict; says what is missing."""
         if self.around is None or self.reviewing is None:
             return None, None
         self.panel.finish_name()
@@ -353,7 +353,7 @@ class ReviewPart(DeskPart):
         return rows.object_of(int((after if len(after) else still_open)[0]))
 
     def _same(self, judged: Judged, chosen: Selection) -> set[Object]:
-        """Give an object and, of a misclassified pair, its partner."""
+        """Return an object and, of a misclassified pair, its partner."""
         partner = int(judged.evaluation.outcomes.side(chosen.side).partner[chosen.row])
         other = Side.PREDICTION if chosen.side is Side.REFERENCE else Side.REFERENCE
         own = {(chosen.side, chosen.row)}
@@ -789,13 +789,13 @@ class ReviewPart(DeskPart):
 
 
 def verdicts_by_id(judged: Judged) -> dict[Side, GivenVerdicts]:
-    """Give the verdicts as the object table wants them."""
+    """Return the verdicts as the object table wants them."""
     outcomes = judged.evaluation.outcomes
     return {side: GivenVerdicts(outcomes.side(side).ids, judged.codes[side]) for side in Side}
 
 
 def details_of(judged: Judged, side: Side) -> dict[int, dict[str, object]]:
-    """Give what is known of each object of a side, for the file that QuPath opens."""
+    """Return what is known of each object of a side, for the file that QuPath opens."""
     own = judged.evaluation.outcomes.side(side)
     result: dict[int, dict[str, object]] = {}
     for row, id_ in enumerate(own.ids.tolist()):

@@ -67,7 +67,7 @@ def line_without_verdicts(summary: RegionSummary) -> RegionLine | None:
 def figures_of(
     lines: Sequence[RegionLine], cohort: Cohort
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Give the figures before and after: those of a team, as means over patients."""
+    """Return the figures before and after: those of a team, as means over patients."""
     names = cohort.scheme.names
 
     def figures(counts: Sequence[tuple[str, Counts]]) -> dict[str, float]:

@@ -29,7 +29,7 @@ LONGEST_WAIT_S = 0.4
 
 
 def usual_place(root: Path) -> Path:
-    """Give where the review of a cohort is kept.
+    """Return where the review of a cohort is kept.
 
     Beside the cohort; where that cannot be and a review was begun at the place
     of the user's own before, there.
@@ -166,7 +166,7 @@ class Reviewing:
         self._current_subjects()
 
     def record(self, side: Side, row: int) -> ReviewRecord | None:
-        """Give the verdict on an object that is shown."""
+        """Return the verdict on an object that is shown."""
         if self._judged is None or not self._is_there(self._judged.evaluation, side, row):
             return None
         return self._judged.record(side, row)
@@ -235,7 +235,7 @@ class Reviewing:
         return record if was_there else None
 
     def history(self, side: Side, row: int) -> list[HistoryEntry]:
-        """Give every verdict that the reviewer ever gave on an object that is shown."""
+        """Return every verdict that the reviewer ever gave on an object that is shown."""
         subjects = self._current_subjects()
         if self._store is None or subjects is None:
             return []
@@ -259,7 +259,7 @@ class Reviewing:
         return sorted(self._reviewed[team])
 
     def question(self) -> Callable[[], Looked] | None:
-        """Give what finds out what other windows did to the file; None where that is no matter.
+        """Return what finds out what other windows did to the file; None where that is no matter.
 
         To be called in another thread, one at a time; the answer is for `take`.
         """
@@ -371,7 +371,7 @@ class Reviewing:
         self.changed.emit()
 
     def _is_one_of_several(self, place: Object, record: ReviewRecord) -> bool:
-        """Tell whether a verdict may have replaced that of an object beside its own."""
+        """Return whether a verdict may have replaced that of an object beside its own."""
         subjects, judged = self._subjects, self._judged
         if subjects is None or judged is None:
             return False

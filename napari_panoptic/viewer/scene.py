@@ -133,7 +133,7 @@ class Scene:
         return self._stand_in
 
     def owns(self, layer: Layer) -> bool:
-        """Tell whether a layer is one of the scene's."""
+        """Return whether a layer is one of the scene's."""
         return layer in self._layers.values()
 
     @property
@@ -270,7 +270,7 @@ class Scene:
             self._viewer.layers.selection.active = active
 
     def object_layer(self, side: Side, team: str | None) -> tuple[Labels, LayerValues] | None:
-        """Give the layer of the reference or of a team, and what its values stand for."""
+        """Return the layer of the reference or of a team, and what its values stand for."""
         role = REFERENCE if side is Side.REFERENCE else _TEAM + str(team)
         self._catch_up(role)
         layer = self._mine(role)
@@ -368,7 +368,7 @@ class Scene:
         return [pointed for _, pointed in sorted(found, key=lambda pair: -pair[0])]
 
     def _is_left_out(self, pointed: Pointed, id_: int) -> bool:
-        """Tell whether an object is not drawn, because only listed ones are."""
+        """Return whether an object is not drawn, because only listed ones are."""
         if self._listed is None or self._listed.others is not Others.HIDDEN:
             return False
         if pointed.team not in (None, self._team):
@@ -471,7 +471,7 @@ class Scene:
         return [(REFERENCE, REFERENCE, snapshot.reference), *teams]
 
     def _mine(self, role: str) -> Any | None:
-        """Give the layer of a role, unless somebody deleted it.
+        """Return the layer of a role, unless somebody deleted it.
 
         A layer that an earlier scene made is taken over.
         """
@@ -653,7 +653,7 @@ class Scene:
             self._outline(role, event.source)
 
     def _shows(self, role: str, layer: Labels, labels: LabelImage) -> bool:
-        """Tell whether a layer shows the objects already, as one under edit does."""
+        """Return whether a layer shows the objects already, as one under edit does."""
         values = self._values.get(role)
         return (
             values is not None
@@ -737,7 +737,7 @@ class Scene:
                 self._show(_TEAM + name, layer, visible=False)
 
     def _drawn_roles(self) -> set[str]:
-        """Give the roles of the reference, the current team and those opened by hand."""
+        """Return the roles of the reference, the current team and those opened by hand."""
         return {REFERENCE, _TEAM + str(self._team), *self._opened_eyes}
 
     def _apply_contours(self) -> None:

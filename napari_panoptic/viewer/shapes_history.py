@@ -113,7 +113,7 @@ class ShapesHistory:
             self._now = drawn
 
     def _is_in_hand(self) -> bool:
-        """Tell whether a shape is just being drawn or moved."""
+        """Return whether a shape is just being drawn or moved."""
         return any(getattr(self._layer, name, False) for name in ("_is_creating", "_is_moving"))
 
     def _drawn(self) -> _Drawn:

@@ -24,7 +24,7 @@ _JOINED = "\N{WORD JOINER}"
 
 
 def shown(text: str) -> str:
-    """Give a text, line by line, as any widget can show it: nothing in it is markup.
+    """Return a text, line by line, as any widget can show it: nothing in it is markup.
 
     Ordinary texts come back as they are.
     """

@@ -118,7 +118,7 @@ class DrawnSide:
         self.windows.leave()
 
     def codes(self, colour_by: ColourBy, listed: Listed | None) -> NDArray[np.uint8]:
-        """Give the code of each label: of its status or class, and whether it is listed.
+        """Return the code of each label: of its status or class, and whether it is listed.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class DrawnSide:
     def _in_sight(
         self, y: int, x: int, height: int, width: int
     ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """Give boxes and codes of the objects in a window, those that failed last."""
+        """Return boxes and codes of the objects in a window, those that failed last."""
         found = _touching(self._boxes, y, x, y + height, x + width)
         return self._boxes[found], self.look.codes[self._labels[found]]
 
@@ -394,7 +394,7 @@ def coded(index: NDArray[np.int32], codes: NDArray[np.uint8]) -> NDArray[np.uint
 
 @compiled
 def _touching(boxes: NDArray[np.int32], y0: int, x0: int, y1: int, x1: int) -> NDArray[np.int64]:
-    """Give the rows of the boxes that touch a window, in their order."""
+    """Return the rows of the boxes that touch a window, in their order."""
     found = np.empty(len(boxes), np.int64)
     count = 0
     for k in range(len(boxes)):
@@ -452,7 +452,7 @@ def _paint_ellipses(
 
 
 def code_colours(scheme: ClassScheme) -> NDArray[np.float32]:
-    """Give the colour of each code, float32 (256, 4) RGBA."""
+    """Return the colour of each code, float32 (256, 4) RGBA."""
     colours = np.zeros((256, 4), np.float32)
     statuses = status_colour_table()
     classes = rgba_table(class_colours(len(scheme.names)))[: MOST_CODES - CLASSES]

@@ -67,7 +67,7 @@ class _Arrivals(QObject):
     arrived = QtSignal(str)  # the name of the layer that shows them
 
     def teller(self, name: str) -> Callable[[], None]:
-        """Give what tells of pixels of a layer.
+        """Return what tells of pixels of a layer.
 
         It keeps this object alive, which a signal by itself does not.
         """
@@ -131,7 +131,7 @@ class SlideView:
         return self.is_on and self._diameter_px * self._scene.zoom < SMALLEST_ON_SCREEN_PX
 
     def layer(self, name: str) -> Any:
-        """Give one of the view's layers."""
+        """Return one of the view's layers."""
         return self._layers[name]
 
     def show(
@@ -200,7 +200,7 @@ class SlideView:
         self._scene.step_aside_always(None)
 
     def place_text(self, position: Sequence[float]) -> str:
-        """Say what became of the objects around a world position, where squares are shown."""
+        """Describe what became of the objects around a world position, where squares are shown."""
         cells = self._cells
         if not self._shows_cells() or cells is None:
             return ""
@@ -297,7 +297,7 @@ class SlideView:
         return self.is_far and layer is not None and bool(layer.visible)
 
     def _mine(self, name: str) -> Any | None:
-        """Give one of the own layers, unless somebody deleted it."""
+        """Return one of the own layers, unless somebody deleted it."""
         layer = self._layers.get(name)
         return layer if layer is not None and layer in self._viewer.layers else None
 
@@ -452,7 +452,7 @@ class SlideView:
 
 
 def scale_text() -> str:
-    """Say what the colours of squares mean, as rich text."""
+    """Describe what the colours of squares mean, as rich text."""
     parts = [
         f"<span style='color:{hex_colour(colour)}; background-color:{_TISSUE}'>&nbsp;■&nbsp;</span>"
         f"&nbsp;{html.escape(text)}"
@@ -469,7 +469,7 @@ SCALE_MEANING = (
 
 
 def _usual_diameter_px(outcomes: Outcomes) -> float:
-    """Give the diameter of a disk of the median area."""
+    """Return the diameter of a disk of the median area."""
     areas = np.concatenate([outcomes.reference.area_px, outcomes.prediction.area_px])
     return 2 * math.sqrt(float(np.median(areas)) / math.pi) if len(areas) else 1.0
 

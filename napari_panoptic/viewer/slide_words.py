@@ -46,12 +46,12 @@ OVERLAPS = _TOO_LARGE + (
 
 
 def on_slide(snapshot: RegionSnapshot | None, words: str, otherwise: str) -> str:
-    """Give words for a whole slide, and others for any other region or none."""
+    """Return words for a whole slide, and others for any other region or none."""
     return words if snapshot is not None and snapshot.slide.is_slide else otherwise
 
 
 def waiting(saying: str, share: float) -> str:
-    """Say how far the evaluation of a slide is.
+    """Describe how far the evaluation of a slide is.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ class Look:
     display: Display = Display.OUTLINE
 
     def contour(self, side: Side, screen_px_per_px: float = 1.0) -> int:
-        """Give the outline width of a side in image pixels; 0 means filled.
+        """Return the outline width of a side in image pixels; 0 means filled.
 
         Parameters
         ----------

@@ -109,7 +109,7 @@ class _Cells:
         return [layer for cell in self.layers.values() for layer in cell.values()]
 
     def can_show(self, contents: _Contents) -> bool:
-        """Tell whether these layers can show other contents."""
+        """Return whether these layers can show other contents."""
         now = self.contents
         if (now.teams, now.roles) != (contents.teams, contents.roles):
             return False
@@ -180,7 +180,7 @@ class TeamGrid:
         return tuple(self._cells)
 
     def layer(self, team: str, role: str) -> Any:
-        """Give a layer of a team's cell: image, objects or ring."""
+        """Return a layer of a team's cell: image, objects or ring."""
         return self._cells[team][role]
 
     @property
@@ -188,12 +188,12 @@ class TeamGrid:
         return {} if self._shown is None else self._shown.layers
 
     def wanted_widths(self, zoom: float | None = None) -> tuple[int, int]:
-        """Give the outline widths that the present look and zoom ask for."""
+        """Return the outline widths that the present look and zoom ask for."""
         look, zoom = self._scene.look, zoom or self._zoom()
         return look.contour(Side.REFERENCE, zoom), look.contour(Side.PREDICTION, zoom)
 
     def widths_of_a_cell(self, snapshot: RegionSnapshot, cells: int) -> tuple[int, int]:
-        """Give the outline widths for the zoom that cells of this number will have."""
+        """Return the outline widths for the zoom that cells of this number will have."""
         canvas = (float(self._viewer.canvas.size[0]), float(self._viewer.canvas.size[1]))
         rows, columns = grid_shape(cells, snapshot.shape, canvas)
         zoom = min(canvas[0] / rows / snapshot.shape[0], canvas[1] / columns / snapshot.shape[1])
@@ -553,7 +553,7 @@ class TeamGrid:
         return float(np.clip(size, SMALLEST_TITLE, TITLE_SIZE))
 
     def _most_letters(self) -> int:
-        """Tell how many letters fit into a cell where they are as small as they get."""
+        """Return how many letters fit into a cell where they are as small as they get."""
         return int(self._cell_width() / (PX_PER_LETTER_AND_POINT * SMALLEST_TITLE))
 
     def _cell_width(self) -> float:

@@ -68,7 +68,7 @@ class TeamsPart(SeenPart):
         return self._mode is not ViewMode.ONE or super().is_in_sight
 
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
-        """Give the key that goes from view to view."""
+        """Return the key that goes from view to view."""
         meaning = "one team, teams side by side, consensus of the teams"
         return ((Shortcut("Shift-u", meaning), self._next_mode),)
 

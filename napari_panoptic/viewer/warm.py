@@ -249,7 +249,7 @@ def save_something(folder: Path) -> None:
 
 
 def has_compiled() -> bool:
-    """Tell whether a kernel of this package was not found on the disk in this process."""
+    """Return whether a kernel of this package was not found on the disk in this process."""
     return any(sum(kernel.stats.cache_misses.values()) for kernel in kernels().values())
 
 

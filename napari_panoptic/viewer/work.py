@@ -277,7 +277,7 @@ class SummaryWork:
         self.progressed.emit(self._done, self.total)
 
     def _is_known_better(self, line: RegionSummary) -> bool:
-        """Tell whether the line that is there is of a working copy, or of a slide looked at."""
+        """Return whether the line that is there is of a working copy, or of a slide looked at."""
         session = self._session
         known = session.summaries.get((line.region, line.team))
         if known is None:
@@ -292,7 +292,7 @@ class SummaryWork:
 
 
 def _threads() -> QThreadPool:
-    """Give the pool in which workers run."""
+    """Return the pool in which workers run."""
     pool = QThreadPool.globalInstance()
     if pool is None:
         raise RuntimeError("Qt has no threads")
@@ -328,7 +328,7 @@ class _Watch:
     held_up_to_px: int
 
     def told_now_and_then(self) -> Callable[[float, str], None]:
-        """Give what passes on only so much as somebody can read."""
+        """Return what passes on only so much as somebody can read."""
         last = 0.0
 
         def tell(share: float, saying: str) -> None:

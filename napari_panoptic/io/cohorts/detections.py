@@ -90,7 +90,7 @@ class DetectionLayout:
         return patient_in(frame, self.patient)
 
     def mpp_of(self, frame: str) -> MppXy | None:
-        """Give micrometres per pixel of a frame, where the description says."""
+        """Return micrometres per pixel of a frame, where the description says."""
         fitting = (mpp for glob, mpp in self.mpp if fnmatch.fnmatchcase(frame, glob))
         return next(fitting, None)
 
@@ -116,7 +116,7 @@ MITOS_LAYOUT = DetectionLayout(
 
 
 def looks_like_mitos(root: Path) -> bool:
-    """Tell whether a folder has the challenge's own layout."""
+    """Return whether a folder has the challenge's own layout."""
     try:
         return any(root.glob(MITOS_FRAMES))
     except OSError:
@@ -310,7 +310,7 @@ class _Discovery:
         return shelves
 
     def _keys(self, shelves: Sequence[_Shelf]) -> dict[_Key, str]:
-        """Give every frame and its name in the cohort, in natural order."""
+        """Return every frame and its name in the cohort, in natural order."""
         by_name: dict[str, list[_Key]] = defaultdict(list)
         for key in (key for shelf in shelves for key in shelf):
             alike = by_name[key[0].casefold()]
@@ -386,7 +386,7 @@ class _Discovery:
 
 
 def _fit(key: _Key, other: _Key) -> bool:
-    """Tell whether two keys of one name mean one frame; an unknown patient fits any."""
+    """Return whether two keys of one name mean one frame; an unknown patient fits any."""
     return len({patient.casefold() for patient in (key[1], other[1]) if patient is not None}) <= 1
 
 

@@ -242,7 +242,7 @@ COCO_NAMES = ("panoptic*.json", "annotations/panoptic*.json")
 
 
 def coco_layout(path: Path) -> Layout:
-    """Give the layout of a COCO panoptic data set, whose annotation tells its classes.
+    """Return the layout of a COCO panoptic data set, whose annotation tells its classes.
 
     Raises
     ------
@@ -444,7 +444,7 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
 
 
 def _placeholders(form: Form) -> tuple[set[str], set[str]]:
-    """Tell which placeholders the patterns of a form need, and which others they may have."""
+    """Return which placeholders the patterns of a form need, and which others they may have."""
     required: set[str] = set()
     allowed: set[str] = set()
     # The regions of a file that holds many have names of their own.

@@ -168,7 +168,7 @@ class _Shelf:
         return (found for same_name in self._by_region.values() for found in same_name)
 
     def repeats(self, region: str) -> bool:
-        """Tell whether several patients have a region of this name."""
+        """Return whether several patients have a region of this name."""
         return len(self._by_region[region.casefold()]) > 1
 
     def get(self, region: str, patient: str | None) -> _Found | None:
@@ -548,7 +548,7 @@ def _rules_of_nobody(
 
 
 def _places_of(masks: MaskPatterns) -> tuple[str, ...]:
-    """Give one place for each form, in words."""
+    """Return one place for each form, in words."""
     return tuple(patterns[0].in_words for patterns in masks.forms.values() if patterns)
 
 

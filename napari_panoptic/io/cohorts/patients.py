@@ -57,7 +57,7 @@ class PatientExpression:
         self._text, self._left_s = text, SEARCH_S
 
     def patient_in(self, name: str) -> str | None:
-        """Give the patient that a name tells, if it tells one.
+        """Return the patient that a name tells, if it tells one.
 
         Raises
         ------

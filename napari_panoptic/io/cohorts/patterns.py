@@ -29,7 +29,7 @@ ARRAY_FOLDERS = (".zarr",)
 
 
 def natural_key(text: str) -> list[tuple[int, int, str]]:
-    """Give a sort key under which region_2 comes before region_10."""
+    """Return a sort key under which region_2 comes before region_10."""
     parts = re.split(r"([0-9]+)", text.casefold())
     return [(1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts]
 
@@ -117,7 +117,7 @@ class Pattern:
         return folders[:end]
 
     def folder_of(self, name: str) -> Pattern | None:
-        """Give the pattern of the folder named by a placeholder, None where a file is."""
+        """Return the pattern of the folder named by a placeholder, None where a file is."""
         holders = [i for i, part in enumerate(self.parts[:-1]) if f"{{{name}}}" in part]
         return type(self)("/".join(self.parts[: holders[0] + 1])) if holders else None
 
@@ -188,13 +188,13 @@ class Listing:
         return None if self.allow_outside else self.root
 
     def entries(self, folder: Path) -> tuple[Entry, ...]:
-        """Give what is in a folder, in natural order, hidden things left out."""
+        """Return what is in a folder, in natural order, hidden things left out."""
         if folder not in self._known:
             self._known[folder] = self._read(folder)
         return self._known[folder]
 
     def files_below(self, folder: Path) -> Iterator[Path]:
-        """Give every file in a folder and its folders."""
+        """Yield every file in a folder and its folders."""
         for entry in self.entries(folder):
             if not entry.is_folder:
                 yield entry.path
@@ -226,7 +226,7 @@ class Listing:
         return tuple(sorted(entries, key=lambda entry: natural_key(entry.path.name)))
 
     def _is_wanted(self, folder: Path, entry: os.DirEntry[str]) -> bool:
-        """Tell what belongs to the cohort from links out of it, pipes and devices."""
+        """Return what belongs to the cohort from links out of it, pipes and devices."""
         path = folder / entry.name
         if is_link(entry) and not self.admits(path):
             return False
@@ -320,7 +320,7 @@ def check_listing(listing: Listing, expected: str) -> None:
 
 
 def missing(what: str, names: Sequence[str], why: str, *, team: str | None = None) -> Finding:
-    """Tell what lacks a file.
+    """Return what lacks a file.
 
     Parameters
     ----------

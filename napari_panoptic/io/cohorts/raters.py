@@ -163,7 +163,7 @@ def _from_patterns(listing: Listing, layout: RatersLayout) -> _Found:
 
 
 def _structures_in(fields: Mapping[str, str], classes: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the one structure that a file names, or every class that it may hold objects of."""
+    """Return the one structure that a file names, or every class that it may hold objects of."""
     return (fields["structure"],) if "structure" in fields else classes
 
 
@@ -273,7 +273,7 @@ def _twice(path: Path, used: Path) -> Finding:
 
 
 def _rater_findings(cases: Sequence[RatedCase], found: _Found) -> Iterator[Finding]:
-    """Tell where somebody who annotated a structure elsewhere has not."""
+    """Yield where somebody who annotated a structure elsewhere has not."""
     raters: dict[str, set[str]] = defaultdict(set)
     for _, structure, rater in found.masks:
         raters[structure].add(rater)

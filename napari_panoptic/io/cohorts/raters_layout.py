@@ -215,7 +215,7 @@ def qubiq_files(listing: Listing) -> QubiqFiles:
 
 
 def looks_like_qubiq(folder: Path) -> bool:
-    """Tell whether a folder holds masks of several raters as QUBIQ names them.
+    """Return whether a folder holds masks of several raters as QUBIQ names them.
 
     The folders of MoNuSAC are not looked through.
     """

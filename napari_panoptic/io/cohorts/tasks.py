@@ -12,7 +12,7 @@ from napari_panoptic.nuclei.values.cohort import Task
 
 
 def task_of(folder: str | Path) -> Task:
-    """Tell what a cohort is about, by the ``task`` of its ``cohort.toml``.
+    """Return what a cohort is about, by the ``task`` of its ``cohort.toml``.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ class ClassNumbers:
         self._known: dict[Any, tuple[int, str | None]] = {}
 
     def of(self, value: Any) -> tuple[int, str | None]:
-        """Give the class index, as in `Polygons`, and the name to report an unknown one by.
+        """Return the class index, as in `Polygons`, and the name to report an unknown one by.
 
         Parameters
         ----------

@@ -55,7 +55,7 @@ class ClassTable:
         return cls(ids[is_last], code[order][is_last], tuple(names), repeated)
 
     def only(self, rows: NDArray[np.bool_]) -> ClassTable:
-        """Give some of the rows."""
+        """Return some of the rows."""
         return replace(self, ids=self.ids[rows], code=self.code[rows])
 
     def class_index(self, scheme: ClassScheme) -> NDArray[np.int16]:
@@ -66,7 +66,7 @@ class ClassTable:
         return np.array([*of_names, -1], np.int16)[self.code]
 
     def names_of(self, ids: Sequence[int]) -> dict[int, str]:
-        """Give the names of the classes of those ids that the table has."""
+        """Return the names of the classes of those ids that the table has."""
         place = np.minimum(np.searchsorted(self.ids, ids), max(len(self.ids) - 1, 0))
         return {
             id_: self.names[int(self.code[at])]

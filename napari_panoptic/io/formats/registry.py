@@ -180,7 +180,7 @@ def register(form: Form) -> None:
 
 
 def known_forms() -> Mapping[str, Form]:
-    """Give every form by its name, the preferred first; those of plugins come last."""
+    """Return every form by its name, the preferred first; those of plugins come last."""
     return MappingProxyType(_KNOWN.with_plugins().forms)
 
 
@@ -190,7 +190,7 @@ def form_of(source: str) -> Form | None:
 
 
 def plugin_findings() -> tuple[Finding, ...]:
-    """Tell which plugins with forms are broken."""
+    """Return which plugins with forms are broken."""
     return _KNOWN.with_plugins().findings
 
 

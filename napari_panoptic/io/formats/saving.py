@@ -62,7 +62,7 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 
 def losses_of(path: Path, objects: Objects) -> tuple[Finding, ...]:
-    """Tell what a file written by :func:`write_objects` does not hold of the objects."""
+    """Return what a file written by :func:`write_objects` does not hold of the objects."""
     form = form_for(path)
     return () if form is None else form.losses(objects)
 
@@ -101,7 +101,7 @@ def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> Loa
 
 
 def readable_forms() -> Iterator[Form]:
-    """Give the forms in which one region can be opened again, the preferred first."""
+    """Return the forms in which one region can be opened again, the preferred first."""
     return (form for form in writable_forms() if form.load is not None)
 
 
@@ -148,7 +148,7 @@ def check_not_in_cohort(paths: Iterable[Path], cohort: Path) -> None:
 
 
 def writable_forms() -> Iterator[Form]:
-    """Give the forms in which one region can be saved, the preferred first."""
+    """Return the forms in which one region can be saved, the preferred first."""
     return (form for form in known_forms().values() if form.write is not None)
 
 

@@ -45,7 +45,7 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 
 def beside_label_tiff(path: Path) -> tuple[Path, Path]:
-    """Give the table of classes and the mask of the excluded area that belong to a label TIFF."""
+    """Return the table of classes and the mask of the excluded area that belong to a label TIFF."""
     return path.with_suffix(".csv"), path.with_name(path.stem + AMBIGUOUS_SUFFIX)
 
 

@@ -106,7 +106,7 @@ class LiveOutcomes:
         }
 
     def outcomes(self) -> Outcomes:
-        """Give the outcomes as they are now; later edits do not change them."""
+        """Return the outcomes as they are now; later edits do not change them."""
         reference, prediction = (self._columns[side] for side in Side)
         reference.put_in_order()
         prediction.put_in_order()
@@ -273,7 +273,7 @@ class _Columns:
             self._came_or_went = False
 
     def frozen(self, across: _Order) -> SideOutcomes:
-        """Give copies of the columns: of what was not written since the last time the same."""
+        """Return copies of the columns: of what was not written since the last time the same."""
         if self._order_across is not across:
             self._frozen.pop("partner", None)
             self._order_across = across
@@ -327,7 +327,7 @@ class _Order:
 
 
 def _counted_apart(edited: Edited) -> OverlapTable:
-    """Give the counts of the objects that edits concern, as if there were no others."""
+    """Return the counts of the objects that edits concern, as if there were no others."""
     joined = edited.joined
     return OverlapTable(
         reference=edited.reference,

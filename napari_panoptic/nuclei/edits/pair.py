@@ -234,7 +234,7 @@ class _LiveSide:
         return table
 
     def labels(self) -> LabelImage:
-        """Give a view of the labels; its pixels change with the next edit."""
+        """Return a view of the labels; its pixels change with the next edit."""
         if self._labels is None:
             self._labels = LabelImage(
                 index=self.index,
@@ -389,18 +389,18 @@ class LiveEvaluation:
         self._concerned[side].add(own.slot_of[id_])
 
     def pair(self) -> LabelPair:
-        """Give the label pair as it is now: views that the next edit changes."""
+        """Return the label pair as it is now: views that the next edit changes."""
         reference, prediction = (self._sides[side].labels() for side in Side)
         if self._pair.reference is not reference or self._pair.prediction is not prediction:
             self._pair = replace(self._pair, reference=reference, prediction=prediction)
         return self._pair
 
     def labels(self, side: Side) -> LabelImage:
-        """Give a copy of one side as it is now, with the objects that have a pixel."""
+        """Return a copy of one side as it is now, with the objects that have a pixel."""
         return self._sides[side].labels().tidied()
 
     def table(self) -> OverlapTable:
-        """Give the counts as they are now."""
+        """Return the counts as they are now."""
         return self._pairs.table(*(self._sides[side].table() for side in Side))
 
     def evaluate(self, settings: EvaluationSettings) -> Evaluation:
@@ -503,6 +503,6 @@ class LiveEvaluation:
 
 
 def _rows(sets: Mapping[Side, set[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the rows of reference and prediction, ascending."""
+    """Return the rows of reference and prediction, ascending."""
     reference, prediction = (np.array(sorted(sets[side]), np.int64) for side in Side)
     return reference, prediction

@@ -118,7 +118,7 @@ class LivePairs:
             self._delete(gone)
 
     def table(self, reference: SideTable, prediction: SideTable) -> OverlapTable:
-        """Give the pairs as they are now, with what is known of the objects."""
+        """Return the pairs as they are now, with what is known of the objects."""
         if self._frozen_rows is None:
             self._frozen_rows = _rows(self._keys.values)
         if self._frozen_shared is None:
@@ -262,7 +262,7 @@ def _high(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @compiled
 def _rows(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Give the rows of reference and prediction, counted from 0."""
+    """Return the rows of reference and prediction, counted from 0."""
     reference, prediction = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
     for k in range(len(keys)):
         reference[k], prediction[k] = (keys[k] >> 32) - 1, (keys[k] & _LOW) - 1
@@ -341,7 +341,7 @@ def _pairs_among(
     NDArray[np.int64],
     NDArray[np.int64],
 ]:
-    """Give the pairs of some rows, all of whose columns are given, as `Joined` has them."""
+    """Return the pairs of some rows, all of whose columns are given, as `Joined` has them."""
     first = np.searchsorted(keys, (rows + 1) << 32)
     last = np.searchsorted(keys, (rows + 2) << 32)
     n = (last - first).sum()

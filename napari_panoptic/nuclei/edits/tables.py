@@ -40,7 +40,7 @@ class LaterTable(SideTable):
         vars(self).update(_start=start, _length=length, _later=later)
 
     def rewritten(self, rows: NDArray[np.int64], counts: SideTable, length: int) -> LaterTable:
-        """Give the table with other counts in some rows; this one stays as it is."""
+        """Return the table with other counts in some rows; this one stays as it is."""
         start, later = self._start, self._later
         if sum(len(known) for known, _ in later) + len(rows) > _FEW_ROWS:
             start, later = SideTable(*self._columns()), ()

@@ -103,7 +103,7 @@ class SizeClasses:
         return tuple(pairwise((0.0, *self.edges, float("inf"))))
 
     def number(self, areas: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Give the position of each area's class, from 0."""
+        """Return the position of each area's class, from 0."""
         return np.searchsorted(np.asarray(self.edges, np.float64), areas, side="right")
 
 
@@ -140,7 +140,7 @@ def quartile_classes(
 
 
 def by_size(regions: Sequence[RegionObjects], classes: SizeClasses) -> pd.DataFrame:
-    """Give each team's figures by size of object, counts summed over its regions.
+    """Return each team's figures by size of object, counts summed over its regions.
 
     Reference objects and matched pairs stand in the class of the reference
     object's area, predictions in that of their own: an unmatched one has no
@@ -185,7 +185,7 @@ def by_size(regions: Sequence[RegionObjects], classes: SizeClasses) -> pd.DataFr
 
 
 def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
-    """Give the number and share of each team's failures by cause.
+    """Return the number and share of each team's failures by cause.
 
     A failure is an unmatched object: FN on the side of the reference, FP on
     that of the prediction. Misclassified objects are matched, and have no
@@ -221,7 +221,7 @@ def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
 
 
 def _joined(regions: Sequence[RegionObjects], unit: AreaUnit) -> pd.DataFrame:
-    """Give what counts of all objects in one table, with their areas in the unit."""
+    """Return what counts of all objects in one table, with their areas in the unit."""
     columns = ["side", "id", "class", "status", "cause", "partner_class", "iou", "hausdorff_px"]
     frames = []
     for region in regions:

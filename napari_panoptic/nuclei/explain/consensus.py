@@ -112,7 +112,7 @@ class Consensus:
         return found
 
     def invented_by(self, at_least: int = 2) -> tuple[InventedPlace, ...]:
-        """Give the places where so many teams or more invent something."""
+        """Return the places where so many teams or more invent something."""
         return tuple(place for place in self.invented if len(place.rows) >= at_least)
 
     def _count(self, status: Status) -> IntArray:

@@ -263,7 +263,7 @@ class _Sets:
     of_prediction: IntArray
 
     def holds(self, links: _Links) -> BoolArray:
-        """Tell which pairs lie within one set."""
+        """Return which pairs lie within one set."""
         own = self.of_reference[links.reference]
         within: BoolArray = (own != NO_GROUP) & (own == self.of_prediction[links.prediction])
         return within
@@ -304,7 +304,7 @@ def _key(reference: NDArray[np.integer], prediction: NDArray[np.integer]) -> Int
 
 
 def _group_sets(evaluation: Evaluation, links: _Links) -> _Sets:
-    """Give every object of a failure group the number of its group."""
+    """Return every object of a failure group the number of its group."""
     from scipy.sparse.csgraph import connected_components
 
     outcomes = evaluation.outcomes
@@ -354,7 +354,7 @@ def _assembled_groups(
 
 
 def _members(sets: IntArray, n: int) -> tuple[IntArray, list[slice]]:
-    """Give the rows that are in a set, set by set, and where each set's rows are."""
+    """Return the rows that are in a set, set by set, and where each set's rows are."""
     rows = np.flatnonzero(sets != NO_GROUP)
     rows = rows[np.argsort(sets[rows], kind="stable")]
     return rows, _parts(sets[rows], n)
@@ -366,7 +366,7 @@ def _parts(sorted_sets: IntArray, n: int) -> list[slice]:
 
 
 def _boxes(table: OverlapTable, sets: _Sets) -> IntArray:
-    """Give the bounding box (n, 4) of each set's objects."""
+    """Return the bounding box (n, 4) of each set's objects."""
     of = np.concatenate([sets.of_reference, sets.of_prediction])
     bbox = np.concatenate([table.reference.bbox, table.prediction.bbox]).astype(np.int64)
     bbox, of = bbox[of != NO_GROUP], of[of != NO_GROUP]
@@ -445,7 +445,7 @@ def _batches(
 
 
 def _sets_are_independent(evaluation: Evaluation) -> bool:
-    """Tell whether editing one group can never change an outcome outside of it.
+    """Return whether editing one group can never change an outcome outside of it.
 
     With a strict IoU of at least 0.5 a pair matches whatever else is there, and
     a merged object, which lies mostly in its own reference object, has less
@@ -495,7 +495,7 @@ def _matrix(
 
 
 def _coloured(conflicts: csr_array) -> IntArray:
-    """Give neighbours different numbers, each node the lowest that is free."""
+    """Return neighbours different numbers, each node the lowest that is free."""
     colours = np.full(conflicts.shape[0], -1, np.int64)
     starts = conflicts.indptr.tolist()
     for node in range(len(colours)):
@@ -635,7 +635,7 @@ def _edited_side(evaluation: Evaluation, links: _Links, plan: _Plan) -> SideTabl
 def _piece_places(
     evaluation: Evaluation, links: _Links, plan: _Plan
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Give coordinate sums (k, 2), those of ambiguous pixels, and first pixels of the pieces.
+    """Return coordinate sums (k, 2), those of ambiguous pixels, and first pixels of the pieces.
 
     They are not in the overlap table. Where no rule asks for them the pixels
     are left alone, and the prediction's first pixel and zeros stand in.
@@ -660,7 +660,7 @@ def _piece_places(
 
 
 def _edited_pair(pair: LabelPair, links: _Links, plan: _Plan) -> LabelPair:
-    """Give the pair with the new list of predicted objects, for the stages after the overlap.
+    """Return the pair with the new list of predicted objects, for the stages after the overlap.
 
     These stages read ids and classes of the predictions, and pixels of the
     reference only: the prediction's pixels stay what they were.
@@ -683,7 +683,7 @@ def _edited_pair(pair: LabelPair, links: _Links, plan: _Plan) -> LabelPair:
 
 
 def _majority_class(pair: LabelPair, links: _Links, plan: _Plan) -> NDArray[np.int16]:
-    """Give the class that holds most of each new object's area after the policy."""
+    """Return the class that holds most of each new object's area after the policy."""
     class_index = pair.prediction.class_index.astype(np.int64)
     n = len(pair.class_names) + 1
     area = np.concatenate([links.judged.prediction.area[plan.whole], links.shared[plan.piece]])

@@ -129,7 +129,7 @@ class PolicyAudit:
         return self.pq_difference - float(self.unit_contribution.sum())
 
     def side(self, side: Side) -> SideAudit:
-        """Give one side."""
+        """Return one side."""
         return self.reference if side is Side.REFERENCE else self.prediction
 
     @cached_property
@@ -223,7 +223,7 @@ def audit_policies(
 
 
 def reasons(evaluation: Evaluation, side: Side) -> NDArray[np.object_]:
-    """Say what the ambiguous policy does with each object of a side.
+    """Describe what the ambiguous policy does with each object of a side.
 
     Returns
     -------

@@ -203,7 +203,7 @@ class Tally:
         return mean
 
     def counts(self, class_names: tuple[str, ...]) -> Counts:
-        """Give the first set's contribution as counts, without distances."""
+        """Return the first set's contribution as counts, without distances."""
         return replace(
             _with_confusion(Counts.zero(class_names), self.confusion[0]),
             iou_sum=self.iou_sum[0],

@@ -54,7 +54,7 @@ class FoundByName(Generic[_NamedT]):
         raise CohortError(no_such(self.region_word, name, known))
 
     def checked_team(self, name: str) -> str:
-        """Give a team's name back.
+        """Return a team's name back.
 
         Raises
         ------

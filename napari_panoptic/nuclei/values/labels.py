@@ -153,15 +153,15 @@ class LabelImage:
         return len(self.ids)
 
     def class_names_of_objects(self) -> NDArray[np.object_]:
-        """Give the class name of each object, in row order."""
+        """Return the class name of each object, in row order."""
         return np.array(self.class_names, dtype=object)[self.class_index - 1]
 
     def id_image(self) -> NDArray[np.int64]:
-        """Give an image (y, x) of ids, 0 for background."""
+        """Return an image (y, x) of ids, 0 for background."""
         return np.concatenate([[0], self.ids])[self.index]
 
     def with_overlaps(self, overlaps: Overlaps) -> LabelImage:
-        """Give the objects with the pixels that they share, or without.
+        """Return the objects with the pixels that they share, or without.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class LabelImage:
         return replace(other, otherwise=partial(_given, self)) if other.planes else other
 
     def overlapping_rows(self) -> NDArray[np.int64]:
-        """Give int64 (k,): the rows of the objects that share a pixel, ascending."""
+        """Return int64 (k,): the rows of the objects that share a pixel, ascending."""
         if len(self.planes) < 2:
             return np.zeros(0, np.int64)
         claims = np.zeros(self.shape, np.int32)
@@ -192,7 +192,7 @@ class LabelImage:
         class_index: NDArray[np.int16],
         original_ids: NDArray[np.int64],
     ) -> LabelImage:
-        """Give the same objects, and those covered completely, with all their pixels.
+        """Return the same objects, and those covered completely, with all their pixels.
 
         Parameters
         ----------
@@ -226,14 +226,14 @@ class LabelImage:
         return replace(self, otherwise=_InClassPlanes(self)) if self.overlapping_px else self
 
     def tidied(self) -> LabelImage:
-        """Give a copy with ids ascending and without rows that have no pixel.
+        """Return a copy with ids ascending and without rows that have no pixel.
 
         Label images from files are so already; those under edit are not.
         """
         return self.of_rows(_used(self.index, len(self.ids))[1:], np.empty_like(self.index))
 
     def of_rows(self, present: NDArray[np.bool_], index: NDArray[np.int32]) -> LabelImage:
-        """Give the objects of some rows, ids ascending.
+        """Return the objects of some rows, ids ascending.
 
         Parameters
         ----------
@@ -392,7 +392,7 @@ class LabelImage:
         vanished: Sequence[Vanished] = (),
         overlapping_px: int,
     ) -> LabelImage:
-        """Give the objects of classes that lie over each other already their ids.
+        """Return the objects of classes that lie over each other already their ids.
 
         Parameters
         ----------
@@ -570,7 +570,7 @@ class LabelPair:
         return bool(self.reference.planes or self.prediction.planes)
 
     def with_overlaps(self, overlaps: Overlaps) -> LabelPair:
-        """Give both sides with the pixels that objects share, or without.
+        """Return both sides with the pixels that objects share, or without.
 
         Raises
         ------
@@ -665,7 +665,7 @@ def _class_numbers(
     class_names: Sequence[str],
     side: str,
 ) -> NDArray[np.int16]:
-    """Give the 1-based class of each id."""
+    """Return the 1-based class of each id."""
     number_of = {name: number for number, name in enumerate(class_names, start=1)}
     if isinstance(classes, str):
         names: list[str | None] = [classes] if len(ids) else []
@@ -688,7 +688,7 @@ def _class_numbers(
 
 
 def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Give the ids of an image the numbers 1..n, in ascending order.
+    """Return the ids of an image the numbers 1..n, in ascending order.
 
     Returns
     -------
@@ -723,7 +723,7 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
 def _renumbered(
     values: NDArray[np.int32], ids: NDArray[np.int64], result: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """Give the ids of an image the numbers 1..n, in their order."""
+    """Return the ids of an image the numbers 1..n, in their order."""
     lookup = np.zeros(ids[-1] + 1, np.int32)
     lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
     return _look_up(lookup, read_only(values), result)
@@ -744,7 +744,7 @@ def _compact_sparse(
 
 @compiled
 def _numbers_as_found(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], PairTable]:
-    """Give the ids numbers as they are met: the image of numbers, and a table of KEY and TOTAL.
+    """Return the ids numbers as they are met: the image of numbers, and a table of KEY and TOTAL.
 
     A place of the table holds an id and its number.
     """
@@ -771,7 +771,7 @@ def _numbers_as_found(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], P
 
 @compiled
 def _ids_of(values: NDArray[np.int32], limit: int) -> tuple[int, NDArray[np.bool_]]:
-    """Tell which ids from 1 to the highest occur, reading the image once.
+    """Return which ids from 1 to the highest occur, reading the image once.
 
     Returns
     -------
@@ -809,7 +809,7 @@ def _ids_of(values: NDArray[np.int32], limit: int) -> tuple[int, NDArray[np.bool
 
 
 def _used(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]:
-    """Tell which numbers from 1 to the highest occur, where there are no others."""
+    """Return which numbers from 1 to the highest occur, where there are no others."""
     image = read_only(np.ascontiguousarray(values))
     used = np.zeros(highest + 1, np.bool_)
     for _, found in in_threads(lambda band: _ids_of(image[band], highest), bands_of(image.shape)):

@@ -169,16 +169,16 @@ class EvaluationSettings:
         return self.radius if self.restoration is Restoration.BORDER_DILATED else 0
 
     def replaced(self, **changes: Any) -> EvaluationSettings:
-        """Give a copy with some values changed."""
+        """Return a copy with some values changed."""
         return replace(self, **changes)
 
     def differences(self, other: EvaluationSettings) -> dict[str, tuple[Any, Any]]:
-        """Give what differs from other settings: name -> (here, there)."""
+        """Return what differs from other settings: name -> (here, there)."""
         pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def as_record(self) -> dict[str, Any]:
-        """Give a plain dictionary, for JSON."""
+        """Return a plain dictionary, for JSON."""
         record = asdict(self)
         record["corrections"] = sorted(str(c) for c in self.corrections)
         return {k: str(v) if isinstance(v, StrEnum) else v for k, v in record.items()}
@@ -230,7 +230,7 @@ def protocol(name: str) -> EvaluationSettings:
 
 
 def challenge_protocol_name(corrections: frozenset[Correction]) -> str:
-    """Give the name by which `protocol` finds the challenge's scoring with corrections."""
+    """Return the name by which `protocol` finds the challenge's scoring with corrections."""
     if corrections == frozenset(Correction):
         return CORRECTED_PROTOCOL
     return "+".join([CHALLENGE_PROTOCOL, *(c.value for c in Correction if c in corrections)])

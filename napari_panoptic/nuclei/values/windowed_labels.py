@@ -29,7 +29,7 @@ class UnknownIds:
             self._ids.update(int(id_) for id_ in ids)
 
     def ids(self) -> list[int]:
-        """Give those noted so far, ascending."""
+        """Return those noted so far, ascending."""
         with self._lock:
             return sorted(self._ids)
 

@@ -88,7 +88,7 @@ class ArrayModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(self.columns)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Give text, icon, alignment or tooltip of a cell."""
+        """Return text, icon, alignment or tooltip of a cell."""
         column, row = self.columns[index.column()], int(self.order[index.row()])
         if role == Qt.ItemDataRole.DisplayRole:
             return shown(column.text(column.values[row]))
@@ -105,7 +105,7 @@ class ArrayModel(QAbstractTableModel):
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Give title and meaning of a column."""
+        """Return title and meaning of a column."""
         if orientation != Qt.Orientation.Horizontal or section >= len(self.columns):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -168,16 +168,16 @@ class ArrayTable(SortableView):
                 self.setColumnWidth(number, column.width)
 
     def rows(self) -> list[int]:
-        """Give the rows in the order in which they are shown."""
+        """Return the rows in the order in which they are shown."""
         return [int(row) for row in self._model.order]
 
     def texts(self) -> list[list[str]]:
-        """Give what the cells say, row by row."""
+        """Return what the cells say, row by row."""
         columns = self._model.columns
         return [[c.text(c.values[row]) for c in columns] for row in self._model.order]
 
     def titles(self) -> list[str]:
-        """Give the headings."""
+        """Return the headings."""
         return [column.title for column in self._model.columns]
 
     def key(self, column: int) -> str | None:
@@ -185,7 +185,7 @@ class ArrayTable(SortableView):
         return self._model.columns[column].key
 
     def selected(self) -> int | None:
-        """Give the selected row."""
+        """Return the selected row."""
         index = self.currentIndex()
         return int(self._model.order[index.row()]) if index.isValid() else None
 

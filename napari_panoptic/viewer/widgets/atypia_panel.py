@@ -86,7 +86,7 @@ class AtypiaPanel(QWidget):
             self._fill_rows(session, name)
 
     def team_text(self, name: str, column: int) -> str:
-        """Give what is shown of a team."""
+        """Return what is shown of a team."""
         return self._items[name].text(column)
 
     def choose_team(self, name: str) -> None:
@@ -94,7 +94,7 @@ class AtypiaPanel(QWidget):
         self._teams.setCurrentItem(self._items[name])
 
     def note(self) -> str:
-        """Give what is said about the scores as a whole."""
+        """Return what is said about the scores as a whole."""
         return self._note.text()
 
     def _fill_teams(self, scores: AtypiaEvaluation | None) -> None:
@@ -231,12 +231,12 @@ def _words(texts: Sequence[str]) -> np.ndarray:
 
 
 def _said(answer: AtypiaAnswer) -> str:
-    """Give a score, or say why there is none."""
+    """Return a score, or say why there is none."""
     return str(answer.state if answer.given.score is None else answer.given.score)
 
 
 def _sums(scores: AtypiaEvaluation, team: str) -> tuple[str, ...]:
-    """Say what a team reached over all frames; one that sent no scores reached nothing."""
+    """Describe what a team reached over all frames; one that sent no scores reached nothing."""
     missing = scores.n_missing(team)
     if team not in scores.ranks:
         return (*(UNDEFINED,) * 5, count_text(missing))

@@ -20,7 +20,7 @@ _SIDE_WORDS = {str(Side.REFERENCE): "ref.", str(Side.PREDICTION): "pred."}
 
 
 def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column]:
-    """Give what is shown of objects under two policies."""
+    """Return what is shown of objects under two policies."""
     reasons = [
         "; ".join(
             f"{policy}: {reason}" for policy, reason in zip(policies, pair, strict=True) if reason
@@ -74,7 +74,7 @@ def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column
 
 
 def spill_columns(spill: pd.DataFrame) -> list[Column]:
-    """Give what is shown of predictions that leak out of the ambiguous area."""
+    """Return what is shown of predictions that leak out of the ambiguous area."""
     statuses, causes = spill["status"].tolist(), spill["cause"].tolist()
     return [
         Column("Id", "Id of the prediction.", spill["id"].to_numpy(), width=44),

@@ -97,19 +97,19 @@ class AuditPanel(ListPanel):
         return self._listed
 
     def button(self, listed: Listed) -> QPushButton:
-        """Give the button of a list."""
+        """Return the button of a list."""
         return self._lists[listed]
 
     def headline_text(self) -> str:
-        """Give what is said about PQ."""
+        """Return what is said about PQ."""
         return self._headline.text()
 
     def sentence_text(self) -> str:
-        """Give what is said about the selected object."""
+        """Return what is said about the selected object."""
         return self._sentence.text()
 
     def listed_objects(self) -> list[tuple[Side, int]]:
-        """Give side and row of the objects that are listed."""
+        """Return side and row of the objects that are listed."""
         return [self._shown[row] for row in self.table.rows()]
 
     def set_policies(self, first: str, second: str) -> None:
@@ -303,7 +303,7 @@ class AuditPanel(ListPanel):
 
 
 def _differs(record: dict[Hashable, Any]) -> bool:
-    """Tell whether a class has another figure under the second policy."""
+    """Return whether a class has another figure under the second policy."""
     changes = (float(record[f"{key}_difference"]) for key in ("tp", "fp", "fn", "iou_sum"))
     return any(change != 0 for change in changes)
 

@@ -80,7 +80,7 @@ class FilterMenu(QToolButton):
         self._show_state()
 
     def checked(self) -> frozenset[str] | None:
-        """Give the words that are let through; None for all."""
+        """Return the words that are let through; None for all."""
         chosen = frozenset(a.data() for a in self._menu.actions() if a.isChecked())
         return None if len(chosen) == len(self._words) else chosen
 

@@ -178,15 +178,15 @@ class CropGrid(QAbstractScrollArea):
         return self._contents.rows
 
     def has(self, row: int) -> bool:
-        """Tell whether there is a crop of a row."""
+        """Return whether there is a crop of a row."""
         return self._place_of(row) is not None
 
     def selected(self) -> int | None:
-        """Give the row of the marked crop, if it is shown."""
+        """Return the row of the marked crop, if it is shown."""
         return None if self._place_of(self._selected) is None else self._selected
 
     def cell_rect(self, row: int) -> QRect | None:
-        """Give where a crop is in the viewport, or None where there is no such crop."""
+        """Return where a crop is in the viewport, or None where there is no such crop."""
         place = self._place_of(row)
         return None if place is None else self._rect(place).translated(0, -self._scrolled())
 
@@ -231,14 +231,14 @@ class CropGrid(QAbstractScrollArea):
         self._look_again()
 
     def viewportEvent(self, event: QEvent | None) -> bool:  # noqa: N802
-        """Tell what lies under the mouse."""
+        """Return what lies under the mouse."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
             return True
         return super().viewportEvent(event)
 
     def tooltip_at(self, place: QPoint) -> str:
-        """Give what is said about the crop or heading under a point of the viewport."""
+        """Return what is said about the crop or heading under a point of the viewport."""
         row = self.row_at(place)
         if row is not None:
             return self._contents.tooltip(row)
@@ -297,7 +297,7 @@ class CropGrid(QAbstractScrollArea):
         return -(-len(group.rows) // self._columns())
 
     def _tops(self) -> list[int]:
-        """Give where each group begins."""
+        """Return where each group begins."""
         tops, top = [], 0
         for group in self._contents.groups:
             tops.append(top)

@@ -40,7 +40,7 @@ class CurveView(QWidget):
         )
 
     def sizeHint(self) -> QSize:  # noqa: N802
-        """Give a size that suits the panel."""
+        """Return a size that suits the panel."""
         return QSize(320, 220)
 
     def show_curve(self, curve: PrecisionRecall | None, now: DetectionCounts) -> None:
@@ -49,13 +49,13 @@ class CurveView(QWidget):
         self.update()
 
     def text(self) -> str:
-        """Say why there is no curve; empty where there is one."""
+        """Describe why there is no curve; empty where there is one."""
         if self._curve is None or not len(self._curve):
             return NO_CURVE if self._curve is None else "No curve: nothing was detected."
         return "" if self._curve.n_reference else NOTHING_ANNOTATED
 
     def place(self, recall: float, precision: float) -> QPointF:
-        """Tell where in the widget a point of the plot lies."""
+        """Return where in the widget a point of the plot lies."""
         width = self.width() - _LEFT - _RIGHT
         height = self.height() - _TOP - _BOTTOM
         return QPointF(_LEFT + recall * width, _TOP + (1 - precision) * height)
@@ -128,7 +128,7 @@ class CurveView(QWidget):
             painter.drawEllipse(self.place(self._now.recall, self._now.precision), 6.0, 6.0)
 
     def value_text(self) -> str:
-        """Give average precision and the best F-measure in words."""
+        """Return average precision and the best F-measure in words."""
         curve = self._curve
         best = None if curve is None else curve.best
         if curve is None or best is None or not curve.n_reference:

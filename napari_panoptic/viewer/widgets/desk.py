@@ -267,7 +267,7 @@ class Desk:
             self.link.select_failure()
 
     def may_leave(self) -> bool:
-        """Tell whether another cohort may be shown; asks where something would be lost."""
+        """Return whether another cohort may be shown; asks where something would be lost."""
         return all(part.may_leave() for part in self.parts)
 
     def close(self) -> None:
@@ -363,7 +363,7 @@ def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
 
 
 def desk_of(viewer: napari.Viewer) -> Desk:
-    """Give the desk of a viewer, opened where it is not yet.
+    """Return the desk of a viewer, opened where it is not yet.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def desk_of(viewer: napari.Viewer) -> Desk:
 
 
 def desk_in(viewer: napari.Viewer) -> Desk | None:
-    """Give the desk of a viewer, or None where it is not open."""
+    """Return the desk of a viewer, or None where it is not open."""
     inspector = _inspector_in(unwrapped(viewer))
     return None if inspector is None else inspector.desk
 

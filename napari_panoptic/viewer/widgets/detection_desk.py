@@ -657,7 +657,7 @@ class DetectionDesk:
 
 
 def detection_desk_of(viewer: napari.Viewer) -> DetectionDesk:
-    """Give the desk of a viewer, opened where it is not yet.
+    """Return the desk of a viewer, opened where it is not yet.
 
     Parameters
     ----------
@@ -677,6 +677,6 @@ def detection_desk_of(viewer: napari.Viewer) -> DetectionDesk:
 
 
 def detection_desk_in(viewer: Any) -> DetectionDesk | None:
-    """Give the desk of a viewer, or None where it is not open."""
+    """Return the desk of a viewer, or None where it is not open."""
     docked = viewer.window.dock_widgets.values()
     return next((widget.desk for widget in docked if isinstance(widget, DetectionInspector)), None)

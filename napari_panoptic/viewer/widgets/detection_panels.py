@@ -187,15 +187,15 @@ class DetectionNavigator(QWidget):
             fill_item(item, 1, _texts(by_patient.get(patient), ""))
 
     def progress_text(self) -> str:
-        """Give how many frames' figures are known; empty where all are."""
+        """Return how many frames' figures are known; empty where all are."""
         return "" if self._progress_row.isHidden() else self._progress.format()
 
     def frame_text(self, name: str, column: int) -> str:
-        """Give what is shown of a frame."""
+        """Return what is shown of a frame."""
         return self._frames[name].text(column)
 
     def team_text(self, name: str, column: int) -> str:
-        """Give what is shown of a team."""
+        """Return what is shown of a team."""
         return self._team_items[name].text(column)
 
     def choose_frame(self, name: str) -> None:
@@ -388,13 +388,13 @@ class PointTable(QWidget):
         self.table.select(None if selection is None else self._row(*selection))
 
     def note_text(self) -> str:
-        """Give what is said instead of points; empty where they are listed."""
+        """Return what is said instead of points; empty where they are listed."""
         return "" if self._note.isHidden() else self._note.text()
 
     def next_failure(
         self, selection: tuple[Side, int] | None, step: int
     ) -> tuple[Side, int] | None:
-        """Give the failure after (1) or before (-1) a point in the order of the table."""
+        """Return the failure after (1) or before (-1) a point in the order of the table."""
         rows = [row for row in self.table.rows() if self._failures[row]]
         if not rows:
             return None
@@ -525,11 +525,11 @@ class DetectionSettingsPanel(QWidget):
         self.tool_wanted.emit(side, tool if checked else Tool.LOOK)
 
     def threshold_text(self) -> str:
-        """Give what is said about the threshold."""
+        """Return what is said about the threshold."""
         return self._threshold.text()
 
     def edits_text(self) -> str:
-        """Give what is said about edits."""
+        """Return what is said about edits."""
         return self._edits.text()
 
     def _lay_out(self) -> None:
@@ -587,7 +587,7 @@ class DetectionSettingsPanel(QWidget):
         self.settings_chosen.emit(DetectionSettings(self.distance.value(), confidence))
 
     def _confidence(self, position: int) -> float | None:
-        """Give the threshold at a place of the slider; none at its beginning."""
+        """Return the threshold at a place of the slider; none at its beginning."""
         if self._range is None or position == 0:
             return None
         low, high = self._range
@@ -674,24 +674,24 @@ class DetectionTitle(QWidget):
         self._selected.set_text(hint or _described(session))
 
     def title(self) -> str:
-        """Give the title as it is shown."""
+        """Return the title as it is shown."""
         return self._title.text()
 
     def figure(self) -> str:
-        """Give the figure beside the title, with its marks."""
+        """Return the figure beside the title, with its marks."""
         return self._figure.text()
 
     def notes_text(self) -> str:
-        """Give what the notes button says; empty where it is hidden."""
+        """Return what the notes button says; empty where it is hidden."""
         return "" if self._notes.isHidden() else self._notes.text()
 
     def selected_text(self) -> str:
-        """Give what is said about the selected point."""
+        """Return what is said about the selected point."""
         return self._selected.text()
 
 
 def _why(session: DetectionSession) -> str:
-    """Say why there is no figure."""
+    """Describe why there is no figure."""
     name = "" if session.shown is None else session.shown.frame.name
     if name in session.unjudged:
         return "cannot be judged"
@@ -794,5 +794,5 @@ class DetectionLegend(QWidget):
             self._words[side, status].setText(f"{word} {text}")
 
     def text(self, side: Side, status: Status) -> str:
-        """Give what is said about a status."""
+        """Return what is said about a status."""
         return self._words[side, status].text()

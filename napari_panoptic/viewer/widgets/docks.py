@@ -105,7 +105,7 @@ def _raise_when_shown(dock: QDockWidget) -> None:
 
 
 def dock_of(widget: QWidget) -> QDockWidget | None:
-    """Give the dock that a widget stands in."""
+    """Return the dock that a widget stands in."""
     parent = widget.parent()
     return parent if isinstance(parent, QDockWidget) else None
 
@@ -169,7 +169,7 @@ def share_left_column(window: QMainWindow, dock: QDockWidget) -> None:
 
 
 def left_stack(window: QMainWindow, dock: QDockWidget) -> list[tuple[QDockWidget, QDockWidget]]:
-    """Give a dock and napari's own below it, where these are there."""
+    """Return a dock and napari's own below it, where these are there."""
     layer_list, _ = napari_docks(window)
     return [] if layer_list is None else [(dock, layer_list)]
 

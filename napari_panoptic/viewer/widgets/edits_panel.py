@@ -272,7 +272,7 @@ class EditsPanel(QScrollArea):
         self.setWidget(content)
 
     def chosen_side(self) -> Side:
-        """Tell which side is to be edited."""
+        """Return which side is to be edited."""
         return Side(self.side.currentData() or Side.PREDICTION)  # PySide gives texts
 
     def _connect(self) -> None:
@@ -337,7 +337,7 @@ class EditsPart(DeskPart):
         return self._autosaver is not None and self._autosaver.is_busy
 
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
-        """Give the key that switches editing on and off."""
+        """Return the key that switches editing on and off."""
         return ((Shortcut("Alt-d", "switch editing on or off"), self.toggle),)
 
     def connections(self, around: Surroundings) -> Connections:
@@ -766,7 +766,7 @@ class EditsPart(DeskPart):
             self.edits.discard()
 
     def _side_to_save(self) -> Side | None:
-        """Tell which side is meant: the active layer's, else the one that was edited."""
+        """Return which side is meant: the active layer's, else the one that was edited."""
         if self.edits is None or self.around is None:
             return None
         copies = self._copies_here()
@@ -821,7 +821,7 @@ class EditsPart(DeskPart):
         return f"✎ Working copies: {', '.join(lines)}. The files are as they were.{more}"
 
     def _draws_areas(self) -> bool:
-        """Tell whether napari's tools work on the shapes of ambiguous areas."""
+        """Return whether napari's tools work on the shapes of ambiguous areas."""
         if self.around is None or self.shapes is None or self.shapes.layer is None:
             return False
         return self.around.viewer.layers.selection.active is self.shapes.layer

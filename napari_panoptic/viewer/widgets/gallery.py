@@ -95,7 +95,7 @@ class GalleryPanel(QWidget):
         self._seen.start()
 
     def hint_text(self) -> str:
-        """Give the hint; empty where there are crops."""
+        """Return the hint; empty where there are crops."""
         return "" if self.hint.isHidden() else self.hint.text()
 
 

@@ -25,7 +25,7 @@ REFERENCE_COLUMNS = (0, 2)
 
 
 def group_columns(grouped: Grouped) -> list[Column]:
-    """Give what is shown of the groups."""
+    """Return what is shown of the groups."""
     groups = grouped.groups
     sizes = [(len(g.reference_rows), len(g.prediction_rows)) for g in groups]
     return [
@@ -68,7 +68,7 @@ def group_columns(grouped: Grouped) -> list[Column]:
 
 
 def member_columns(evaluation: Evaluation, group: FailureGroup) -> list[Column]:
-    """Give what is shown of the pairs of objects in a group."""
+    """Return what is shown of the pairs of objects in a group."""
     outcomes = evaluation.outcomes
     columns = []
     for title, side, rows in (

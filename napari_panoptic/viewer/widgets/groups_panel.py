@@ -73,23 +73,23 @@ class GroupsPanel(ListPanel):
         self.show_losses(None)
 
     def headline_text(self) -> str:
-        """Give what is said about all groups of the region."""
+        """Return what is said about all groups of the region."""
         return self._headline.text()
 
     def what_if_text(self) -> str:
-        """Give what is said about the selected group."""
+        """Return what is said about the selected group."""
         return self._what_if.text()
 
     def note_text(self) -> str:
-        """Give what is said about the sum over the cohort."""
+        """Return what is said about the sum over the cohort."""
         return self._note.text()
 
     def is_counting(self) -> bool:
-        """Tell whether progress is shown."""
+        """Return whether progress is shown."""
         return not self._progress.isHidden()
 
     def selected(self) -> FailureGroup | None:
-        """Give the selected group."""
+        """Return the selected group."""
         row = self.table.selected()
         return None if row is None or self._grouped is None else self._grouped.groups[row]
 

@@ -121,7 +121,7 @@ class KeptSizes(QObject):
     def _heights(
         window: QMainWindow, upper: QDockWidget, lower: QDockWidget
     ) -> tuple[int, int] | None:
-        """Give the heights of two docks; None where one of them is not in sight."""
+        """Return the heights of two docks; None where one of them is not in sight."""
         beneath = [lower, *window.tabifiedDockWidgets(lower)]
         seen = [dock for dock in beneath if is_in_sight(dock)]
         if not seen or upper in beneath or not is_in_sight(upper):

@@ -46,7 +46,7 @@ class KeysDialog(QDialog):
         self.resize(460, 560)
 
     def lines(self) -> list[tuple[str, str]]:
-        """Give the keys and meanings listed."""
+        """Return the keys and meanings listed."""
         return list(self._lines)
 
     def show_keys(self, sections: Sequence[tuple[str, Sequence[Shortcut]]]) -> None:

@@ -152,7 +152,7 @@ class LegendStrip(QWidget):
         self.show_counts(None, None, None, None)
 
     def chip_text(self, side: Side, word: str) -> str:
-        """Give what a chip says."""
+        """Return what a chip says."""
         return self._chips[side, word].text()
 
     def show_counts(
@@ -185,7 +185,7 @@ class LegendStrip(QWidget):
             self._fit_all()
 
     def instead_text(self) -> str:
-        """Give what is said of another view's colours; empty where none is shown."""
+        """Return what is said of another view's colours; empty where none is shown."""
         return "" if self._instead.isHidden() else self._instead.text()
 
     def show_look(self, look: Look) -> None:
@@ -319,7 +319,7 @@ class TitleStrip(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def title(self) -> str:
-        """Give the title as it is shown."""
+        """Return the title as it is shown."""
         return self._title.text()
 
     def figure_text(self) -> str:
@@ -327,11 +327,11 @@ class TitleStrip(QWidget):
         return self._figure.text()
 
     def selected_text(self) -> str:
-        """Give what is said about the selected object."""
+        """Return what is said about the selected object."""
         return self._selected.text()
 
     def notes_text(self) -> str:
-        """Give what the notes button says; empty where it is hidden."""
+        """Return what the notes button says; empty where it is hidden."""
         return self._notes.said()
 
     def show_title(self, parts: Sequence[str], pq: float | None, note: str = "") -> None:

@@ -31,5 +31,5 @@ class ListPanel(QScrollArea):
         self._rows.setSpacing(3)
 
     def hint_text(self) -> str:
-        """Give the hint; empty where something is listed."""
+        """Return the hint; empty where something is listed."""
         return "" if self._hint.isHidden() else self._hint.text()

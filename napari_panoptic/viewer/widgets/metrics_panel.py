@@ -103,11 +103,11 @@ class MetricsPanel(QScrollArea):
         self._definitions.setMaximumWidth(self.width() - _SCROLL_BAR_PX)
 
     def figure(self, name: str) -> str:
-        """Give a figure as it is shown."""
+        """Return a figure as it is shown."""
         return self._figures[name].text()
 
     def figure_tooltip(self, name: str) -> str:
-        """Give what is said about a figure."""
+        """Return what is said about a figure."""
         return self._figures[name].toolTip()
 
     def definitions_text(self) -> str:
@@ -115,7 +115,7 @@ class MetricsPanel(QScrollArea):
         return self._definitions.text()
 
     def confusion_texts(self) -> list[list[str]]:
-        """Give the cells of the confusion matrix as they are shown."""
+        """Return the cells of the confusion matrix as they are shown."""
         return self._confusion.texts()
 
     def show_filter(self, listed: ObjectFilter) -> None:
@@ -127,19 +127,19 @@ class MetricsPanel(QScrollArea):
             table.show_chosen(wanted)
 
     def figure_widget(self, name: str) -> Figure:
-        """Give a figure that can be clicked."""
+        """Return a figure that can be clicked."""
         return self._figures[name]
 
     def by_class_table(self) -> FigureTable:
-        """Give the table of the classes."""
+        """Return the table of the classes."""
         return self._by_class
 
     def confusion_table(self) -> FigureTable:
-        """Give the confusion matrix."""
+        """Return the confusion matrix."""
         return self._confusion
 
     def is_showing_figures(self) -> bool:
-        """Tell whether there are figures, and not only a hint."""
+        """Return whether there are figures, and not only a hint."""
         return not self._content.isHidden()
 
     def say_when_empty(self, words: str = EMPTY) -> None:
@@ -147,7 +147,7 @@ class MetricsPanel(QScrollArea):
         self._message.setText(words)
 
     def message_text(self) -> str:
-        """Give what is said instead of figures; empty where there are some."""
+        """Return what is said instead of figures; empty where there are some."""
         return "" if self._message.isHidden() else self._message.text()
 
     def show_evaluation(self, evaluation: Shown | None, scheme: ClassScheme | None = None) -> None:

@@ -163,15 +163,15 @@ class Navigator(QWidget):
         self._progress.setFormat(f"cohort: {done} of {total}")
 
     def region_text(self, name: str, column: int) -> str:
-        """Give what is shown of a region."""
+        """Return what is shown of a region."""
         return self._region_items[name].text(column)
 
     def region_tooltip(self, name: str, column: int) -> str:
-        """Give what is explained of a region."""
+        """Return what is explained of a region."""
         return self._region_items[name].toolTip(column)
 
     def hint_text(self) -> str:
-        """Give the hint; empty where there is nothing to hint at."""
+        """Return the hint; empty where there is nothing to hint at."""
         return "" if self._hint.isHidden() else self._hint.text()
 
     def choose_region(self, name: str) -> None:
@@ -179,7 +179,7 @@ class Navigator(QWidget):
         self._tree.setCurrentItem(self._region_items[name])
 
     def team_text(self, name: str, column: int) -> str:
-        """Give what is shown of a team."""
+        """Return what is shown of a team."""
         return self._team_items[name].text(column)
 
     def _lay_out(self) -> None:
@@ -282,7 +282,7 @@ class Navigator(QWidget):
         fill_item(item, 1, (self._team_pq(name), *texts))
 
     def _team_pq(self, team: str) -> str:
-        """Give the mean PQ over patients, once all of them are known."""
+        """Return the mean PQ over patients, once all of them are known."""
         if any((name, team) not in self._summaries for name in self._region_items):
             return ""
         figures = [
@@ -293,7 +293,7 @@ class Navigator(QWidget):
         return ratio_text(float(np.mean(defined))) if defined else ""
 
     def _patient_pq(self, patient: str, team: str, lines: list[RegionSummary]) -> float:
-        """Give the PQ of a patient's regions together; computed once for the same lines."""
+        """Return the PQ of a patient's regions together; computed once for the same lines."""
         known = self._known_pqs.get((patient, team))
         if known is None or list(map(id, known[0])) != list(map(id, lines)):
             counts = _summed(lines)

@@ -53,7 +53,7 @@ class _Wrapped(QStyledItemDelegate):
     def sizeHint(  # noqa: N802
         self, option: QStyleOptionViewItem, index: QModelIndex
     ) -> QSize:
-        """Give the size of a text in as many lines as it needs."""
+        """Return the size of a text in as many lines as it needs."""
         hint = super().sizeHint(option, index)
         width = self._tree.columnWidth(index.column()) - 2 * _MARGIN_PX
         text = str(index.data() or "")
@@ -94,11 +94,11 @@ class NotesDialog(QDialog):
         self.resize(760, 320)
 
     def intro(self) -> str:
-        """Give the sentence above the list."""
+        """Return the sentence above the list."""
         return self._intro.text()
 
     def lines(self) -> list[str]:
-        """Give the details listed."""
+        """Return the details listed."""
         return [
             item.text(3)
             for row in range(self._list.topLevelItemCount())
@@ -106,7 +106,7 @@ class NotesDialog(QDialog):
         ]
 
     def words(self) -> list[tuple[str, str]]:
-        """Give what each line is about, and whose it is."""
+        """Return what each line is about, and whose it is."""
         return [
             (item.text(0), item.text(2))
             for row in range(self._list.topLevelItemCount())

@@ -179,11 +179,11 @@ class ObjectTable(QWidget):
             self._is_synchronising = False
 
     def menu(self, name: str) -> FilterMenu:
-        """Give the filter menu of a column: side, status, class or cause."""
+        """Return the filter menu of a column: side, status, class or cause."""
         return self._menus[name]
 
     def count_text(self) -> str:
-        """Give what is said about how many objects are listed."""
+        """Return what is said about how many objects are listed."""
         return self._count.text()
 
     def say_when_empty(self, words: str = EMPTY) -> None:
@@ -193,11 +193,11 @@ class ObjectTable(QWidget):
             self._hint.setText(words)
 
     def hint_text(self) -> str:
-        """Give the hint; empty where objects are listed."""
+        """Return the hint; empty where objects are listed."""
         return "" if self._hint.isHidden() else self._hint.text()
 
     def selected(self) -> tuple[Side, int] | None:
-        """Give side and row of the selected object."""
+        """Return side and row of the selected object."""
         index = self.view.currentIndex()
         return self.model.object_at(index.row()) if index.isValid() else None
 
@@ -224,7 +224,7 @@ class ObjectTable(QWidget):
         return self._outcomes
 
     def standing_out(self) -> Listed | None:
-        """Give the objects that stand out on the image; None where all look alike."""
+        """Return the objects that stand out on the image; None where all look alike."""
         others = Others(self.others.choice)
         if others is Others.SHOWN or self._outcomes is None or self.model.filter.is_open:
             return None
@@ -237,7 +237,7 @@ class ObjectTable(QWidget):
         self.model.put_worst_first(by)
 
     def selected_rows(self) -> list[int]:
-        """Give the table rows that are selected, from the top."""
+        """Return the table rows that are selected, from the top."""
         chosen = self.view.selection().selection()
         parts = [chosen[number] for number in range(len(chosen))]
         return sorted({row for part in parts for row in range(part.top(), part.bottom() + 1)})
@@ -256,7 +256,7 @@ class ObjectTable(QWidget):
         self._show_columns()
 
     def behind_text(self) -> str:
-        """Give what is said about the figure behind which the listed objects stand."""
+        """Return what is said about the figure behind which the listed objects stand."""
         return "" if self._behind.isHidden() else self._behind.text()
 
     def _set_up_view(self) -> None:

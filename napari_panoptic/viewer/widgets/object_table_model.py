@@ -115,7 +115,7 @@ class ObjectTableModel(QAbstractTableModel):
         return int(found[0]) if len(found) else None
 
     def object_at(self, table_row: int) -> tuple[Side, int]:
-        """Give side and row of the object in a table row."""
+        """Return side and row of the object in a table row."""
         return self._rows.object_of(int(self._order[table_row]))
 
     def failure_after(self, table_row: int | None, step: int) -> int | None:
@@ -138,7 +138,7 @@ class ObjectTableModel(QAbstractTableModel):
         return int(places[np.searchsorted(places, table_row, side="left") - 1])
 
     def failures(self) -> NDArray[np.intp]:
-        """Give the object rows of the listed failures, in the order of the table.
+        """Return the object rows of the listed failures, in the order of the table.
 
         They are those that `failure_after` goes through.
         """
@@ -167,7 +167,7 @@ class ObjectTableModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(COLUMNS)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Give text, colour swatch, alignment or explanation of a cell."""
+        """Return text, colour swatch, alignment or explanation of a cell."""
         if not index.isValid():
             return None
         column = COLUMNS[index.column()]
@@ -185,7 +185,7 @@ class ObjectTableModel(QAbstractTableModel):
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Give title and meaning of a column."""
+        """Return title and meaning of a column."""
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:

@@ -54,7 +54,7 @@ def opens_menu(button: QToolButton) -> None:
 
 
 def qcolor(rgb: Rgb) -> QColor:
-    """Give Qt's form of a colour."""
+    """Return Qt's form of a colour."""
     return QColor(*rgb)
 
 
@@ -100,12 +100,12 @@ def _untinted(pixmap: QPixmap) -> QIcon:
 
 
 def is_desk_key(event: QKeyEvent | None) -> bool:
-    """Tell whether a key is a letter, which the desk wants and lists would search for."""
+    """Return whether a key is a letter, which the desk wants and lists would search for."""
     return event is not None and event.text().isalpha()
 
 
 def viewport_of(area: QAbstractScrollArea) -> QWidget:
-    """Give the part of a scroll area that scrolls."""
+    """Return the part of a scroll area that scrolls."""
     viewport = area.viewport()
     if viewport is None:
         raise RuntimeError("a scroll area always has a viewport")
@@ -113,7 +113,7 @@ def viewport_of(area: QAbstractScrollArea) -> QWidget:
 
 
 def is_in_sight(widget: QWidget) -> bool:
-    """Tell whether somebody can see a widget.
+    """Return whether somebody can see a widget.
 
     Qt calls a panel visible though it lies behind others in tabs.
     """
@@ -272,7 +272,7 @@ class Figure(QWidget):
         self.setAccessibleName(name)
 
     def text(self) -> str:
-        """Give what is shown."""
+        """Return what is shown."""
         return self._text
 
     def set_text(self, text: str, *, reason: str = "") -> None:
@@ -505,12 +505,12 @@ class FigureTable(QTableWidget):
         viewport_of(self).update()
 
     def is_chosen(self, index: QModelIndex) -> bool:
-        """Tell whether a cell is framed."""
+        """Return whether a cell is framed."""
         target = index.data(_TARGET_ROLE)
         return target is not None and bool(target == self._chosen_target)
 
     def is_link_under_mouse(self, index: QModelIndex) -> bool:
-        """Tell whether the mouse is over a cell that can be clicked."""
+        """Return whether the mouse is over a cell that can be clicked."""
         return index == self._under_mouse and index.data(_TARGET_ROLE) is not None
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
@@ -546,7 +546,7 @@ class FigureTable(QTableWidget):
             self.chosen.emit(target)
 
     def texts(self) -> list[list[str]]:
-        """Give what the cells say, row by row."""
+        """Return what the cells say, row by row."""
         items = [
             [self.item(row, column) for column in range(self.columnCount())]
             for row in range(self.rowCount())

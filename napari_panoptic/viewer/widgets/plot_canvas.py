@@ -57,7 +57,7 @@ class PlotCanvas(FigureCanvasQTAgg):
 
 @contextmanager
 def _in_colours(figure: Figure, ground: QColor, ink: QColor) -> Iterator[None]:
-    """Give a figure other colours, and take them back."""
+    """Yield a figure other colours, and take them back."""
     undo: list[Callable[[], object]] = []
     paper, pen = _rgb(ground), _rgb(ink)
     try:
@@ -104,7 +104,7 @@ def _colour_names(artist: Artist) -> tuple[str, ...]:
 
 
 def _is_in_cell(artist: Artist) -> bool:
-    """Tell whether a text stands on a coloured cell, for which its colour was chosen."""
+    """Return whether a text stands on a coloured cell, for which its colour was chosen."""
     axes = artist.axes
     return (
         isinstance(artist, Text)
@@ -115,7 +115,7 @@ def _is_in_cell(artist: Artist) -> bool:
 
 
 def _is_lost(artist: Line2D | Patch, paper: Any) -> bool:
-    """Tell whether a colour, no grey, can hardly be seen on a ground."""
+    """Return whether a colour, no grey, can hardly be seen on a ground."""
     colour = artist.get_color() if isinstance(artist, Line2D) else artist.get_edgecolor()
     rgba = to_rgba_array(colour)[0]
     is_grey = rgba[:3].max() - rgba[:3].min() <= GREY_RANGE

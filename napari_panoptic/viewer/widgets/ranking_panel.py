@@ -126,11 +126,11 @@ class RankingPanel(QWidget):
         self.show_progress(None)
 
     def chosen_view(self) -> View:
-        """Give the view that is asked for."""
+        """Return the view that is asked for."""
         return View(self.view.currentData())
 
     def note_text(self) -> str:
-        """Give what is said about what is shown."""
+        """Return what is said about what is shown."""
         return self._note.text()
 
     def show_hint(self, text: str) -> None:
@@ -325,7 +325,7 @@ class RankingPanel(QWidget):
 
 
 def going_on(done: int, total: int) -> str:
-    """Say how far the evaluation of a cohort is."""
+    """Describe how far the evaluation of a cohort is."""
     if done >= total:
         return SUMMING_UP
     times = {1: "once", 2: "twice"}.get(n_passes(), f"{n_passes()} times")

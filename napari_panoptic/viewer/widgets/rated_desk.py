@@ -132,7 +132,7 @@ class RatedDesk:
         self.slices.go_to_worst()
 
     def may_leave(self) -> bool:
-        """Tell whether another cohort may be shown: nothing here can be lost."""
+        """Return whether another cohort may be shown: nothing here can be lost."""
         return True
 
     def start(self, case: str | None = None) -> None:
@@ -434,7 +434,7 @@ def show_rated(viewer: Any, cohort: RatedCohort, case: str | None = None) -> Rat
 
 
 def rated_desk_in(viewer: Any) -> RatedDesk | None:
-    """Give the desk that is open in a viewer, or None."""
+    """Return the desk that is open in a viewer, or None."""
     viewer = unwrapped(viewer)
     docked = viewer.window.dock_widgets.values()
     panels = (widget for widget in docked if isinstance(widget, CasesPanel))

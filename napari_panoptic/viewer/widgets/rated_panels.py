@@ -156,12 +156,12 @@ class CasesPanel(QWidget):
         self.table.select(self._names.index(name) if name in self._names else None)
 
     def selected(self) -> str | None:
-        """Give the marked case."""
+        """Return the marked case."""
         row = self.table.selected()
         return None if row is None or row >= len(self._names) else self._names[row]
 
     def neighbour(self, name: str | None, step: int) -> str | None:
-        """Give the next or previous case in the order of the table; round at its ends."""
+        """Return the next or previous case in the order of the table; round at its ends."""
         order = [self._names[row] for row in self.table.rows()]
         if not order:
             return None
@@ -469,11 +469,11 @@ class RatedTitle(QWidget):
         self._notes.show_count(len(findings))
 
     def text(self) -> str:
-        """Give what is said."""
+        """Return what is said."""
         return self._title.text()
 
     def notes_text(self) -> str:
-        """Give what the notes button says; empty where it is hidden."""
+        """Return what the notes button says; empty where it is hidden."""
         return self._notes.said()
 
 

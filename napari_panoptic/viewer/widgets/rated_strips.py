@@ -48,7 +48,7 @@ class SliceStrip(QWidget):
             self.update()
 
     def place_of(self, number: int) -> QPointF:
-        """Tell where a slice is drawn."""
+        """Return where a slice is drawn."""
         area = self._area()
         score = self._scores[number]
         y = area.bottom() if math.isnan(score) else area.bottom() - score * area.height()
@@ -189,7 +189,7 @@ class SpreadStrip(QWidget):
 
 
 def _rows(places: Iterable[float]) -> list[float]:
-    """Tell how far above or below the middle each dot is drawn, so that none covers another."""
+    """Return how far above or below the middle each dot is drawn, so that none covers another."""
     rows, taken = [], list[tuple[float, float]]()
     for x in places:
         free = (r for r in (0.0, -7.0, 7.0) if all(abs(x - x0) >= 9 for x0, r0 in taken if r0 == r))

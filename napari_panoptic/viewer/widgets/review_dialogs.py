@@ -47,11 +47,11 @@ class HistoryDialog(QDialog):
         self.resize(640, 260)
 
     def lines(self) -> list[list[str]]:
-        """Give the lines listed."""
+        """Return the lines listed."""
         return _texts(self._list)
 
     def intro(self) -> str:
-        """Give the sentence above the list."""
+        """Return the sentence above the list."""
         return self._intro.text()
 
     def show_history(self, title: str, entries: Sequence[HistoryEntry]) -> None:
@@ -113,15 +113,15 @@ class CompareDialog(QDialog):
         self._clear()
 
     def text(self) -> str:
-        """Give what is said about the agreement."""
+        """Return what is said about the agreement."""
         return self._kappa.text()
 
     def intro(self) -> str:
-        """Give the sentence above the menus."""
+        """Return the sentence above the menus."""
         return self._intro.text()
 
     def lines(self) -> list[list[str]]:
-        """Give the disagreements listed."""
+        """Return the disagreements listed."""
         return _texts(self.list)
 
     def offer(
@@ -213,7 +213,7 @@ class CompareDialog(QDialog):
 
 
 def agreement_text(found: ReviewerAgreement) -> str:
-    """Say how far two reviewers agree."""
+    """Describe how far two reviewers agree."""
     agreement = found.agreement
     if not agreement.n:
         return NONE_SHARED

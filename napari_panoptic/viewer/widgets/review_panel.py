@@ -89,7 +89,7 @@ class _Line(QLineEdit):
 
 
 def is_verdict_key(event: QKeyEvent) -> bool:
-    """Tell whether a key is one of those of the verdicts."""
+    """Return whether a key is one of those of the verdicts."""
     digits = range(Qt.Key.Key_1, Qt.Key.Key_1 + len(VERDICTS) + 1)
     return event.modifiers() == Qt.KeyboardModifier.AltModifier and event.key() in digits
 
@@ -285,23 +285,23 @@ class ReviewPanel(QScrollArea):
     # What is said, for tests and screen readers.
 
     def state_text(self) -> str:
-        """Give what is said about the last verdict."""
+        """Return what is said about the last verdict."""
         return self._state.text()
 
     def object_text(self) -> str:
-        """Give what is said about the selected object."""
+        """Return what is said about the selected object."""
         return self._object.text()
 
     def place_text(self) -> str:
-        """Give what is said about the place of the verdicts."""
+        """Return what is said about the place of the verdicts."""
         return self._where.text()
 
     def problem_text(self) -> str:
-        """Give why the file cannot be used; empty where it can."""
+        """Return why the file cannot be used; empty where it can."""
         return "" if self._problem.isHidden() else self._problem_text.text()
 
     def figures(self) -> list[list[str]]:
-        """Give the figures before and after as they are shown."""
+        """Return the figures before and after as they are shown."""
         return self._figures.texts()
 
     @property
@@ -310,7 +310,7 @@ class ReviewPanel(QScrollArea):
         return self.details() != self._shown
 
     def details(self) -> tuple[str, str]:
-        """Give tag and note as they stand in the fields."""
+        """Return tag and note as they stand in the fields."""
         return self.tag.currentText().strip(), self.note.text().strip()
 
     def finish_name(self) -> None:

@@ -88,11 +88,11 @@ class SettingsPanel(QWidget):
         self.show_settings(self._settings, self._protocol)
 
     def combo(self, name: str) -> QComboBox:
-        """Give the menu of a setting, by the setting's name."""
+        """Return the menu of a setting, by the setting's name."""
         return self._combos[name]
 
     def label_text(self, name: str) -> str:
-        """Give the label of a setting, with its mark where it differs."""
+        """Return the label of a setting, with its mark where it differs."""
         return self._labels[name].text()
 
     def show_cohort(self, cohort: Cohort | None) -> None:

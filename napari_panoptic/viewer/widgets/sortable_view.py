@@ -48,7 +48,7 @@ class SortableView(QTableView):
         return -1 if horizontal is None else horizontal.sortIndicatorSection()
 
     def selection(self) -> QItemSelectionModel:
-        """Give what is selected."""
+        """Return what is selected."""
         selection = self.selectionModel()
         if selection is None:
             raise RuntimeError("a table view with a model always has a selection model")

@@ -56,5 +56,5 @@ class NotesButton(QPushButton):
         self.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
 
     def said(self) -> str:
-        """Give what it says; empty where it is hidden."""
+        """Return what it says; empty where it is hidden."""
         return "" if self.isHidden() else self.text()

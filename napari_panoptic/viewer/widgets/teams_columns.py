@@ -38,7 +38,7 @@ def _heading(comparison: Comparison, team: str) -> str:
 
 
 def object_columns(comparison: Comparison, order: NDArray[np.intp]) -> list[Column]:
-    """Give what is shown of the reference objects, in an order."""
+    """Return what is shown of the reference objects, in an order."""
     result = comparison.consensus
     own, n = result.reference, len(result.teams)
     names = np.array(result.class_names)
@@ -93,7 +93,7 @@ def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -
 
 
 def place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> list[Column]:
-    """Give what is shown of invented places."""
+    """Return what is shown of invented places."""
     teams = comparison.consensus.teams
     n = len(teams)
     numbers = np.array([[len(p.rows.get(t, ())) for t in teams] for p in places], np.int64)
@@ -128,7 +128,7 @@ def _place_colour(numbers: NDArray[np.int64]) -> Callable[[int], Rgb | None]:
 
 
 def object_sentence(result: Consensus, row: int) -> str:
-    """Say what became of a reference object with each team."""
+    """Describe what became of a reference object with each team."""
     own = result.reference
     words: dict[str, list[str]] = {}
     for team, code in zip(result.teams, result.status[row], strict=True):

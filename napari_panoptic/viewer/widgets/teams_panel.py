@@ -134,27 +134,27 @@ class TeamsPanel(QWidget):
         return self._listed
 
     def button(self, which: ViewMode | Listed) -> QPushButton:
-        """Give the button of a view or of a list."""
+        """Return the button of a view or of a list."""
         return self._modes[which] if isinstance(which, ViewMode) else self._lists[which]
 
     def hint_text(self) -> str:
-        """Give the hint; empty where there is something to see."""
+        """Return the hint; empty where there is something to see."""
         return "" if self._hint.isHidden() else self._hint.text()
 
     def sentence_text(self) -> str:
-        """Give what is said about the selected row."""
+        """Return what is said about the selected row."""
         return self._sentence.text()
 
     def count(self) -> Count:
-        """Give what the colours of the consensus count."""
+        """Return what the colours of the consensus count."""
         return Count(self._count.currentData())
 
     def is_counting(self) -> bool:
-        """Tell whether progress is shown."""
+        """Return whether progress is shown."""
         return not self._progress.isHidden()
 
     def legend_text(self) -> str:
-        """Give the legend of the consensus; empty where it is not shown."""
+        """Return the legend of the consensus; empty where it is not shown."""
         return "" if self._legend.isHidden() else self._legend.text()
 
     def offer_teams(self, teams: Sequence[str], chosen: Sequence[str]) -> None:
@@ -171,7 +171,7 @@ class TeamsPanel(QWidget):
         self._show_team_count()
 
     def chosen_teams(self) -> tuple[str, ...]:
-        """Give the teams that are to be compared."""
+        """Return the teams that are to be compared."""
         return tuple(action.data() for action in self._menu.actions() if action.isChecked())
 
     def show_mode(self, mode: ViewMode) -> None:

@@ -64,7 +64,7 @@ def array_items(path: Path) -> Iterator[Item]:
 def _names_and_patients(
     folder: Path, count: int
 ) -> tuple[list[str], list[str | None], tuple[Path, ...]]:
-    """Give the name and the patient of each region, and the table that told them."""
+    """Return the name and the patient of each region, and the table that told them."""
     width = max(4, len(str(count - 1)))
     numbers = [f"{index:0{width}d}" for index in range(count)]
     if (table := folder / REGIONS_TABLE).is_file():
@@ -152,7 +152,7 @@ def _region_of(
 
 
 def holds_many_images(path: Path) -> bool:
-    """Tell whether this is an array of many images; False for what cannot be read."""
+    """Return whether this is an array of many images; False for what cannot be read."""
     if path.suffix.casefold() != ".npy":
         return False
     try:
@@ -162,7 +162,7 @@ def holds_many_images(path: Path) -> bool:
 
 
 def image_shape(path: Path, item: str) -> tuple[int, int]:
-    """Give height and width of one image of an array, without reading it."""
+    """Return height and width of one image of an array, without reading it."""
     height, width = _region_of(path, item, IMAGES_WHAT).shape[:2]
     return height, width
 
@@ -339,7 +339,7 @@ class _ArrayFile:
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Give height and width in px of the regions of an array."""
+    """Return height and width in px of the regions of an array."""
     what = PANNUKE_WHAT if files.source == Source.PANNUKE else CONIC_WHAT
     array = opened_array(files.all_paths[0], what)
     return (array.shape[1], array.shape[2]) if array.ndim == 4 else None

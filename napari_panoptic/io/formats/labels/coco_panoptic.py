@@ -71,7 +71,7 @@ class _Set:
 
 
 def panoptic_scheme(path: Path) -> ClassScheme:
-    """Give the classes that a JSON describes: its things, in its order.
+    """Return the classes that a JSON describes: its things, in its order.
 
     Excluded areas are called like the category ``Ambiguous``, whatever its spelling, or else
     like the first of which every segment is a crowd; None where there is neither.
@@ -105,7 +105,7 @@ def panoptic_scheme(path: Path) -> ClassScheme:
 
 
 def _hue(place: int, count: int) -> Rgb:
-    """Give one of so many colours that are spread over the circle of hues."""
+    """Return one of so many colours that are spread over the circle of hues."""
     red, green, blue = colorsys.hsv_to_rgb(place / max(count, 1), 0.9, 1.0)
     return round(255 * red), round(255 * green), round(255 * blue)
 
@@ -175,7 +175,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Give height and width in px of a region, without decoding its PNG."""
+    """Return height and width in px of a region, without decoding its PNG."""
     height, width = pixel_shape(_png(files.all_paths[0], files.item or ""), WHAT_PNG)[:2]
     return height, width
 
@@ -299,7 +299,7 @@ def write_panoptic(folder: Path, count: int, regions: Iterable[Objects]) -> tupl
 
 
 def _categories(scheme: ClassScheme) -> list[dict[str, Any]]:
-    """Give the classes, numbered from 1, and the ambiguous one as the last."""
+    """Return the classes, numbered from 1, and the ambiguous one as the last."""
     colours = list(zip(scheme.names, scheme.colours, strict=True))
     if scheme.ambiguous is not None:
         colours.append((scheme.ambiguous, (128, 128, 128)))
@@ -310,7 +310,7 @@ def _categories(scheme: ClassScheme) -> list[dict[str, Any]]:
 
 
 def _painted(objects: Objects) -> tuple[NDArray[np.int64], list[dict[str, Any]], int]:
-    """Give the image of ids, its segments, and how many excluded pixels objects hide."""
+    """Return the image of ids, its segments, and how many excluded pixels objects hide."""
     labels = objects.labels
     highest = int(labels.ids.max(initial=0))
     ids = labels.id_image()

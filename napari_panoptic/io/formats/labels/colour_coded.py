@@ -57,7 +57,7 @@ class ColourCodedMask:
     )
 
     def numbered(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Give the components as `counted_components` does; not to be changed.
+        """Return the components as `counted_components` does; not to be changed.
 
         They are kept, unless the image is so large that memory matters more
         than the time to find them again.
@@ -320,6 +320,6 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Give height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px without reading all, or None where nothing tells them."""
     height, width = pixel_shape(files.all_paths[0], WHAT)[:2]
     return height, width

@@ -94,7 +94,7 @@ def _numbers(
     index: NDArray[np.int32],
     ids: NDArray[np.int64],
 ) -> tuple[list[int | None], list[Finding]]:
-    """Give the class number of each object, None where the file has none."""
+    """Return the class number of each object, None where the file has none."""
     for types, uids in LISTS:
         if types in variables:
             return _listed(path, types, uids if uids in variables else None, ids), []
@@ -175,7 +175,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Give height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px without reading all, or None where nothing tells them."""
     path = files.all_paths[0]
     check_file(path, WHAT)
     match mat_variables(path).get(INSTANCES):

@@ -444,14 +444,14 @@ def images_of(paths: Collection[Path]) -> list[Path]:
 
 
 def labels_beside(path: Path) -> Path | None:
-    """Give the label image of which this is the mask of the ambiguous area; None for others."""
+    """Return the label image of which this is the mask of the ambiguous area; None for others."""
     if not path.name.endswith(AMBIGUOUS_SUFFIX):
         return None
     return path.with_name(path.name.removesuffix(AMBIGUOUS_SUFFIX) + ".tif")
 
 
 def area_beside(path: Path) -> Path | None:
-    """Give the mask of the ambiguous area that lies beside a label image, if one does."""
+    """Return the mask of the ambiguous area that lies beside a label image, if one does."""
     area = path.with_name(path.stem + AMBIGUOUS_SUFFIX)
     return area if path.suffix == ".tif" and area.is_file() else None
 
@@ -479,7 +479,7 @@ def labels_with_classes(
     scheme: ClassScheme,
     findings: list[Finding],
 ) -> _Split:
-    """Give the objects of one image their classes, and tell the ambiguous area.
+    """Return the objects of one image their classes, and tell the ambiguous area.
 
     No two of them share a pixel, so that classes never lie over each other.
     Those of other classes are left out.
@@ -589,7 +589,7 @@ def unknown_classes(
 
 
 def sidecars_beside(path: Path) -> Iterator[Path]:
-    """Give the tables of classes that lie beside a label image and have its stem.
+    """Yield the tables of classes that lie beside a label image and have its stem.
 
     The stem of ``a.ome.zarr`` is ``a.ome`` or ``a``.
     """
@@ -720,7 +720,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Give height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px without reading all, or None where nothing tells them."""
     for path in files.all_paths:
         if path.suffix.lower() not in SIDECAR_SUFFIXES:
             if is_zarr(path):

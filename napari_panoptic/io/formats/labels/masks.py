@@ -20,7 +20,7 @@ BINARY_VALUES = (1, 255)
 def whole_numbers(
     array: NDArray[Any], *, path: Path, what: str, region: str | None = None
 ) -> NDArray[np.integer]:
-    """Give an array of non-negative whole numbers, whatever type it was saved in.
+    """Return an array of non-negative whole numbers, whatever type it was saved in.
 
     Raises
     ------

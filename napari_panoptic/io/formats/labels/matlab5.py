@@ -64,7 +64,7 @@ def read_variable(path: Path, name: str) -> NDArray[Any]:
 
 
 def _elements(data: bytes, order: str) -> Iterator[_Element]:
-    """Give type and content of the elements that follow each other."""
+    """Yield type and content of the elements that follow each other."""
     at = 0
     while at + 8 <= len(data):
         kind, size = struct.unpack_from(f"{order}II", data, at)

@@ -94,7 +94,7 @@ def _h5py(path: Path) -> Any:
 
 
 def _chunks(dataset: Any) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
-    """Give where each stored chunk begins, and its numbers."""
+    """Yield where each stored chunk begins, and its numbers."""
     properties = dataset.id.get_create_plist()
     steps = [properties.get_filter(k)[0] for k in range(properties.get_nfilters())]
     for k in range(dataset.id.get_num_chunks()):

@@ -31,7 +31,7 @@ _SMALLEST_LEVEL_PX = 256
 
 
 def label_classes(path: Path) -> dict[int, str] | None:
-    """Give the class of each label, by the properties of an OME-Zarr label image.
+    """Return the class of each label, by the properties of an OME-Zarr label image.
 
     Returns
     -------

@@ -388,7 +388,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Give height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px without reading all, or None where nothing tells them."""
     for name, paths in files.paths.items():
         for path in paths[:1]:
             check_file(path, WHAT)

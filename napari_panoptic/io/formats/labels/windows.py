@@ -207,7 +207,7 @@ class _Opening:
     def _numbered_anew(
         self, pixels: _Pixels, classes: ClassTable, findings: list[Finding]
     ) -> tuple[_Pixels, ClassTable]:
-        """Give objects new numbers from 1 where any id of the image is too large."""
+        """Return objects new numbers from 1 where any id of the image is too large."""
         ids = self._ids_in(pixels)
         highest = int(ids.max(initial=0))
         if highest <= _HIGHEST_ID:
@@ -406,7 +406,7 @@ class _Pixels:
         return self.source.tile_px
 
     def read(self, box: Box) -> NDArray[np.unsignedinteger[Any]]:
-        """Give a window, uint32 or uint64 (y, x); not to be changed."""
+        """Return a window, uint32 or uint64 (y, x); not to be changed."""
         known = getattr(self._last, "window", None)
         if known is not None and known[0] == box:
             window: NDArray[np.unsignedinteger[Any]] = known[1]
@@ -434,11 +434,11 @@ class _Pixels:
         return _any(self.read(box) > 0)
 
     def looked_up(self, lookup: _Lookup, box: Box) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Give a window of numbers, and the ids met that the table does not know."""
+        """Return a window of numbers, and the ids met that the table does not know."""
         return lookup.of_window(self.read(box))
 
     def replaced(self, lookup: _Lookup) -> _Pixels:
-        """Give the same with every id replaced by its number."""
+        """Return the same with every id replaced by its number."""
         source = replace(self.source, read=lambda box: self.looked_up(lookup, box)[0])
         return _Pixels(source, self.what, self._region)
 
@@ -478,7 +478,7 @@ class _Lookup:
     def of_window(
         self, window: NDArray[np.unsignedinteger[Any]]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Give the numbers of a window, 0 for ids without one, and those ids."""
+        """Return the numbers of a window, 0 for ids without one, and those ids."""
         numbers = np.empty(window.shape, np.int32)
         if len(self.ids):
             has_strangers = _search(window, self.ids, self.numbers, numbers)

@@ -192,7 +192,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _compression(connection: sqlite3.Connection, path: Path) -> bool:
-    """Tell whether geometries are compressed."""
+    """Return whether geometries are compressed."""
     tables = {
         name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
     }
@@ -268,7 +268,7 @@ class _Objects:
         )
 
     def finished(self) -> PolygonFile:
-        """Give everything, with the findings."""
+        """Return everything, with the findings."""
         index = np.array(self._class_index, np.int16)
         polygons, odd = self._store.finished(index)
         findings = list(unknown_class_findings(self._unknown, self._scheme, self._path))
@@ -450,7 +450,7 @@ def _wkb_polygon(rings: _Rings) -> bytes:
 
 
 def _area_and_centroid(parts: list[_Rings]) -> tuple[float, tuple[float, float]]:
-    """Give area and centroid by the shoelace formula; holes run the other way round."""
+    """Return area and centroid by the shoelace formula; holes run the other way round."""
     area, moment = 0.0, np.zeros(2)
     origin = parts[0][0][0]
     for ring in (ring - origin for part in parts for ring in part):

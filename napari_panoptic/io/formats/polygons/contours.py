@@ -15,7 +15,7 @@ from napari_panoptic.kernels.jit import compiled
 
 
 def as_contours(polygons: Polygons) -> Polygons:
-    """Give objects the pixels whose centres lie inside their contours or on them.
+    """Return objects the pixels whose centres lie inside their contours or on them.
 
     The parity rule by which `napari_panoptic.kernels.fill` fills has no pixel
     where a contour runs forth and back along one line, as it does where an
@@ -113,6 +113,6 @@ def _write_pixels_on(xy: NDArray[np.int32], line: NDArray[np.int32]) -> int:
 
 @compiled
 def _repeats(keys: NDArray[np.int64]) -> bool:
-    """Tell whether two keys are equal; sorts them."""
+    """Return whether two keys are equal; sorts them."""
     keys.sort()
     return bool((keys[1:] == keys[:-1]).any())

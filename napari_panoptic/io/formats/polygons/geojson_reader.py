@@ -159,7 +159,7 @@ class _Rings:
         return unreadable
 
     def vertices(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Give all vertices, and how many each ring has."""
+        """Return all vertices, and how many each ring has."""
         numbers = np.array(self.numbers, np.int64)
         sizes = np.append(self.batch.ring_sizes, [len(points) for points in self.listed])
         sizes = sizes.astype(np.int64)
@@ -209,7 +209,7 @@ class _Objects:
         self._store.add(vertices, sizes, is_hole, np.array(rings.object_sizes, np.int64))
 
     def finished(self) -> PolygonFile:
-        """Give everything, with the findings."""
+        """Return everything, with the findings."""
         index = np.array(self._class_index, np.int16)
         if self._has_detections:
             index[ids_array(self._unnamed_annotations) - 1] = UNKNOWN
@@ -335,7 +335,7 @@ class _Objects:
 
 
 def _class_names(classification: Any) -> tuple[str, ...]:
-    """Give what a class may be called, the most precise first.
+    """Return what a class may be called, the most precise first.
 
     Raises
     ------
@@ -356,7 +356,7 @@ def _class_names(classification: Any) -> tuple[str, ...]:
 
 
 def _with_children(features: list[Any]) -> Iterator[Any]:
-    """Give features, and after each those nested into it."""
+    """Yield features, and after each those nested into it."""
     waiting = features[::-1]
     while waiting:
         feature = waiting.pop()
@@ -496,7 +496,7 @@ class _Splitter:
         return block
 
     def complete_batches(self) -> Iterator[_Batch]:
-        """Give the batches that end in the block."""
+        """Yield the batches that end in the block."""
         data = np.frombuffer(self._data, np.uint8)
         at, is_complete = 0, True
         while is_complete:
@@ -524,7 +524,7 @@ class _Splitter:
         self._data = self._data[at:]
 
     def last_batch(self) -> _Batch:
-        """Give the features behind the last full batch, and check what is around them."""
+        """Return the features behind the last full batch, and check what is around them."""
         if self._data or self._state[DEPTH] != 0 or not self._frame:
             raise self._error("it is cut off, or its brackets do not match")
         batch = self._parsed(is_last=True)
@@ -572,7 +572,7 @@ class _Splitter:
 
 
 def _with_room(values: NDArray[Any], used: int, more: int) -> NDArray[Any]:
-    """Give an array with the used part of another, and room for more."""
+    """Return an array with the used part of another, and room for more."""
     if len(values) >= used + more:
         return values
     larger = np.empty((used + more, *values.shape[1:]), values.dtype)

@@ -107,7 +107,7 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 
 def losses(objects: Objects) -> tuple[Finding, ...]:
-    """Tell which objects and excluded areas come back with other pixels than they have."""
+    """Return which objects and excluded areas come back with other pixels than they have."""
     found: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
     if changed := _changed(objects.labels):
         found.append((f"{len(changed)} object(s)", changed, changed))
@@ -130,7 +130,7 @@ def losses(objects: Objects) -> tuple[Finding, ...]:
 
 
 def _changed(labels: LabelImage) -> tuple[int, ...]:
-    """Give the ids of objects whose outer contour is not all there is of them."""
+    """Return the ids of objects whose outer contour is not all there is of them."""
     return tuple(int(labels.ids[row]) for row, _, is_same in _outer_contours(labels) if not is_same)
 
 
@@ -202,7 +202,7 @@ def write_hovernet(
 
 
 def _outer_contours(labels: LabelImage) -> Iterator[tuple[int, NDArray[np.int32], bool]]:
-    """Give the row, the contour, and whether it says all, of each object with a pixel."""
+    """Yield the row, the contour, and whether it says all, of each object with a pixel."""
     from scipy.ndimage import find_objects  # takes long to import, and only writing needs it
 
     n = len(labels)
@@ -340,7 +340,7 @@ class _Nuclei:
         self._contours = []
 
     def finished(self) -> PolygonFile:
-        """Give everything, with the findings."""
+        """Return everything, with the findings."""
         index = np.array(self._class_index, np.int16)
         polygons, odd = self._store.finished(index)
         keys = np.array(self._keys, np.int64)

@@ -127,7 +127,7 @@ def read_rois(
 
 
 def _members(path: Path) -> Iterator[tuple[int, int, str, bytes]]:
-    """Give how many ROIs came before, how many there are, and the name and bytes of each."""
+    """Yield how many ROIs came before, how many there are, and the name and bytes of each."""
     with path.open("rb") as file:
         if file.read(2) != _ZIP_MAGIC:
             file.seek(0)
@@ -227,7 +227,7 @@ class _Rois:
         return [_open(ring) for ring in rings if len(ring)]
 
     def _class_of(self, folder: str, plain: str, name: str, group: int) -> tuple[int, str | None]:
-        """Give the class index, and the name to report an unknown one by."""
+        """Return the class index, and the name to report an unknown one by."""
         index = class_number([text for text in (folder, name, plain) if text], self._scheme)
         called: str | None = plain if any(map(str.isalpha, plain)) else None
         if index == UNKNOWN and group > 0:
@@ -238,7 +238,7 @@ class _Rois:
         return index, called
 
     def finished(self) -> PolygonFile:
-        """Give everything, with the findings."""
+        """Return everything, with the findings."""
         if len(self._planes - {(0, 0)}) > 1:
             raise _unreadable(
                 self._path,
@@ -269,7 +269,7 @@ class _Rois:
 
 
 def _outlines(roi: ImagejRoi, shorter: float) -> list[NDArray[Any]]:
-    """Give the outlines of a ROI; none where it has no area."""
+    """Return the outlines of a ROI; none where it has no area."""
     from roifile import ROI_SUBTYPE, ROI_TYPE
 
     if roi.subtype in (ROI_SUBTYPE.TEXT, ROI_SUBTYPE.IMAGE):
@@ -333,7 +333,7 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 
 def _written(labels: LabelImage, offset: int, *, is_area: bool) -> Iterator[tuple[str, bytes]]:
-    """Give the name in the archive, and the bytes, of each object."""
+    """Yield the name in the archive, and the bytes, of each object."""
     outlines = pixel_outlines(labels.index, len(labels))
     names = labels.class_names_of_objects().tolist()
     for row, (id_, name) in enumerate(zip(labels.ids.tolist(), names, strict=True)):
@@ -346,7 +346,7 @@ def _written(labels: LabelImage, offset: int, *, is_area: bool) -> Iterator[tupl
 
 
 def _roi(parts: tuple[Part, ...]) -> ImagejRoi:
-    """Give the ROI of an object: a polygon, or a composite where there are several rings."""
+    """Return the ROI of an object: a polygon, or a composite where there are several rings."""
     from roifile import ROI_TYPE, ImagejRoi
 
     rings = [ring for part in parts for ring in (part.exterior, *part.holes)]

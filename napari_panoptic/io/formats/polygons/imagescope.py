@@ -119,7 +119,7 @@ class _Watch:
     is_wanted: Callable[[], bool] = lambda: True
 
     def blocks(self) -> Generator[bytes, None, None]:
-        """Give the file block by block."""
+        """Yield the file block by block."""
         total = self.path.stat().st_size
         with self.path.open("rb") as file:
             while block := file.read(BLOCK_BYTES):
@@ -516,7 +516,7 @@ class _Content:
         self._stored = complete
 
     def finished(self, scheme: ClassScheme, path: Path) -> PolygonFile:
-        """Give the polygons, and what was odd about them."""
+        """Return the polygons, and what was odd about them."""
         called = [
             layer_names(attributes, name)
             for attributes, name in zip(self._attributes, self._layer_names, strict=True)

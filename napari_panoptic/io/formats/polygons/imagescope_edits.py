@@ -102,7 +102,7 @@ class _Tree:
             self.regions[id(region.element)] = region
 
     def in_order(self) -> Iterator[_Region]:
-        """Give all regions as they are numbered when the file is read."""
+        """Yield all regions as they are numbered when the file is read."""
         for layer, index in self._layers:
             for parent in layer.findall("Regions"):
                 for element in parent.findall("Region"):
@@ -180,7 +180,7 @@ class _Edits:
             self._replace_area()
 
     def mended(self, drawn: RasterizedAnnotation) -> bool:
-        """Tell whether a file shows the objects; change the tree where it does not."""
+        """Return whether a file shows the objects; change the tree where it does not."""
         order = list(self.tree.in_order())
         ids = np.array([0, *(region.object_id or -1 for region in order)], np.int64)
         found, wanted = drawn.labels.id_image(), self.objects.labels.id_image()

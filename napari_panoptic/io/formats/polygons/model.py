@@ -150,7 +150,7 @@ class PolygonStore:
     def finished(
         self, class_index: NDArray[np.int16]
     ) -> tuple[Polygons, dict[FindingKind, NDArray[np.int64]]]:
-        """Give the objects of known classes, and the ids of the odd ones among them.
+        """Return the objects of known classes, and the ids of the odd ones among them.
 
         Parameters
         ----------

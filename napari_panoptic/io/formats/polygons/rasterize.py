@@ -123,18 +123,18 @@ def rasterize_polygons(
 
 
 def scored_rows(polygons: Polygons) -> NDArray[np.int64]:
-    """Give int64 (n,): the rows of the scored objects, in document order."""
+    """Return int64 (n,): the rows of the scored objects, in document order."""
     return np.flatnonzero(polygons.class_index > AMBIGUOUS)
 
 
 def drawing_order(polygons: Polygons) -> NDArray[np.int64]:
-    """Give int64 (n,): the rows of the scored objects, later ones lie over earlier ones."""
+    """Return int64 (n,): the rows of the scored objects, later ones lie over earlier ones."""
     rows = scored_rows(polygons)
     return rows[np.argsort(polygons.class_index[rows], kind="stable")]
 
 
 def labels_by_row(polygons: Polygons, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Give int32 (n,): 1, 2 … for the objects in some rows, 0 for all others."""
+    """Return int32 (n,): 1, 2 … for the objects in some rows, 0 for all others."""
     labels = np.zeros(len(polygons), np.int32)
     labels[rows] = np.arange(1, len(rows) + 1, dtype=np.int32)
     return labels

@@ -108,7 +108,7 @@ def split_vertices(
 
 @compiled
 def _is_vertex(data: NDArray[np.uint8], at: int) -> bool:
-    """Tell whether a tag named Vertex begins here."""
+    """Return whether a tag named Vertex begins here."""
     if at + 8 > len(data) or data[at] != 60:
         return False
     for k in range(7):
@@ -260,7 +260,7 @@ def _is_structural(byte: int) -> bool:
 
 @compiled
 def _string_end(data: NDArray[np.uint8], at: int) -> int:
-    """Give where a JSON string ends that begins here."""
+    """Return where a JSON string ends that begins here."""
     k = at + 1
     while k < len(data):
         if data[k] == 34:

@@ -65,15 +65,15 @@ class Outlines:
         return len(self.first_ring) - 1
 
     def ring(self, number: int) -> NDArray[np.int32]:
-        """Give the corners (m, 2) of a ring, as x, y in px."""
+        """Return the corners (m, 2) of a ring, as x, y in px."""
         return self.vertices_xy[self.ring_start[number] : self.ring_start[number + 1]]
 
     def rings_of(self, row: int) -> list[NDArray[np.int32]]:
-        """Give all rings of an object (0-based row), exteriors before holes."""
+        """Return all rings of an object (0-based row), exteriors before holes."""
         return [self.ring(i) for i in range(self.first_ring[row], self.first_ring[row + 1])]
 
     def of(self, row: int) -> tuple[Part, ...]:
-        """Give the parts of an object (0-based row); none for one without a pixel."""
+        """Return the parts of an object (0-based row); none for one without a pixel."""
         first, last = self.first_ring[row], self.first_ring[row + 1]
         n_holes = int(np.count_nonzero(self.is_hole[first:last]))
         rings = self.rings_of(row)
@@ -176,7 +176,7 @@ def imagescope_polygons(
 def _with_their_holes(
     exteriors: list[NDArray[np.int32]], holes: list[NDArray[np.int32]]
 ) -> tuple[Part, ...]:
-    """Give each hole to the smallest exterior around the object's pixel beside it."""
+    """Assign each hole to the smallest exterior around the object's pixel beside it."""
     sizes = [abs(int(_doubled_area(ring))) for ring in exteriors]
     smallest_first = np.argsort(sizes, kind="stable").tolist()
     owned: dict[int, list[NDArray[np.int32]]] = {number: [] for number in smallest_first}
@@ -188,7 +188,7 @@ def _with_their_holes(
 
 
 def _beside(ring: NDArray[np.int32]) -> tuple[float, float]:
-    """Give the centre of the pixel to the right of the first edge: it is the object's."""
+    """Return the centre of the pixel to the right of the first edge: it is the object's."""
     (x0, y0), (x1, y1) = ring[:2].tolist()
     dx, dy = int(np.sign(x1 - x0)), int(np.sign(y1 - y0))
     return x0 + (dx - dy) / 2, y0 + (dy + dx) / 2
@@ -462,7 +462,7 @@ def _without_straight(
 
 @compiled
 def _doubled_area(ring: NDArray[np.int32]) -> np.int64:
-    """Give twice the signed area: positive for an exterior, negative for a hole."""
+    """Return twice the signed area: positive for an exterior, negative for a hole."""
     total = np.int64(0)
     for i in range(len(ring)):
         x0, y0 = ring[i - 1]
@@ -481,7 +481,7 @@ def _doubled_areas(vertices: NDArray[np.int32], start: NDArray[np.int64]) -> NDA
 
 @compiled
 def _contains(ring: NDArray[np.int32], x: float, y: float) -> bool:
-    """Tell whether a point that is on no edge lies inside a ring along pixel edges."""
+    """Return whether a point that is on no edge lies inside a ring along pixel edges."""
     inside = False
     for i in range(len(ring)):
         x0, y0 = ring[i - 1]

@@ -184,7 +184,7 @@ class _Drawn:
             draw_window(self.flat, self.order[places], self.labels, box[0], box[1], image)
 
     def _places_in(self, box: Box) -> NDArray[np.int32]:
-        """Give the objects in the squares that a window touches, each once, in order."""
+        """Return the objects in the squares that a window touches, each once, in order."""
         y0, x0, y1, x1 = box
         if y0 >= y1 or x0 >= x1:
             return self.places[:0]
@@ -199,7 +199,7 @@ class _Drawn:
 def _clipped_bounds(
     flat: Flat, order: NDArray[np.int64], shape: tuple[int, int]
 ) -> NDArray[np.int64]:
-    """Give the boxes of objects inside the slide, empty for those outside."""
+    """Return the boxes of objects inside the slide, empty for those outside."""
     boxes = bounds(flat)[order]
     boxes[:, :2] = np.maximum(boxes[:, :2], 0)
     boxes[:, 2:] = np.minimum(boxes[:, 2:], shape)
