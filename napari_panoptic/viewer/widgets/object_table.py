@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtCore import QEvent, QModelIndex, QPoint, Qt
-from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
+from qtpy.QtCore import QAbstractTableModel, QEvent, QModelIndex, QPoint, Qt
+from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QPushButton,
@@ -61,6 +61,22 @@ class _View(SortableView):
 
     centre_pressed = Signal()
     copy_pressed = Signal()
+    current_row_clicked = Signal(QModelIndex)
+
+    def __init__(self, model: QAbstractTableModel) -> None:
+        super().__init__(model)
+        self._row_before: int | None = None
+        self.clicked.connect(self._on_clicked)
+
+    def mousePressEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Note which row is current before the press."""
+        self._row_before = self.currentIndex().row()
+        super().mousePressEvent(event)
+
+    def _on_clicked(self, index: QModelIndex) -> None:
+        before, self._row_before = self._row_before, None
+        if before in (None, index.row()):
+            self.current_row_clicked.emit(index)
 
     def event(self, event: QEvent | None) -> bool:
         """Keep napari's own shortcuts from taking the key that copies."""
@@ -271,7 +287,7 @@ class ObjectTable(QWidget):
             view.setColumnWidth(number, column.width)
         view.selection().currentRowChanged.connect(self._on_row)
         # A click on the current row selects its object once more, which no row change tells.
-        view.clicked.connect(lambda index: self._on_row(index, index))
+        view.current_row_clicked.connect(lambda index: self._on_row(index, index))
         view.doubleClicked.connect(lambda _index: self._on_centre())
         view.centre_pressed.connect(self._on_centre)
         view.copy_pressed.connect(self.copy)
