@@ -422,6 +422,7 @@ class LiveEdits:
             return
         name = session.snapshot.region.name
         self._unsaved = {at: n for at, n in self._unsaved.items() if at.region != name}
+        self._drawn = {at: d for at, d in self._drawn.items() if at.region != name}
         session.discard_edits()
         self.changed.emit()
 
@@ -433,6 +434,7 @@ class LiveEdits:
             for watch in self._watches.values():
                 watch.forget_history()
         left = {at: n for at, n in self._unsaved.items() if copies.has_edits(at.region)}
+        self._drawn = {at: drawn for at, drawn in self._drawn.items() if at in left}
         if left != self._unsaved:
             self._unsaved = left
             self.changed.emit()
