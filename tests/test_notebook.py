@@ -18,8 +18,8 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import CohortError, LabelError, PanopticError
 from napari_panoptic.io.cohorts.comparison import Comparison, Labels
 from napari_panoptic.nuclei.evaluate import evaluate_pair as engine
-from tests.paths import REPOSITORY
-from tests.small_cohort import write_cohort
+from tests.support.paths import REPOSITORY
+from tests.support.small_cohort import write_cohort
 
 NOTEBOOKS = sorted((REPOSITORY / "docs" / "notebooks").glob("*.ipynb"))
 BLOCKED = """

@@ -12,7 +12,7 @@ from PIL import Image
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from tests.small_cohort import write_cohort
+from tests.support.small_cohort import write_cohort
 
 Run = Callable[..., tuple[int, str, str]]
 

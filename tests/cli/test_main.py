@@ -23,8 +23,8 @@ from napari_panoptic.cli import main as cli
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.limits import VARIABLE
 from napari_panoptic.nuclei import run as jobs
-from tests.paths import REPOSITORY
-from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
+from tests.support.paths import REPOSITORY
+from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
 
 TABLES = ("objects", "regions", "patients", "patients_by_class", "teams", "confusion")
 PROGRAM = "napari-panoptic: "

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.cli.main import main
-from tests.overlapping_cohort import write_overlapping
+from tests.support.overlapping_cohort import write_overlapping
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.conversion import Conversion, convert, form_to_write
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from tests.small_cohort import ANNOTATIONS, REGIONS, mask_path, write_cohort
+from tests.support.small_cohort import ANNOTATIONS, REGIONS, mask_path, write_cohort
 
 Run = Callable[..., tuple[int, str]]
 SHAPE = (40, 60)

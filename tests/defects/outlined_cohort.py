@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.cli.main import main
-from tests.io.builders import write_tiff
+from tests.support.builders import write_tiff
 
 Ring = list[tuple[int, int]]
 # Clockwise, as (dy, dx), from above.

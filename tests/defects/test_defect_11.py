@@ -9,8 +9,8 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from tests.defects.hung import needs_pipes, not_waited_for, pipe_instead_of
-from tests.io.builders import two_objects, write_svs
-from tests.io.zarr_stores import write_zarr
+from tests.support.builders import two_objects, write_svs
+from tests.support.zarr_stores import write_zarr
 
 DESCRIPTION = """
 [classes]

@@ -21,7 +21,7 @@ from napari_panoptic.io import limits
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.report.plots import svg_text
-from tests.io.builders import label_files
+from tests.support.builders import label_files
 
 
 class _Pause(Artist):

@@ -9,7 +9,7 @@ import pytest
 
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.edited_sessions import check, restore, session_in, shown_labels, square
+from tests.support.edited_sessions import check, restore, session_in, shown_labels, square
 
 NEW = 9999
 CLASSES = {NEW: "Lymphocyte"}

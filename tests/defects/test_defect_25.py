@@ -9,7 +9,7 @@ import pytest
 
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.edited_sessions import check, classes_of, session_in, shown_labels, square
+from tests.support.edited_sessions import check, classes_of, session_in, shown_labels, square
 
 NEW = 9999
 

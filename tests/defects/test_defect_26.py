@@ -9,7 +9,7 @@ import pytest
 
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.edited_sessions import (
+from tests.support.edited_sessions import (
     check,
     classes_of,
     restore,

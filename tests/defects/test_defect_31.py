@@ -8,7 +8,7 @@ import numpy as np
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.nuclei.metrics import METRIC_NAMES
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 
 FIGURES = (REPOSITORY / "docs" / "figures.md").read_text("utf-8")
 METRICS = (REPOSITORY / "docs" / "metrics.md").read_text("utf-8")

@@ -9,7 +9,7 @@ import pytest
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from tests.io.builders import annotation_xml, square
+from tests.support.builders import annotation_xml, square
 
 HALO = """<Annotations>
   <Annotation LineColor="65535" Name="Epithelial" Visible="True">

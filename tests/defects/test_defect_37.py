@@ -19,8 +19,8 @@ from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.io.builders import annotation_xml, label_files, square, two_objects, write_tiff
-from tests.io.zarr_stores import write_zarr
+from tests.support.builders import annotation_xml, label_files, square, two_objects, write_tiff
+from tests.support.zarr_stores import write_zarr
 
 # --- ImageScope ---------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from napari_panoptic.cli.main import main
 from tests.faults.kill import contents, small
-from tests.small_cohort import REGIONS, mask_path
+from tests.support.small_cohort import REGIONS, mask_path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
 

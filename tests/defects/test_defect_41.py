@@ -16,8 +16,8 @@ from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from tests.defects.hung import needs_pipes, not_waited_for, pipe_instead_of
-from tests.io.builders import label_files, noise, two_objects
-from tests.io.zarr_stores import write_zarr
+from tests.support.builders import label_files, noise, two_objects
+from tests.support.zarr_stores import write_zarr
 
 ONE_CLASS = ClassScheme(("cell",), ((255, 0, 0),), ambiguous=None)
 

@@ -15,7 +15,7 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from tests.defects.test_defect_38 import pannuke  # noqa: F401 - a fixture
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 
 KILOBYTE = 1024
 

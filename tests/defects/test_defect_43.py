@@ -20,7 +20,7 @@ from napari_panoptic.io.formats.labels.submissions import mat_variables
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from tests.io.builders import annotation_xml, square, write_mat
+from tests.support.builders import annotation_xml, square, write_mat
 
 HUGE = 2**31
 

@@ -15,8 +15,8 @@ from PIL import Image
 
 from napari_panoptic.cli.main import main
 from tests.faults.kill import small
-from tests.paths import REPOSITORY
-from tests.small_cohort import REGIONS, mask_path
+from tests.support.paths import REPOSITORY
+from tests.support.small_cohort import REGIONS, mask_path
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ from napari_panoptic.report import markup
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Verdict
-from tests.small_cohort import REGIONS, write_cohort
+from tests.support.small_cohort import REGIONS, write_cohort
 
 Tell = Callable[[int], None]
 """Takes the number of what somebody was told to be saved."""

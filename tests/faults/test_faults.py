@@ -30,8 +30,8 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.report.tables import TABLE_NAMES
 from tests.faults.kill import ENDINGS, contents, version
-from tests.paths import REPOSITORY
-from tests.small_cohort import REGIONS, TEAMS, mask_path, write_cohort
+from tests.support.paths import REPOSITORY
+from tests.support.small_cohort import REGIONS, TEAMS, mask_path, write_cohort
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="full and closed disks are made with means of Linux"

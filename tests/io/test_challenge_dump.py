@@ -13,7 +13,7 @@ from napari_panoptic.io.challenge_dump import (
     read_dump,
     read_organs,
 )
-from tests.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
+from tests.support.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 
 SMALL_DUMP = REPOSITORY / "tests" / "data" / "organisers_dump.txt"
 MASK = ".\\P1\\P1_1\\Lymphocyte\\1_mask.mat"

@@ -51,7 +51,14 @@ from napari_panoptic.nuclei.result_store import DamagedPartError, PartStore, _sh
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.review.file import ReviewError, open_review_file
 from napari_panoptic.review.store import ReviewStore
-from tests.io.builders import label_files, noise, submission, two_objects, write_svs, write_tiff
+from tests.support.builders import (
+    label_files,
+    noise,
+    submission,
+    two_objects,
+    write_svs,
+    write_tiff,
+)
 
 SHAPE = (12, 16)
 

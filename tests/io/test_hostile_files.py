@@ -33,7 +33,7 @@ from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.label_windows import open_pixels
 from napari_panoptic.io.zarr_chunks import inflated
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from tests.io.builders import annotation_xml, submission, two_objects, write_mat
+from tests.support.builders import annotation_xml, submission, two_objects, write_mat
 
 WHAT = "a mask"
 

@@ -23,8 +23,8 @@ from napari_panoptic.io.images import (
     probe_image,
     read_image,
 )
-from tests.io.builders import noise, write_svs, write_tiff
-from tests.paths import SHARED_CASES, needs_shared_cases
+from tests.support.builders import noise, write_svs, write_tiff
+from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 
 def test_a_slide_is_read_whole_with_its_resolution(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.nuclei.values.settings import Restoration
-from tests.paths import SHARED_CASES, needs_shared_cases
+from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 
 @needs_shared_cases

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
-from tests.evaluation.compare import assert_agrees, evaluate_case, oracle_case
-from tests.label_cases import CASES, INTEGER_DTYPES, KINDS, random_pair
+from tests.support.compare import assert_agrees, evaluate_case, oracle_case
+from tests.support.label_cases import CASES, INTEGER_DTYPES, KINDS, random_pair
 
 POLICIES = [policy.value for policy in AmbiguousPolicy]
 RULES = [rule.value for rule in Matching]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.ambiguity import JudgedSide, judge
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from tests.evaluation.compare import evaluate_case
-from tests.label_cases import random_pair
+from tests.support.compare import evaluate_case
+from tests.support.label_cases import random_pair
 
 Mask = NDArray[np.bool_]
 

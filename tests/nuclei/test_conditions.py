@@ -48,8 +48,8 @@ from napari_panoptic.nuclei.values.settings import (
     Restoration,
     challenge_protocol_name,
 )
-from tests.paths import SHARED_CASES, needs_shared_cases
-from tests.small_cohort import REGIONS, TEAMS, mask_path, submission_folder, write_cohort
+from tests.support.paths import SHARED_CASES, needs_shared_cases
+from tests.support.small_cohort import REGIONS, TEAMS, mask_path, submission_folder, write_cohort
 
 FIRST = REGIONS[0]
 QUICK = EvaluationSettings(distances=False)

@@ -33,8 +33,8 @@ from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.io.builders import noise, write_svs
-from tests.paths import REPOSITORY
+from tests.support.builders import noise, write_svs
+from tests.support.paths import REPOSITORY
 
 SCHEME = ClassScheme(("A", "B", "C"), ((255, 0, 0), (0, 255, 0), (0, 0, 255)), ambiguous="Void")
 CLASSES = "[classes]\nA = [255, 0, 0]\nB = [0, 255, 0]\nC = [0, 0, 255]\n"

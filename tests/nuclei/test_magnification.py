@@ -14,8 +14,8 @@ from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.nuclei.reading import load_prediction, load_reference, open_side
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from tests.io.builders import noise, write_svs
-from tests.overlapping_cohort import DESCRIPTION, TEAM
+from tests.support.builders import noise, write_svs
+from tests.support.overlapping_cohort import DESCRIPTION, TEAM
 
 SHAPE = (40, 50)
 

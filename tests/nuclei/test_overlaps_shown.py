@@ -26,7 +26,7 @@ from napari_panoptic.report.cohort_report import CohortReport, ReportRequest, co
 from napari_panoptic.report.markup import fragment
 from napari_panoptic.report.overlap_section import overlaps_section, overlaps_table
 from napari_panoptic.viewer.layers import SELECTED, emphasis
-from tests.overlapping_cohort import TEAM, nucleus, write_overlapping
+from tests.support.overlapping_cohort import TEAM, nucleus, write_overlapping
 
 FLAT = EvaluationSettings()
 KEEP = EvaluationSettings(overlaps=Overlaps.KEEP)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.values.vocabulary import Cause
-from tests.evaluation.compare import evaluate_case
-from tests.label_cases import LabelCase, random_pair
+from tests.support.compare import evaluate_case
+from tests.support.label_cases import LabelCase, random_pair
 
 seeds = st.integers(0, 2**32 - 1)
 shapes = st.tuples(st.integers(1, 30), st.integers(1, 30))

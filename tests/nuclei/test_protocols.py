@@ -26,7 +26,7 @@ from napari_panoptic.nuclei.values.settings import (
     challenge_protocol_name,
     protocol,
 )
-from tests.evaluation.test_challenge import CLASSES, SETTINGS, random_masks
+from tests.nuclei.test_challenge import CLASSES, SETTINGS, random_masks
 
 AS_RUN: frozenset[Correction] = frozenset()
 

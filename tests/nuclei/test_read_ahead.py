@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.read_ahead import ReadAhead, Wanted, stamps_of
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from tests.small_cohort import REGIONS, mask_path, write_cohort
+from tests.support.small_cohort import REGIONS, mask_path, write_cohort
 
 NAMES = [region.name for region in REGIONS]
 DEFAULT = EvaluationSettings()

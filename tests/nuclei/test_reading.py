@@ -26,7 +26,7 @@ from napari_panoptic.nuclei.reading import (
 )
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from tests.small_cohort import (
+from tests.support.small_cohort import (
     ANNOTATIONS,
     COLOUR_CODED,
     REGIONS,

@@ -43,9 +43,10 @@ from napari_panoptic.nuclei.run import (
 )
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from tests.dask_cluster import Cluster
-from tests.paths import REPOSITORY
-from tests.small_cohort import (
+from tests.nuclei.test_conditions import assert_same
+from tests.support.dask_cluster import Cluster
+from tests.support.paths import REPOSITORY
+from tests.support.small_cohort import (
     ANNOTATIONS,
     REGIONS,
     TEAMS,
@@ -53,7 +54,6 @@ from tests.small_cohort import (
     submission_folder,
     write_cohort,
 )
-from tests.test_experiment import assert_same
 
 FIRST = REGIONS[0]
 QUICK = EvaluationSettings(distances=False)

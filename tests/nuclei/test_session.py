@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.small_cohort import REGIONS, TEAMS, write_cohort
+from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
 
 NAMES = [region.name for region in REGIONS]
 DEFAULT = EvaluationSettings()

@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
+from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
 
 NAMES = [region.name for region in REGIONS]
 DEFAULT = EvaluationSettings()

@@ -30,8 +30,8 @@ from napari_panoptic.nuclei.windowed_evaluation import (
     evaluate_tiles,
     evaluate_tiles_again,
 )
-from tests.evaluation.compare import evaluate_case
-from tests.label_cases import random_pair
+from tests.support.compare import evaluate_case
+from tests.support.label_cases import random_pair
 
 seeds = st.integers(0, 2**32 - 1)
 shapes = st.tuples(st.integers(1, 40), st.integers(1, 40))

@@ -33,11 +33,11 @@ from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.window_run import StoppedError
 from napari_panoptic.nuclei.windowed_regions import SlideRun, evaluate_slide, object_frames
 from napari_panoptic.report.tables import CohortEvaluation, InputWatch
-from tests.dask_cluster import Cluster
-from tests.io.builders import write_svs
-from tests.io.zarr_stores import KINDS, write_zarr
-from tests.label_cases import random_pair
-from tests.small_cohort import write_cohort
+from tests.support.builders import write_svs
+from tests.support.dask_cluster import Cluster
+from tests.support.label_cases import random_pair
+from tests.support.small_cohort import write_cohort
+from tests.support.zarr_stores import KINDS, write_zarr
 
 TABLES = (
     "objects.csv",

@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.working_copies import Originals, WorkingCopies
-from tests.small_cohort import write_cohort
+from tests.support.small_cohort import write_cohort
 
 
 @pytest.fixture

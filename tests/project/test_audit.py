@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 
 
 @pytest.fixture(scope="module")

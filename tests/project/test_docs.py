@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import _parser, main
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), *REPOSITORY.glob("*.md")])

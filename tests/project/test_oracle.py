@@ -7,8 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from tests.label_cases import CASES, CLASS_NAMES, INTEGER_DTYPES, KINDS, LabelCase, random_pair
-from tests.oracle import OracleResult, aggregate, evaluate
+from tests.support.label_cases import (
+    CASES,
+    CLASS_NAMES,
+    INTEGER_DTYPES,
+    KINDS,
+    LabelCase,
+    random_pair,
+)
+from tests.support.oracle import OracleResult, aggregate, evaluate
 
 EPITHELIAL, LYMPHOCYTE, NEUTROPHIL, MACROPHAGE = CLASS_NAMES
 POLICIES = ("clip", "clip-predictions", "majority", "keep")

@@ -14,7 +14,7 @@ import pytest
 from npe2 import PluginManifest
 from packaging.requirements import Requirement
 
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 
 NAME = "napari-panoptic"
 QT_BINDINGS = {"pyqt5", "pyqt6", "pyside2", "pyside6"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import _parser, main
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.sandbox import contents, sandbox
-from tests.small_cohort import write_cohort
+from tests.support.sandbox import contents, sandbox
+from tests.support.small_cohort import write_cohort
 
 TABLES = {
     *("objects.csv", "regions.csv", "patients.csv", "patients_by_class.csv", "teams.csv"),

@@ -24,7 +24,7 @@ from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.nuclei.patients import spread
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from tests.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
+from tests.support.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 
 pytestmark = needs_shared_cases
 

@@ -25,9 +25,9 @@ import skimage.draw
 import tifffile
 
 from napari_panoptic.cli.main import main
-from tests import oracle
-from tests.oracle import OracleResult
-from tests.small_cohort import (
+from tests.support import oracle
+from tests.support.oracle import OracleResult
+from tests.support.small_cohort import (
     AMBIGUOUS,
     ANNOTATIONS,
     CLASSES,

@@ -23,7 +23,7 @@ from napari_panoptic.raters.levels import (
 )
 from napari_panoptic.raters.objects import object_agreement
 from napari_panoptic.raters.ranking import CASE_COLUMNS, by_structure, by_team
-from tests.evaluation import raters_oracle as oracle
+from tests.support import raters_oracle as oracle
 
 SETTINGS = [RatersSettings(at_level=a, both_empty=b) for a in AtLevel for b in BothEmpty]
 # Values at which ">=" and ">" differ, and what lies beside them.

@@ -34,9 +34,9 @@ from napari_panoptic.report.cohort_report import (
     remove_kept,
 )
 from napari_panoptic.report.html import report_page
-from tests.paths import REPOSITORY
-from tests.report.reports import report_on, without_team_in
-from tests.small_cohort import REGIONS, TEAMS, write_cohort
+from tests.support.paths import REPOSITORY
+from tests.support.reports import report_on, without_team_in
+from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
 from tests.viewer.slide_cases import HELD_UP_TO_PX as SLIDES_FROM_PX
 from tests.viewer.slide_cases import TEAMS as SLIDE_TEAMS
 from tests.viewer.slide_cases import write_slide_cohort

@@ -29,7 +29,7 @@ from napari_panoptic.report.dump_tables import (
 )
 from napari_panoptic.report.dump_text import dump_text
 from napari_panoptic.statistics.friedman import MissingRule
-from tests.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
+from tests.support.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 
 DATA = REPOSITORY / "tests" / "data"
 SMALL_DUMP, ORGANS = DATA / "organisers_dump.txt", DATA / "organs.csv"

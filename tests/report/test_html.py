@@ -52,7 +52,7 @@ from napari_panoptic.report.tables import (
     teams_table,
 )
 from napari_panoptic.report.text import p_value, ratio, signed
-from tests.report.reports import (
+from tests.support.reports import (
     HOSTILE_PATIENTS,
     HOSTILE_TEAMS,
     hostile,
@@ -61,7 +61,7 @@ from tests.report.reports import (
     with_teams,
     without_team_in,
 )
-from tests.small_cohort import write_cohort
+from tests.support.small_cohort import write_cohort
 
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "protocols",

@@ -25,7 +25,7 @@ from napari_panoptic.nuclei.robustness import Robustness
 from napari_panoptic.report import plots
 from napari_panoptic.report.plots import Plot, Point
 from napari_panoptic.statistics.friedman import compare_teams, critical_difference
-from tests.report.reports import HOSTILE_TEAMS
+from tests.support.reports import HOSTILE_TEAMS
 from tests.viewer.vision import VISIONS, difference
 
 TEAMS = ("alpha", "beta", "gamma")

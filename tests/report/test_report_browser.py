@@ -13,10 +13,10 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report import markup
 from napari_panoptic.report.html import write_report
-from tests.browser import CHROMIUM, Page, browser_page
-from tests.paths import SHARED_CASES, needs_shared_cases
-from tests.report.reports import HOSTILE_TEAMS, hostile, report_on
-from tests.small_cohort import write_cohort
+from tests.support.browser import CHROMIUM, Page, browser_page
+from tests.support.paths import SHARED_CASES, needs_shared_cases
+from tests.support.reports import HOSTILE_TEAMS, hostile, report_on
+from tests.support.small_cohort import write_cohort
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium here (Debian: apt-get install chromium)"

@@ -32,7 +32,7 @@ from napari_panoptic.report.tables import (
     teams_table,
     write_tables,
 )
-from tests.small_cohort import ANNOTATIONS, REGIONS, TEAMS, write_cohort
+from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, write_cohort
 
 FIRST = REGIONS[0]
 SETTINGS = EvaluationSettings()

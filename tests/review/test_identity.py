@@ -5,7 +5,7 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.identity import Fingerprint, Subject, matched, place_of
-from tests.review_cases import CLASSES, subject, subjects_of
+from tests.support.review_cases import CLASSES, subject, subjects_of
 
 
 def test_fingerprints_are_of_the_whole_object() -> None:

@@ -33,7 +33,7 @@ from napari_panoptic.review.file import ReviewError, suggested_path
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import CSV_COLUMNS, ReviewRecord, Verdict, paired
-from tests.review_cases import CLASSES, subject, subjects_of, verdicts_on
+from tests.support.review_cases import CLASSES, subject, subjects_of, verdicts_on
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="folders are closed otherwise here")
 

@@ -10,8 +10,8 @@ import pandas as pd
 
 from napari_panoptic import EvaluationSettings, evaluate_pair
 from napari_panoptic.nuclei.evaluate import Evaluation
-from tests import oracle
-from tests.label_cases import CLASS_NAMES, LabelCase
+from tests.support import oracle
+from tests.support.label_cases import CLASS_NAMES, LabelCase
 
 
 def evaluate_case(case: LabelCase, *, mpp: float | None = None, **settings: Any) -> Evaluation:

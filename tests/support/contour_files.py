@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 
 FOLDER = REPOSITORY / "tests" / "data" / "contours"
 HOVERNET = FOLDER / "hovernet.json"

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 
 
 class Cluster:

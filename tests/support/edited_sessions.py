@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.small_cohort import write_cohort
+from tests.support.small_cohort import write_cohort
 
 Pixels = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.io.builders import annotation_xml, noise, square, write_svs
+from tests.support.builders import annotation_xml, noise, square, write_svs
 
 DESCRIPTION = """
 [classes]

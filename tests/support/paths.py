@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED_CASES = REPOSITORY.parent / "shared" / "cases"
 
 needs_shared_cases = pytest.mark.skipif(

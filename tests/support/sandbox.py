@@ -8,7 +8,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.io.builders import BORDER, COLOURS, noise, write_mat, write_svs, write_tiff, write_xml
+from tests.support.builders import (
+    BORDER,
+    COLOURS,
+    noise,
+    write_mat,
+    write_svs,
+    write_tiff,
+    write_xml,
+)
 
 ANNOTATIONS = "MoNuSAC Testing Data and Annotations"
 COLOUR_CODED = "MoNuSAC_Testing_Color_Coded_Masks"

@@ -25,7 +25,7 @@ from napari_panoptic.viewer.widgets import detection_desk as desk_module
 from napari_panoptic.viewer.widgets.desk import desk_in
 from napari_panoptic.viewer.widgets.detection_desk import detection_desk_in
 from napari_panoptic.viewer.widgets.detection_panels import PointTable
-from tests.small_cohort import write_cohort
+from tests.support.small_cohort import write_cohort
 from tests.viewer.finding import click, on_canvas
 
 

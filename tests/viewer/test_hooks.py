@@ -11,8 +11,8 @@ from napari_panoptic.viewer import hooks, opening
 from napari_panoptic.viewer.widgets.desk import Inspector, desk_in, desk_of, make_inspector
 from napari_panoptic.viewer.widgets.detection_desk import detection_desk_in
 from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in
-from tests.io.builders import noise, write_svs
-from tests.paths import REPOSITORY
+from tests.support.builders import noise, write_svs
+from tests.support.paths import REPOSITORY
 
 
 def test_the_sample_opens_on_the_desk(

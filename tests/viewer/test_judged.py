@@ -14,7 +14,7 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import ReviewRecord, Verdict
 from napari_panoptic.viewer.judged import Judged, Subjects, judged_as_one
 from napari_panoptic.viewer.reviewing import read_verdicts
-from tests.review_cases import subjects_of
+from tests.support.review_cases import subjects_of
 from tests.viewer.cases import empty_pair, four_fates
 
 PLACE = {"region": "R", "team": "T"}

@@ -15,7 +15,7 @@ from napari_panoptic.viewer import launch
 from napari_panoptic.viewer.preferences import PLUGIN
 from napari_panoptic.viewer.styles import STATUS_COLOURS
 from napari_panoptic.viewer.widgets.desk import desk_of
-from tests.sandbox import contents, sandbox
+from tests.support.sandbox import contents, sandbox
 
 OTHERS = ("napari", "vispy", "mesa_shader_cache", "qtshadercache", "fontconfig")
 """What the viewer, Qt and the graphics driver keep in their own places."""

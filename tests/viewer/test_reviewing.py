@@ -20,7 +20,7 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Verdict
 from napari_panoptic.viewer.judged import Subjects
 from napari_panoptic.viewer.reviewing import Reviewing
-from tests.paths import REPOSITORY
+from tests.support.paths import REPOSITORY
 from tests.viewer.cases import SCHEME, four_fates
 
 EACH = 15

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from napari_panoptic.viewer.slide_view import _Arrivals
-from tests.sandbox import sandbox
+from tests.support.sandbox import sandbox
 from tests.viewer.slide_cases import HELD_UP_TO_PX, write_slide_cohort
 
 CLOSED_EARLY = """

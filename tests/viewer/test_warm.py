@@ -28,7 +28,7 @@ from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.viewer import failure_cells, layers, slide_layers, warm
 from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
-from tests.small_cohort import write_cohort
+from tests.support.small_cohort import write_cohort
 from tests.viewer.slide_cases import random_pair, tiled
 
 up = warm.WarmUp()

@@ -12,7 +12,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer import work
 from napari_panoptic.viewer.work import RegionLoader, SummaryWork
-from tests.small_cohort import REGIONS, mask_path, write_cohort
+from tests.support.small_cohort import REGIONS, mask_path, write_cohort
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 

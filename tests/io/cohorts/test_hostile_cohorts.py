@@ -30,7 +30,7 @@ from napari_panoptic.io.formats.windowed_loading import open_masks
 from napari_panoptic.io.links import check_links
 from napari_panoptic.io.metadata import metadata_beside
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
-from tests.io.builders import two_objects
+from tests.support.builders import two_objects
 
 ANNOTATIONS = "MoNuSAC Testing Data and Annotations"
 

@@ -15,9 +15,9 @@ from napari_panoptic.io.cohorts.layouts import MONUSAC_LAYOUT
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.loading import load_masks, reference_shape
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from tests.io.builders import two_objects, write_svs, write_tiff
-from tests.io.zarr_stores import write_zarr
-from tests.paths import REPOSITORY
+from tests.support.builders import two_objects, write_svs, write_tiff
+from tests.support.paths import REPOSITORY
+from tests.support.zarr_stores import write_zarr
 
 PAGE = REPOSITORY / "docs" / "cohorts.md"
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)

@@ -32,9 +32,9 @@ from napari_panoptic.io.label_windows import open_pixels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.io.builders import label_files
+from tests.support.builders import label_files
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "formats"
+DATA = Path(__file__).resolve().parents[2] / "data" / "formats"
 SHAPE = (48, 60)
 ONE_CLASS = ClassScheme(("cell",), ((255, 0, 0),), ambiguous=None)
 BOXES = {1: (3, 4, 12, 15), 2: (20, 10, 31, 22), 5: (8, 30, 20, 44), 9: (33, 40, 44, 57)}

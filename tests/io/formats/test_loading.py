@@ -9,7 +9,7 @@ from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.formats.loading import LoadedMasks, load_masks, reference_shape
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import Restoration
-from tests.io.builders import (
+from tests.support.builders import (
     colour_mask,
     label_files,
     noise,

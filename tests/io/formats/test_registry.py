@@ -20,8 +20,8 @@ from napari_panoptic.io.formats import registry as forms
 from napari_panoptic.io.formats.format import Form, LoadedMasks
 from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
-from tests.io.builders import noise, two_objects, write_svs, write_tiff
-from tests.paths import REPOSITORY
+from tests.support.builders import noise, two_objects, write_svs, write_tiff
+from tests.support.paths import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
 (MODULE,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)

@@ -20,7 +20,7 @@ from napari_panoptic.io.formats.saving import files_of, read_objects, readable_f
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.small_cohort import write_cohort
+from tests.support.small_cohort import write_cohort
 
 SHAPE = (40, 50)
 

@@ -22,7 +22,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.label_cases import CLASS_NAMES, LabelCase, random_pair
+from tests.support.label_cases import CLASS_NAMES, LabelCase, random_pair
 
 
 def pair_of(case: LabelCase) -> LabelPair:

@@ -22,8 +22,8 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 )
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from tests.evaluation.compare import evaluate_case
-from tests.label_cases import CASES, random_pair
+from tests.support.compare import evaluate_case
+from tests.support.label_cases import CASES, random_pair
 
 Mask = npt.NDArray[np.bool_]
 seeds = st.integers(0, 2**32 - 1)

@@ -21,8 +21,8 @@ from napari_panoptic.nuclei.explain.policy_audit import (
 )
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.evaluation.compare import evaluate_case
-from tests.label_cases import CASES, CLASS_NAMES, LabelCase, random_pair
+from tests.support.compare import evaluate_case
+from tests.support.label_cases import CASES, CLASS_NAMES, LabelCase, random_pair
 
 seeds = st.integers(0, 2**32 - 1)
 policies = st.sampled_from([str(policy) for policy in AmbiguousPolicy])

@@ -19,8 +19,8 @@ from napari_panoptic.nuclei.explain.what_if import (
 )
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from tests.evaluation.compare import evaluate_case
-from tests.label_cases import CASES, random_pair
+from tests.support.compare import evaluate_case
+from tests.support.label_cases import CASES, random_pair
 
 seeds = st.integers(0, 2**32 - 1)
 policies = st.sampled_from(["clip", "clip-predictions", "majority", "keep"])

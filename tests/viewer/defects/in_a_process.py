@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.sandbox import sandbox
+from tests.support.sandbox import sandbox
 
 WINDOW = """
 import sys, time

@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import autosaving
 from napari_panoptic.viewer.widgets.desk import desk_of
 from napari_panoptic.viewer.widgets.edits_panel import EditsPart
-from tests.small_cohort import write_cohort
+from tests.support.small_cohort import write_cohort
 
 YES = QMessageBox.StandardButton.Yes
 

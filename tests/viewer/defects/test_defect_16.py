@@ -8,7 +8,7 @@ from qtpy.QtWidgets import QDockWidget
 from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.widgets.desk import desk_of
-from tests.small_cohort import write_cohort
+from tests.support.small_cohort import write_cohort
 
 
 @pytest.fixture(params=["nuclei", "detections", "raters"])

@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import CohortError, FindingKind, UnreadableFi
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.loading import load_masks
-from tests.io.builders import noise
+from tests.support.builders import noise
 
 SHAPE = (12, 16)
 CATEGORIES = [

@@ -23,7 +23,7 @@ from napari_panoptic.io.formats.labels.colour_coded import (
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import Restoration
-from tests.io.builders import BORDER, colour_mask, write_tiff
+from tests.support.builders import BORDER, colour_mask, write_tiff
 
 DILATED = Restoration.BORDER_DILATED
 REMOVED = Restoration.BORDER_REMOVED

@@ -14,7 +14,7 @@ from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.labels.label_images import read_labels, write_labels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage
-from tests.io.builders import label_files, two_objects, write_tiff
+from tests.support.builders import label_files, two_objects, write_tiff
 
 SHAPE = (12, 16)
 

@@ -18,7 +18,7 @@ from napari_panoptic.io.formats.labels import matlab73 as _matlab73
 from napari_panoptic.io.formats.labels.submissions import mat_value, mat_variables, read_submission
 from napari_panoptic.io.limits import VARIABLE
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from tests.io.builders import submission, two_objects
+from tests.support.builders import submission, two_objects
 
 OBJECTS = two_objects()
 NUMBERS = np.random.default_rng(1).integers(0, 900, (70, 45))

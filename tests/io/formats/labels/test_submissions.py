@@ -12,7 +12,7 @@ from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.labels.submissions import read_submission
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
-from tests.io.builders import submission, two_objects, write_mat
+from tests.support.builders import submission, two_objects, write_mat
 
 SHAPE = (12, 16)
 SEEN_NAMES = [

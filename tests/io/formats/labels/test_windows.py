@@ -23,7 +23,7 @@ from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.io.label_windows import is_zarr, open_pixels
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
-from tests.io.zarr_stores import KINDS, write_zarr
+from tests.support.zarr_stores import KINDS, write_zarr
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")
 ONE_CLASS = ClassScheme(("cell",), ((255, 0, 0),), ambiguous=None)

@@ -19,8 +19,8 @@ from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.loading import load_masks, reference_shape
 from napari_panoptic.io.label_windows import TiledPixels
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
-from tests.io.builders import label_files, write_svs
-from tests.io.zarr_stores import KINDS, write_zarr
+from tests.support.builders import label_files, write_svs
+from tests.support.zarr_stores import KINDS, write_zarr
 
 SHAPE = (40, 50)
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")

@@ -29,7 +29,7 @@ from napari_panoptic.io.formats.polygons.model import PolygonFile, ReadingStoppe
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.io.contour_files import label_image, tiatoolbox_store
+from tests.support.contour_files import label_image, tiatoolbox_store
 
 Rings = Sequence[Sequence[Sequence[float]]]
 SQUARE = [[(1, 1), (5, 1), (5, 5), (1, 5), (1, 1)]]

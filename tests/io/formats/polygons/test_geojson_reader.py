@@ -33,7 +33,7 @@ from napari_panoptic.nuclei.values.cohort import (
 )
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.io.builders import square, two_objects
+from tests.support.builders import square, two_objects
 
 Json = Any
 

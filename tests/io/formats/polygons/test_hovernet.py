@@ -23,7 +23,7 @@ from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_ho
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, ReadingStoppedError
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
-from tests.io.contour_files import HOVERNET, label_image
+from tests.support.contour_files import HOVERNET, label_image
 
 Json = Any
 ONE_CLASS = ClassScheme(names=("Nucleus",), colours=((255, 0, 0),), ambiguous=None)

@@ -19,7 +19,7 @@ from napari_panoptic.io.formats.polygons.imagescope import (
 )
 from napari_panoptic.io.formats.polygons.model import ReadingStoppedError
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
-from tests.io.builders import annotation_xml, square, write_xml
+from tests.support.builders import annotation_xml, square, write_xml
 
 
 def read(tmp_path: Path, text: str | bytes) -> Annotation:

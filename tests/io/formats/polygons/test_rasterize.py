@@ -16,7 +16,7 @@ from napari_panoptic.io.formats.polygons.rasterize import (
 )
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import Vanished
-from tests.io.builders import Points, square
+from tests.support.builders import Points, square
 
 SHAPE = (20, 30)
 

@@ -19,7 +19,7 @@ from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
-from tests.io.builders import square, write_xml
+from tests.support.builders import square, write_xml
 
 SHAPE = (150, 210)
 
