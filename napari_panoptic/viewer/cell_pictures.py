@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels import drawing as drawing_kernels
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.labels import LabelPair
@@ -55,7 +55,7 @@ def cell_pictures(
 
 
 def _cell(pair: LabelPair, reference: NDArray[np.uint16], width_px: int) -> NDArray[np.uint16]:
-    drawn: NDArray[np.uint16] = _drawn_cell(
+    drawn: NDArray[np.uint16] = drawing_kernels.draw_cell(
         reference,
         np.ascontiguousarray(pair.prediction.index, np.int32),
         _NO_AREA if pair.ambiguous is None else pair.ambiguous,
@@ -68,37 +68,6 @@ def _cell(pair: LabelPair, reference: NDArray[np.uint16], width_px: int) -> NDAr
 
 
 _NO_AREA = np.zeros((1, 1), np.bool_)
-
-
-@compiled
-def _drawn_cell(
-    reference: NDArray[np.uint16],
-    prediction: NDArray[np.int32],
-    area: NDArray[np.bool_],
-    has_area: bool,
-    width_px: int,
-    n_reference: int,
-    n_prediction: int,
-) -> NDArray[np.uint16]:
-    """Draw outlined predictions on the reference, or filled ones beneath it, on a hatched area."""
-    picture = np.empty_like(reference)
-    for y in range(reference.shape[0]):
-        for x in range(reference.shape[1]):
-            value, label = int(reference[y, x]), int(prediction[y, x])
-            if label != 0 and (
-                value == 0 if width_px == 0 else marks.is_rim(prediction, y, x, width_px)
-            ):
-                value = n_reference + label
-            elif (
-                value == 0
-                and has_area
-                and area[y, x]
-                and ((y + x) % drawing.HATCH_SPACING_PX == 0 or marks.is_rim(area, y, x, 2))
-            ):
-                value = n_reference + n_prediction + 1
-            # Starts over where there are more values than colours; the desk warns of that.
-            picture[y, x] = 0 if value == 0 else (value - 1) % drawing.MAX_OBJECTS + 1
-    return picture
 
 
 def grid_shape(cells: int, region: tuple[int, int], canvas: tuple[float, float]) -> tuple[int, int]:

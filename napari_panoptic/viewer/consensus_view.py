@@ -12,7 +12,7 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels import drawing as drawing_kernels
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace, consensus
 from napari_panoptic.nuclei.session import Selection, Session
@@ -137,7 +137,7 @@ def _places_drawn(
     for team, evaluation in evaluations.items():
         members = [(k, row) for k, place in enumerate(places) for row in place.rows.get(team, ())]
         number, rows = np.array(members, np.int64).reshape(-1, 2).T
-        _lay_down(
+        drawing_kernels.lay_down(
             whole,
             lines,
             np.ascontiguousarray(evaluation.pair.prediction.index, np.int32),
@@ -147,41 +147,7 @@ def _places_drawn(
             spacing[number],
         )
     boxes = np.array([place.bbox for place in places], np.int64).reshape(-1, 4)
-    drawn: NDArray[np.uint16] = _rims_and_lines(whole, lines, boxes)
-    return drawn
-
-
-@compiled
-def _lay_down(
-    whole: NDArray[np.int32],
-    lines: NDArray[np.bool_],
-    index: NDArray[np.int32],
-    labels: NDArray[np.int64],
-    boxes: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    spacing: NDArray[np.int64],
-) -> None:
-    """Mark the pixels of objects with the number of their place; the highest is on top."""
-    for k in range(len(labels)):
-        for y in range(boxes[k, 0], boxes[k, 2]):
-            for x in range(boxes[k, 1], boxes[k, 3]):
-                if index[y, x] == labels[k]:
-                    whole[y, x] = max(whole[y, x], numbers[k])
-                    if (y + x) % spacing[k] == 0:
-                        lines[y, x] = True
-
-
-@compiled
-def _rims_and_lines(
-    whole: NDArray[np.int32], lines: NDArray[np.bool_], boxes: NDArray[np.int64]
-) -> NDArray[np.uint16]:
-    """Keep of each place its rim and the lines across it."""
-    drawn = np.zeros(whole.shape, np.uint16)
-    for k in range(len(boxes)):
-        for y in range(boxes[k, 0], boxes[k, 2]):
-            for x in range(boxes[k, 1], boxes[k, 3]):
-                if whole[y, x] == k + 1 and (lines[y, x] or marks.is_rim(whole, y, x, 2)):
-                    drawn[y, x] = k + 1
+    drawn: NDArray[np.uint16] = drawing_kernels.rims_and_lines(whole, lines, boxes)
     return drawn
 
 

@@ -20,10 +20,9 @@ from napari.layers import Labels
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 
-from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.viewer.layers import MAX_OBJECTS
 from napari_panoptic.viewer.recolour import refresh_held
 from napari_panoptic.viewer.timers import stop_timers
 
@@ -94,7 +93,7 @@ def shows(data: Any, values: LayerValues, labels: LabelImage) -> bool:
     if data.shape != labels.shape or data.dtype != np.uint16:
         return False
     shown = values.shown(labels)
-    return bool(_same(np.ascontiguousarray(data), np.ascontiguousarray(labels.index), shown))
+    return bool(np.array_equal(data, shown.astype(np.uint16)[labels.index]))
 
 
 class ClassChange(tuple[Any, ...]):
@@ -413,7 +412,6 @@ def boxes_of(item: Iterable[Any]) -> Iterable[Box]:
             yield int(y.min()), int(x.min()), int(y.max()) + 1, int(x.max()) + 1
 
 
-@compiled
 def _differing(
     data: NDArray[np.uint16],
     index: NDArray[np.int32],
@@ -422,34 +420,15 @@ def _differing(
 ) -> tuple[Box, NDArray[np.bool_]]:
     """Find the pixels whose value is not the one that the copy would show.
 
-    Returns their bounding box within the data, empty where there are none, and
+    Returns their bounding box within the data, empty if there are none, and
     for each of the 65,536 values whether one of them has it.
     """
     height, width = data.shape
     y0, x0 = corner_yx
-    top, left, bottom, right = height, width, 0, 0
+    differ = data != shown.astype(np.uint16)[index[y0 : y0 + height, x0 : x0 + width]]
     values = np.zeros(1 << 16, np.bool_)
-    for y in range(height):
-        line, copy = data[y], index[y0 + y, x0 : x0 + width]
-        differ = 0
-        for x in range(width):
-            differ += line[x] != shown[copy[x]]
-        if differ == 0:
-            continue
-        top, bottom = min(top, y), y + 1
-        for x in range(width):
-            if line[x] != shown[copy[x]]:
-                values[line[x]] = True
-                left, right = min(left, x), max(right, x + 1)
-    return (top, left, bottom, right), values
-
-
-@compiled
-def _same(data: NDArray[np.uint16], index: NDArray[np.int32], shown: NDArray[np.int64]) -> bool:
-    """Return whether no pixel differs; stops at the first one that does."""
-    height, width = data.shape
-    for y in range(height):
-        for x in range(width):
-            if data[y, x] != shown[index[y, x]]:
-                return False
-    return True
+    rows, columns = np.flatnonzero(differ.any(axis=1)), np.flatnonzero(differ.any(axis=0))
+    if len(rows) == 0:
+        return (height, width, 0, 0), values
+    values[data[differ]] = True
+    return (int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1), values

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.palette import rgba_table
 from napari_panoptic.nuclei.values.cohort import Rgb
@@ -112,7 +111,13 @@ class FailureCells:
         counts = np.zeros((4, rows, columns), np.int32)
         for side in Side:
             own = outcomes.side(side)
-            _add_to_cells(counts, own.centroid_yx_px, _CELL_KINDS[side][own.status], shape)
+            kinds = _CELL_KINDS[side][own.status]
+            counted = kinds >= 0
+            # Whole pixels, so that a centroid lies in the same square at every size of squares.
+            place = own.centroid_yx_px[counted].astype(np.int64) * (rows, columns) // shape
+            np.add.at(counts[0], tuple(place.T), 1)
+            failed = kinds[counted] > 0
+            np.add.at(counts, (kinds[counted][failed], *place[failed].T), 1)
         return cls(shape, cell_px, counts)
 
     @property
@@ -174,21 +179,3 @@ def _cell_kinds() -> dict[Side, NDArray[np.int8]]:
 
 
 _CELL_KINDS = _cell_kinds()
-
-
-@compiled
-def _add_to_cells(
-    counts: NDArray[np.int32],
-    centroids: NDArray[np.float64],
-    kinds: NDArray[np.int8],
-    shape: tuple[int, int],
-) -> None:
-    _, rows, columns = counts.shape
-    for k in range(len(centroids)):
-        if kinds[k] < 0:
-            continue
-        row, column = int(centroids[k, 0]) * rows, int(centroids[k, 1]) * columns
-        row, column = row // shape[0], column // shape[1]
-        counts[0, row, column] += 1
-        if kinds[k] > 0:
-            counts[kinds[k], row, column] += 1

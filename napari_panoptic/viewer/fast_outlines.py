@@ -13,7 +13,7 @@ import numpy as np
 from napari.layers import Labels
 from numpy.typing import NDArray
 
-from napari_panoptic.viewer.outline_pixels import outline_pixels
+from napari_panoptic.kernels.drawing import outline_pixels
 
 
 def draw_outlines_fast(layer: Labels) -> None:

@@ -10,20 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels.drawing import HATCH_SPACING_PX, MAX_OBJECTS, outline_pixels
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Placement
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
 
-MAX_OBJECTS = styles.LUT_LENGTH - 1
-"""Objects of one side that can have a colour each."""
-
-HATCH_SPACING_PX = 14
 HATCH_RIM_PX = 2
-"""Distance between hatch lines over ambiguous areas."""
+"""Width of the outline of ambiguous areas."""
 
 HATCH_COLOUR = (0.1, 0.1, 0.1, 0.75)
 """RGBA of hatch lines."""
@@ -216,18 +211,9 @@ def hatching(
     uint8 (y, x): 1 on lines and outline, 0 elsewhere.
     """
     drawn = outline_pixels(mask.view(np.uint8), rim_px)
-    _add_lines(mask, spacing_px, corner_px, drawn)
+    y, x = np.ogrid[: mask.shape[0], : mask.shape[1]]
+    drawn[mask & ((y + x + corner_px) % spacing_px == 0)] = 1
     return drawn
-
-
-@compiled
-def _add_lines(
-    mask: NDArray[np.bool_], spacing: int, corner: int, drawn: NDArray[np.uint8]
-) -> None:
-    height, width = mask.shape
-    for y in range(height):
-        for x in range(-(y + corner) % spacing, width, spacing):
-            drawn[y, x] |= mask[y, x]
 
 
 def emphasis(

@@ -13,6 +13,7 @@ from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip
 
 from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.reading import RegionSummary
@@ -31,7 +32,7 @@ from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_fact
 from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
 from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING, NO_IMAGE_MEANING
 from napari_panoptic.viewer.keys import DESK_KEYS
-from napari_panoptic.viewer.layers import MAX_OBJECTS, too_many_objects
+from napari_panoptic.viewer.layers import too_many_objects
 from napari_panoptic.viewer.listed import Others
 from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
 from napari_panoptic.viewer.preferences import PREFERENCES

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels import drawing
+from napari_panoptic.kernels.drawing import MARK, MARK_EDGE
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.viewer.layers import MAX_OBJECTS, Emphasis
+from napari_panoptic.viewer.layers import Emphasis
 
-MARK, MARK_EDGE = 1, 2
-"""Values in a picture of marks: the light and the dark dashes."""
 MARK_COLOURS: tuple[tuple[float, float, float, float], ...] = (
     (0.0, 0.0, 0.0, 0.0),
     (1.0, 1.0, 1.0, 1.0),
@@ -50,43 +49,8 @@ def outlines(
     """
     widths = np.zeros(n_objects + 1, np.int64)
     widths[1:] = width_px
-    drawn: NDArray[np.uint16] = _outlines(np.ascontiguousarray(index, np.int32), widths)
+    drawn: NDArray[np.uint16] = drawing.outlines(np.ascontiguousarray(index, np.int32), widths)
     return drawn
-
-
-@compiled
-def _outlines(index: NDArray[np.int32], widths: NDArray[np.int64]) -> NDArray[np.uint16]:
-    height, width = index.shape
-    drawn = np.zeros((height, width), np.uint16)
-    for y in range(height):
-        for x in range(width):
-            label = index[y, x]
-            if label != 0 and is_rim(index, y, x, widths[label]):
-                drawn[y, x] = (label - 1) % MAX_OBJECTS + 1
-    return drawn
-
-
-@compiled
-def is_rim(index: NDArray[np.int32] | NDArray[np.bool_], y: int, x: int, reach: int) -> bool:
-    """Return whether another label, or none, lies so near to a pixel; for compiled passes.
-
-    Parameters
-    ----------
-    index
-        int32 or bool (y, x).
-    y, x
-        The pixel.
-    reach
-        How many steps up, down, left or right are near; beyond the image edge is nothing.
-    """
-    label = index[y, x]
-    top, bottom = max(y - reach, 0), min(y + reach, index.shape[0] - 1)
-    for v in range(top, bottom + 1):
-        rest = reach - abs(v - y)
-        for u in range(max(x - rest, 0), min(x + rest, index.shape[1] - 1) + 1):
-            if index[v, u] != label:
-                return True
-    return False
 
 
 def dashed(
@@ -115,33 +79,10 @@ def dashed(
     for labels, values, boxes in objects:
         for sheet in labels.sheets:
             index = np.ascontiguousarray(sheet, np.int32)
-            _dash(picture, index, values.astype(np.int64), boxes.astype(np.int64), width_px + 1)
+            drawing.dash(
+                picture, index, values.astype(np.int64), boxes.astype(np.int64), width_px + 1
+            )
     return picture
-
-
-@compiled
-def _dash(
-    picture: NDArray[np.uint8],
-    index: NDArray[np.int32],
-    values: NDArray[np.int64],
-    boxes: NDArray[np.int64],
-    reach: int,
-) -> None:
-    """Draw dashes on the pixels around objects that are so near to one of theirs."""
-    height, width = index.shape
-    length = max(3 * (reach - 1), 3)
-    for k in range(len(values)):
-        value = values[k]
-        for y in range(boxes[k, 0], boxes[k, 2]):
-            for x in range(boxes[k, 1], boxes[k, 3]):
-                if index[y, x] != value or not is_rim(index, y, x, 1):
-                    continue
-                for v in range(max(y - reach, 0), min(y + reach, height - 1) + 1):
-                    rest = reach - abs(v - y)
-                    for u in range(max(x - rest, 0), min(x + rest, width - 1) + 1):
-                        if index[v, u] != value:
-                            light = (v // length + u // length) % 2 == 0
-                            picture[v, u] = MARK if light else MARK_EDGE
 
 
 def ring_around(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.images import read_indexed
-from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels import drawing as drawing_kernels
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.palette import class_colours, rgba_table, status_colour_table
@@ -30,7 +30,6 @@ from napari_panoptic.viewer import styles
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
 from napari_panoptic.viewer.listed import DIMMED_ALPHA, Listed, Others
-from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
 
 CHUNK_PX = 512
@@ -179,7 +178,7 @@ class DrawnSide:
         if level >= LEVELS_FROM_PIXELS:
             picture = np.zeros((height, width), np.uint8)
             boxes, codes = self._in_sight(y * factor, x * factor, height * factor, width * factor)
-            _paint_ellipses(boxes, codes, float(factor), y, x, 0, picture)
+            drawing_kernels.paint_ellipses(boxes, codes, float(factor), y, x, 0, picture)
             return picture
         most_y, most_x = self.labels.shape
         box = (
@@ -191,13 +190,15 @@ class DrawnSide:
         index, missing = self.windows.window_so_far(box, factor)
         # What an outline needs from beyond the window lies out of sight.
         thickness = look.widths_px[level]
-        picture = coded(outline_pixels(index, thickness) if thickness else index, look.codes)
+        if thickness:
+            index = drawing_kernels.outline_pixels(index, thickness)
+        picture = look.codes[index]
         if missing:
             boxes, codes = self._in_sight(box[0], box[1], box[2] - box[0], box[3] - box[1])
         for y0, x0, y1, x1 in missing:
             top, left = y0 // factor, x0 // factor
             part = np.zeros((-(-y1 // factor) - top, -(-x1 // factor) - left), np.uint8)
-            _paint_ellipses(boxes, codes, float(factor), top, left, thickness, part)
+            drawing_kernels.paint_ellipses(boxes, codes, float(factor), top, left, thickness, part)
             rows, columns = part.shape
             picture[top - y : top - y + rows, left - x : left - x + columns] = part
         return picture
@@ -373,82 +374,11 @@ def _levels(shape: tuple[int, int]) -> int:
     return 1 + max(halvings, LEVELS_FROM_PIXELS)
 
 
-@compiled
-def coded(index: NDArray[np.int32], codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Look the code of every pixel's object up.
-
-    Parameters
-    ----------
-    index
-        int32 (y, x): 0 for background, else the label of an object.
-    codes
-        uint8 (n + 1): the code of each label.
-    """
-    height, width = index.shape
-    result = np.empty((height, width), np.uint8)
-    for y in range(height):
-        for x in range(width):
-            result[y, x] = codes[index[y, x]]
-    return result
-
-
-@compiled
 def _touching(boxes: NDArray[np.int32], y0: int, x0: int, y1: int, x1: int) -> NDArray[np.int64]:
     """Return the rows of the boxes that touch a window, in their order."""
-    found = np.empty(len(boxes), np.int64)
-    count = 0
-    for k in range(len(boxes)):
-        is_beside = boxes[k, 2] <= y0 or boxes[k, 3] <= x0
-        if not (is_beside or boxes[k, 0] >= y1 or boxes[k, 1] >= x1):
-            found[count] = k
-            count += 1
-    return found[:count]
-
-
-@compiled
-def _paint_ellipses(
-    boxes: NDArray[np.int32],
-    codes: NDArray[np.uint8],
-    factor: float,
-    top: int,
-    left: int,
-    width_px: int,
-    picture: NDArray[np.uint8],
-) -> None:
-    """Paint the ellipse in each box, at least one pixel of it; later ones lie on top.
-
-    Where a width is given, only a rim so wide in px of the picture.
-
-    Boxes are in px at full resolution; the picture is a window, from ``top`` and
-    ``left``, of an image that is smaller by a factor.
-    """
-    height, width = picture.shape
-    for k in range(len(boxes)):
-        if codes[k] == 0:
-            continue
-        y0, x0 = boxes[k, 0] / factor - top, boxes[k, 1] / factor - left
-        y1, x1 = boxes[k, 2] / factor - top, boxes[k, 3] / factor - left
-        if y1 <= 0 or x1 <= 0 or y0 >= height or x0 >= width:
-            continue
-        cy, cx = (y0 + y1) / 2, (x0 + x1) / 2
-        ry, rx = (y1 - y0) / 2, (x1 - x0) / 2
-        middle_y, middle_x = math.floor(cy), math.floor(cx)
-        if width_px == 0 and 0 <= middle_y < height and 0 <= middle_x < width:
-            picture[middle_y, middle_x] = codes[k]
-        limit = ry * ry * rx * rx
-        inner_y, inner_x = ry - width_px, rx - width_px
-        is_rim = width_px > 0 and inner_y > 0 and inner_x > 0
-        for y in range(max(int(y0), 0), min(int(y1) + 1, height)):
-            dy = (y + 0.5 - cy) * rx
-            for x in range(max(int(x0), 0), min(int(x1) + 1, width)):
-                dx = (x + 0.5 - cx) * ry
-                if dy * dy + dx * dx > limit:
-                    continue
-                if is_rim:
-                    own_y, own_x = (y + 0.5 - cy) / inner_y, (x + 0.5 - cx) / inner_x
-                    if own_y * own_y + own_x * own_x < 1:
-                        continue
-                picture[y, x] = codes[k]
+    top, left, bottom, right = boxes.T
+    touches = (bottom > y0) & (right > x0) & (top < y1) & (left < x1)
+    return np.flatnonzero(touches)
 
 
 def code_colours(scheme: ClassScheme) -> NDArray[np.float32]:

@@ -26,6 +26,7 @@ from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.io.formats.saving import write_objects
+from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.first_start import compile_beside
 from napari_panoptic.nuclei.session import Session
@@ -40,7 +41,6 @@ from napari_panoptic.viewer.cell_pictures import cell_pictures
 from napari_panoptic.viewer.consensus_view import consensus_picture
 from napari_panoptic.viewer.edits import LayerValues, shows
 from napari_panoptic.viewer.failure_cells import SMALLEST_CELL_PX, FailureCells
-from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.shapes_ready import prepare_shapes
 from napari_panoptic.viewer.styles import ColourBy
 

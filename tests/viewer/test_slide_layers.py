@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
@@ -18,7 +19,6 @@ from napari_panoptic.viewer import slide_layers, styles
 from napari_panoptic.viewer.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.layers import HATCH_RIM_PX, emphasis, hatching
 from napari_panoptic.viewer.listed import Listed, Others
-from napari_panoptic.viewer.outline_pixels import outline_pixels
 from napari_panoptic.viewer.slide_layers import (
     CLASSES,
     FADED,
@@ -28,7 +28,6 @@ from napari_panoptic.viewer.slide_layers import (
     DrawnSide,
     SideLook,
     code_colours,
-    coded,
     selected_rings,
 )
 from napari_panoptic.viewer.styles import ColourBy
@@ -232,13 +231,6 @@ def test_objects_without_pixels_shift_no_rows(pair: LabelPair) -> None:
         assert row is not None
         assert outcomes.reference.ids[row] == own.ids[label - 1]
     assert drawn.row_at(*np.argwhere(index == 0)[0].tolist()) is None
-
-
-def test_codes_are_looked_up() -> None:
-    rng = np.random.default_rng(1)
-    index = rng.integers(0, 50, (40, 30)).astype(np.int32)
-    codes = rng.integers(0, 256, 50).astype(np.uint8)
-    np.testing.assert_array_equal(coded(index, codes), codes[index])
 
 
 def test_rings_are_those_of_the_whole_image(pair: LabelPair, outcomes: Outcomes) -> None:

@@ -26,7 +26,7 @@ from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Sou
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.viewer import failure_cells, layers, slide_layers, warm
-from napari_panoptic.viewer.outline_pixels import outline_pixels
+from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.viewer.styles import ColourBy
 from tests.support.small_cohort import write_cohort
 from tests.viewer.slide_cases import random_pair, tiled
