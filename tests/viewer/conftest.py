@@ -1,5 +1,6 @@
 """A desk in a real window, and how to wait for it."""
 
+import gc
 import os
 import sys
 import time
@@ -12,6 +13,7 @@ from app_model import Application
 from napari._app_model._app import NapariApplication, _napari_names
 from napari._qt._qapp_model.qactions import init_qactions
 from napari.plugins import _initialize_plugins
+from napari.settings import NapariSettings
 from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -34,6 +36,20 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if {"make_napari_viewer", "qtbot", "qapp"} & set(item.fixturenames):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fewer_collections():
+    """Collect garbage faster: what is imported by now is never looked at again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def napari_settings():
+    """Keep napari's settings in memory: napari writes them for every dock that is placed."""
+    with patch.object(NapariSettings, "_maybe_save"):
+        yield
 
 
 @pytest.fixture(autouse=True)
