@@ -48,7 +48,6 @@ from napari_panoptic.report.rank_sections import (
     statistics_section,
 )
 from napari_panoptic.report.skeleton import DATA_SLUG, lead, report_document
-from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.report.text import (
     count,
     interval,
@@ -57,6 +56,7 @@ from napari_panoptic.report.text import (
 )
 from napari_panoptic.statistics.bootstrap import LEVEL
 from napari_panoptic.statistics.friedman import SIGNIFICANCE
+from napari_panoptic.statistics.teams import TeamStatistics
 
 
 def write_report(

@@ -27,7 +27,7 @@ from napari_panoptic.nuclei.values.settings import (
     DEFAULT_PROTOCOL,
 )
 from napari_panoptic.report.cohort_report import n_passes
-from napari_panoptic.report.team_statistics import TeamStatistics
+from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.styles import count_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
