@@ -53,6 +53,12 @@ from napari_panoptic.io.metadata import (
     read_metadata,
 )
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
+from napari_panoptic.nuclei.cohort_report import (
+    ReportRequest,
+    cohort_report,
+    n_passes,
+    remove_kept,
+)
 from napari_panoptic.nuclei.conditions import Condition, Experiment
 from napari_panoptic.nuclei.conversion import Conversion, convert, form_to_write
 from napari_panoptic.nuclei.objects_file import ObjectsFile
@@ -72,12 +78,6 @@ from napari_panoptic.nuclei.values.settings import (
     Restoration,
     Scoring,
     protocol,
-)
-from napari_panoptic.report.cohort_report import (
-    ReportRequest,
-    cohort_report,
-    n_passes,
-    remove_kept,
 )
 from napari_panoptic.report.dump_tables import TABLE_NAMES as DUMP_TABLE_NAMES
 from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables

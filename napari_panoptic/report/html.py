@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.cells import (
     number,
     team_cell,
     team_list,
 )
-from napari_panoptic.report.cohort_report import CohortReport
 from napari_panoptic.report.data_sections import (
     classes_section,
     confusion_section,
