@@ -36,13 +36,12 @@ from napari_panoptic.nuclei.challenge import (
     ChallengeEvaluation,
     ClassScore,
     challenge_counts,
-    evaluate_challenge,
 )
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair, size_text
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration, Scoring
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
 from napari_panoptic.nuclei.window_run import Progress, StoppedError
 
 
@@ -579,23 +578,6 @@ def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> No
         rows.to_csv(file, index=False, header=False, lineterminator="\n")
 
 
-def evaluate_region(
-    cohort: Cohort,
-    region: Region,
-    team_names: Sequence[str],
-    settings: EvaluationSettings,
-    source: Source | None,
-) -> list[RegionResult]:
-    """Evaluate several teams on one region; what cannot be read becomes a finding."""
-    try:
-        reference = load_reference(cohort, region, settings)
-    except (PanopticError, OSError) as error:
-        return unreadable_region(region, team_names, error)
-    return [
-        _evaluate_team(cohort, region, reference, team, settings, source) for team in team_names
-    ]
-
-
 def unreadable_region(
     region: Region, team_names: Sequence[str], error: PanopticError | OSError
 ) -> list[RegionResult]:
@@ -605,33 +587,6 @@ def unreadable_region(
         RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
         for team in team_names
     ]
-
-
-def _evaluate_team(
-    cohort: Cohort,
-    region: Region,
-    reference: ReferenceMasks,
-    team: str,
-    settings: EvaluationSettings,
-    source: Source | None,
-) -> RegionResult:
-    masks, found = load_prediction(cohort, region, team, reference.shape, settings, source)
-    result = RegionResult(
-        team, region.patient, region.name, None, None, findings=(*reference.findings, *found)
-    )
-    if masks is None or reference.masks is None:
-        return result
-    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
-    if settings.scoring is Scoring.CHALLENGE:
-        return with_figures(result, evaluate_challenge(pair, settings), settings)
-    try:
-        evaluation = evaluate(pair, settings)
-    except LabelError as error:
-        problem = unreadable(error, region=region.name, team=team)
-        return replace(result, findings=(*result.findings, problem))
-    shared = shared_pixel_findings(evaluation, region.name, team)
-    result = replace(result, findings=(*result.findings, *shared))
-    return with_figures(result, evaluation, settings)
 
 
 def shared_pixel_findings(

@@ -1,0 +1,67 @@
+"""Every team in every region evaluated by itself: slow and obvious, to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.nuclei.challenge import evaluate_challenge
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.reading import (
+    ReferenceMasks,
+    RegionResult,
+    load_prediction,
+    load_reference,
+    shared_pixel_findings,
+    unreadable,
+    unreadable_region,
+    with_figures,
+)
+from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring
+
+
+def evaluate_alone(
+    cohort: Cohort,
+    region: Region,
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> list[RegionResult]:
+    """Evaluate each team on one region, reading and counting everything for each of them."""
+    try:
+        reference = load_reference(cohort, region, settings)
+    except (PanopticError, OSError) as error:
+        return unreadable_region(region, team_names, error)
+    return [
+        _evaluate_team(cohort, region, reference, team, settings, source) for team in team_names
+    ]
+
+
+def _evaluate_team(
+    cohort: Cohort,
+    region: Region,
+    reference: ReferenceMasks,
+    team: str,
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> RegionResult:
+    masks, found = load_prediction(cohort, region, team, reference.shape, settings, source)
+    result = RegionResult(
+        team, region.patient, region.name, None, None, findings=(*reference.findings, *found)
+    )
+    if masks is None or reference.masks is None:
+        return result
+    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
+    if settings.scoring is Scoring.CHALLENGE:
+        return with_figures(result, evaluate_challenge(pair, settings), settings)
+    try:
+        evaluation = evaluate(pair, settings)
+    except LabelError as error:
+        problem = unreadable(error, region=region.name, team=team)
+        return replace(result, findings=(*result.findings, problem))
+    shared = shared_pixel_findings(evaluation, region.name, team)
+    result = replace(result, findings=(*result.findings, *shared))
+    return with_figures(result, evaluation, settings)
