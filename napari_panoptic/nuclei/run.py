@@ -528,7 +528,7 @@ class _DaskPool:
             work,
             known,
             __version__,
-            SlideRun(store, is_on_cluster=True),
+            SlideRun(store),
             pure=False,
         )
         # Tells only that the task has come to an end; what came of it is fetched by result.

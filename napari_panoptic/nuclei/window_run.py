@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,34 +22,10 @@ Progress = Callable[[float, str], None]
 """Told how much is done, from 0 to 1, and in words what is being done."""
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 
 class StoppedError(PanopticError):
     """Work was given up because nobody wants it any more."""
-
-
-class Elsewhere(Protocol):
-    """Other processes that can read the same slide, on this machine or others."""
-
-    def over(
-        self, work: Callable[[TiledPair, T], R], items: Sequence[T]
-    ) -> Iterator[tuple[int, R]]:
-        """Do all items there.
-
-        Parameters
-        ----------
-        work
-            Called with the slide, as opened there, and each item once. It can be
-            imported by its name.
-        items
-            What to work on; they, and the results, can be sent.
-
-        Yields
-        ------
-        tuple
-            The position of an item and its result, in any order.
-        """
 
 
 @dataclass(frozen=True)
@@ -67,8 +43,6 @@ class Run:
         work; None where nobody listens.
     window_px
         About the edge of a window.
-    elsewhere
-        Who goes over the windows in the place of threads; None for threads.
     start, end
         Which part of the whole work this is, for ``progress``.
     """
@@ -77,7 +51,6 @@ class Run:
     is_wanted: Callable[[], bool] = lambda: True
     progress: Progress | None = None
     window_px: int = WINDOW_PX
-    elsewhere: Elsewhere | None = None
     start: float = 0.0
     end: float = 1.0
 
@@ -124,46 +97,6 @@ class Run:
                     self._tell(done / len(items), saying)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def results(
-        self, pair: TiledPair, work: Callable[[TiledPair, T], R], items: Sequence[T], saying: str
-    ) -> Iterator[tuple[int, R]]:
-        """Do all items, wherever that is done, and give their results.
-
-        Parameters
-        ----------
-        pair
-            The slide.
-        work
-            Called with the slide and each item once, here in a thread or elsewhere.
-        items
-            What to work on.
-        saying
-            What is being done, for the progress.
-
-        Yields
-        ------
-        tuple
-            The position of an item and its result, in any order.
-
-        Raises
-        ------
-        StoppedError
-            Where it is no longer wanted.
-        """
-        if self.elsewhere is None:
-            found: list[tuple[int, R]] = []
-            self.over(
-                range(len(items)), lambda at: found.append((at, work(pair, items[at]))), saying
-            )
-            yield from found
-            return
-        self._tell(0.0, saying)
-        for done, result in enumerate(self.elsewhere.over(work, items), start=1):
-            if not self.is_wanted():
-                raise StoppedError("the evaluation was stopped before it was done")
-            self._tell(done / len(items), saying)
-            yield result
 
     def _tell(self, share: float, saying: str) -> None:
         if self.progress is not None:

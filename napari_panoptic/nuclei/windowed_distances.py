@@ -75,14 +75,15 @@ def tiled_distances(
     is_small = ((boxes[:, 2:] - boxes[:, :2]) <= max(edge // 4, 1)).all(axis=1)
     small, large = np.flatnonzero(is_small), np.flatnonzero(~is_small)
 
+    def measure(group: NDArray[np.int64]) -> None:
+        box = _hull(boxes[group])
+        reference, prediction = _sides(what, reference_rows[group], prediction_rows[group])
+        figures[group] = _measured(
+            _outlined(reference, box), _outlined(prediction, box), len(group)
+        )
+
     groups = [small[group] for group in by_window(boxes[small, 0], boxes[small, 1], edge)]
-    pairs = [
-        _pairs_in_window(what, reference_rows[group], prediction_rows[group], _hull(boxes[group]))
-        for group in groups
-    ]
-    part = run.part(0.0, 0.9 if len(large) else 1.0)
-    for place, found in part.results(what.pair, measured_pairs, pairs, _SAYING):
-        figures[groups[place]] = found
+    run.part(0.0, 0.9 if len(large) else 1.0).over(groups, measure, _SAYING)
     if len(large):
         figures[large] = _over_windows(
             what, reference_rows[large], prediction_rows[large], edge, run.part(0.9, 1.0)
@@ -103,49 +104,6 @@ def _hull(boxes: NDArray[np.int64]) -> Box:
     y0, x0 = boxes[:, :2].min(axis=0).tolist()
     y1, x1 = boxes[:, 2:].max(axis=0).tolist()
     return y0, x0, y1, x1
-
-
-@dataclass(frozen=True, eq=False)
-class PairsInWindow:
-    """Pairs of objects that lie in one window wholly.
-
-    Parameters
-    ----------
-    box
-        The window.
-    rows
-        Of reference and prediction, int32 (k,): the objects.
-    boxes
-        Of both, int32 (k, 4): where they are.
-    is_cut
-        Of both: whether ambiguous pixels are cut from their outlines.
-    """
-
-    box: Box
-    rows: tuple[Rows, Rows]
-    boxes: tuple[NDArray[np.int32], NDArray[np.int32]]
-    is_cut: tuple[bool, bool]
-
-
-def _pairs_in_window(what: Outlined, rows: Rows, columns: Rows, box: Box) -> PairsInWindow:
-    table = what.table
-    return PairsInWindow(
-        box,
-        (rows, columns),
-        (table.reference.bbox[rows], table.prediction.bbox[columns]),
-        (what.cut_reference, what.cut_prediction),
-    )
-
-
-def measured_pairs(pair: TiledPair, pairs: PairsInWindow) -> NDArray[np.float64]:
-    """Measure the pairs of a window; float64 (k, 2), as :func:`tiled_distances` gives them."""
-    reference, prediction = (
-        _outlined(_Side(labels, rows, boxes, pair.ambiguous if is_cut else None), pairs.box)
-        for labels, rows, boxes, is_cut in zip(
-            (pair.reference, pair.prediction), pairs.rows, pairs.boxes, pairs.is_cut, strict=True
-        )
-    )
-    return _measured(reference, prediction, len(pairs.rows[0]))
 
 
 def _over_windows(

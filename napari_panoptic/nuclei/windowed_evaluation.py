@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,14 +16,13 @@ from napari_panoptic.nuclei.distances import PairDistances, cuts
 from napari_panoptic.nuclei.matching import match
 from napari_panoptic.nuclei.metrics import Counts, count
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
-from napari_panoptic.nuclei.overlap import CountedPart, OverlapTable, TileCounter
+from napari_panoptic.nuclei.overlap import OverlapTable, TileCounter
 from napari_panoptic.nuclei.tables import EvaluatedFigures
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels, TiledPair
 from napari_panoptic.nuclei.window_run import (
     WINDOW_PX,
-    Elsewhere,
     Progress,
     Run,
     by_window,
@@ -31,10 +30,6 @@ from napari_panoptic.nuclei.window_run import (
     windows,
 )
 from napari_panoptic.nuclei.windowed_distances import Outlined, tiled_distances
-
-_COUNTING = "counting overlaps"
-# So many windows are counted at a time elsewhere: sending what came of them costs little then.
-_WINDOWS_IN_STRIP = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +69,6 @@ def evaluate_tiles(
     is_wanted: Callable[[], bool] = lambda: True,
     workers: int = 2,
     window_px: int = WINDOW_PX,
-    elsewhere: Elsewhere | None = None,
 ) -> TiledEvaluation:
     """Evaluate a slide, of which only a few windows are held at a time.
 
@@ -97,9 +91,6 @@ def evaluate_tiles(
         Windows that are read at a time, each in a thread.
     window_px
         About the edge of a window; memory grows with its square.
-    elsewhere
-        Who goes over the windows in the place of threads, but for single
-        pixels and objects larger than a window; None for threads.
 
     Raises
     ------
@@ -109,7 +100,7 @@ def evaluate_tiles(
         What reading raises.
     """
     settings = settings or EvaluationSettings()
-    run = Run(max(workers, 1), is_wanted, progress, window_px, elsewhere)
+    run = Run(max(workers, 1), is_wanted, progress, window_px)
     counted = 0.4 if settings.distances else 0.9
     table = _counted(pair, run.part(0.0, counted))
     return _evaluated(pair, table, settings, KnownDistances.none(), run.part(counted, 1.0))
@@ -123,7 +114,6 @@ def evaluate_tiles_again(
     is_wanted: Callable[[], bool] = lambda: True,
     workers: int = 2,
     window_px: int = WINDOW_PX,
-    elsewhere: Elsewhere | None = None,
 ) -> TiledEvaluation:
     """Evaluate the same slide under other settings.
 
@@ -131,23 +121,14 @@ def evaluate_tiles_again(
     that are new, and for the centroid rule. The result and all else are as in
     :func:`evaluate_tiles`.
     """
-    run = Run(max(workers, 1), is_wanted, progress, window_px, elsewhere)
+    run = Run(max(workers, 1), is_wanted, progress, window_px)
     return _evaluated(evaluation.pair, evaluation.table, settings, evaluation.distances, run)
 
 
 def _counted(pair: TiledPair, run: Run) -> OverlapTable:
     """Count every pixel once."""
     boxes = windows(pair.reference.shape, window_edge(pair, run.window_px))
-    counter = _counter_for(pair)
-    if run.elsewhere is not None:
-        starts = range(0, len(boxes), _WINDOWS_IN_STRIP)
-        strips = [boxes[start : start + _WINDOWS_IN_STRIP] for start in starts]
-        for _, strip in run.results(pair, count_windows, strips, _COUNTING):
-            counter.add_part(strip.part)
-            for labels, ids in zip((pair.reference, pair.prediction), strip.unknown, strict=True):
-                if labels.unknown_ids is not None:
-                    labels.unknown_ids.note(ids)
-        return counter.table()
+    counter = TileCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
     one_at_a_time = threading.Lock()
 
     def add(box: Box) -> None:
@@ -156,32 +137,8 @@ def _counted(pair: TiledPair, run: Run) -> OverlapTable:
         with one_at_a_time:
             counter.add(box[:2], *window)
 
-    run.over(boxes, add, _COUNTING)
+    run.over(boxes, add, "counting overlaps")
     return counter.table()
-
-
-@dataclass(frozen=True, eq=False)
-class CountedStrip:
-    """What was counted of some windows; and of both sides the unknown ids met there."""
-
-    part: CountedPart
-    unknown: tuple[list[int], list[int]]
-
-
-def count_windows(pair: TiledPair, boxes: Sequence[Box]) -> CountedStrip:
-    """Count some windows of a slide, for a count of all of it."""
-    counter = _counter_for(pair)
-    for box in boxes:
-        counter.add(box[:2], *_read(pair, box))
-    reference, prediction = (
-        [] if labels.unknown_ids is None else labels.unknown_ids.ids()
-        for labels in (pair.reference, pair.prediction)
-    )
-    return CountedStrip(counter.part(), (reference, prediction))
-
-
-def _counter_for(pair: TiledPair) -> TileCounter:
-    return TileCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
 
 
 def _read(

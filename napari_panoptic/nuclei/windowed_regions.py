@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -34,12 +33,11 @@ from napari_panoptic.nuclei.reading import (
     write_rows,
 )
 from napari_panoptic.nuclei.result_store import PartStore
-from napari_panoptic.nuclei.slide_cluster import ClusterWorkers, SlideFiles, cluster_client
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.nuclei.values.settings import Overlaps, Scoring
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
-from napari_panoptic.nuclei.window_run import Elsewhere, Progress, StoppedError
+from napari_panoptic.nuclei.window_run import Progress, StoppedError
 from napari_panoptic.nuclei.windowed_evaluation import (
     TiledEvaluation,
     evaluate_tiles,
@@ -70,15 +68,11 @@ class SlideRun:
         Asked between windows.
     progress
         Told of each window that is done; None where nobody listens.
-    is_on_cluster
-        Whether this is a task of a Dask cluster, whose other workers can go
-        over windows too.
     """
 
     store: PartStore | None = None
     is_wanted: Callable[[], bool] = field(default=_always)
     progress: Progress | None = None
-    is_on_cluster: bool = False
 
 
 def evaluate_slide(
@@ -110,9 +104,8 @@ def evaluate_slide(
         size = region_size(cohort, region)
     except (PanopticError, OSError) as error:
         return [unreadable_region(region, work.team_names, error) for _ in work.conditions]
-    # Whoever waits for its turn on a cluster has given its thread back before.
-    with cluster_client(run.is_on_cluster) as client, _turn(run.is_wanted):
-        slide = _Slide(cohort, region, size, work, run, client)
+    with _turn(run.is_wanted):
+        slide = _Slide(cohort, region, size, work, run)
         by_team = [slide.evaluate(place, team) for place, team in enumerate(work.team_names)]
     return [[results[number] for results in by_team] for number in range(len(work.conditions))]
 
@@ -139,10 +132,9 @@ class _Slide:
         size: RegionSize,
         work: Experiment,
         run: SlideRun,
-        client: Any | None,
     ) -> None:
         self._cohort, self._region, self._size = cohort, region, size
-        self._work, self._run, self._client = work, run, client
+        self._work, self._run = work, run
         self._stamps: dict[Path, str | None] = {}
         self._reference = OpenedMasks(None)
         if region.reference is not None:
@@ -196,7 +188,6 @@ class _Slide:
                 ),
                 condition,
                 known.get(files.source),
-                self._elsewhere(files),
             )
         except StoppedError:
             raise
@@ -223,7 +214,6 @@ class _Slide:
         pair: TiledPair,
         condition: Condition,
         known: TiledEvaluation | None,
-        elsewhere: Elsewhere | None,
     ) -> TiledEvaluation:
         workers = min(os.cpu_count() or 1, _MOST_WORKERS)
         run = self._run
@@ -234,7 +224,6 @@ class _Slide:
                 progress=run.progress,
                 is_wanted=run.is_wanted,
                 workers=workers,
-                elsewhere=elsewhere,
             )
         return evaluate_tiles(
             pair,
@@ -242,21 +231,7 @@ class _Slide:
             progress=run.progress,
             is_wanted=run.is_wanted,
             workers=workers,
-            elsewhere=elsewhere,
         )
-
-    def _elsewhere(self, files: MaskFiles) -> Elsewhere | None:
-        """Let the whole cluster go over the windows, where this is a task of one."""
-        if self._client is None or self._region.reference is None:
-            return None
-        slide = SlideFiles(
-            self._region.reference,
-            files,
-            self._cohort.scheme,
-            self._size.shape,
-            self._size.mpp,
-        )
-        return ClusterWorkers(self._client, slide)
 
     def _opened(self, files: MaskFiles, team: str | None) -> OpenedMasks:
         run = self._run

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,6 @@ from napari_panoptic.nuclei.values.windowed_labels import (
     TiledArea,
     TiledLabels,
     TiledPair,
-    UnknownIds,
 )
 from napari_panoptic.nuclei.window_run import StoppedError
 from napari_panoptic.nuclei.windowed_evaluation import (
@@ -145,66 +142,6 @@ def test_equals_the_evaluation_of_images_that_are_held(
     pair = some_pair(seed, shape)
     slide = tiled(pair, tile_px=tile_px, empty_rows=min(empty_rows, len(pair.reference)))
     assert_same(evaluate_tiles(slide, how, window_px=window_px), evaluate(pair, how))
-
-
-class OtherProcesses:
-    """Does what is asked in another order, on what can be sent, and sends the results back."""
-
-    def __init__(self, pair: TiledPair, seed: int) -> None:
-        self.pair, self.order, self.done = pair, np.random.default_rng(seed), 0
-
-    def over(self, work: Any, items: Any) -> Any:
-        for place in self.order.permutation(len(items)).tolist():
-            self.done += 1
-            sent = pickle.loads(pickle.dumps((work, items[place])))  # noqa: S301
-            result = sent[0](self.pair, sent[1])
-            yield place, pickle.loads(pickle.dumps(result))  # noqa: S301
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=seeds, shape=shapes, how=every_settings, window_px=st.integers(1, 24))
-def test_windows_may_be_gone_over_elsewhere(
-    seed: int, shape: tuple[int, int], how: EvaluationSettings, window_px: int
-) -> None:
-    pair = some_pair(seed, shape)
-    others = OtherProcesses(tiled(pair), seed)
-    found = evaluate_tiles(tiled(pair), how, window_px=window_px, elsewhere=others)
-    assert_same(found, evaluate(pair, how))
-    assert others.done > 0
-
-
-def test_work_elsewhere_can_be_stopped() -> None:
-    pair = some_pair(3, (40, 40))
-    asked = 0
-
-    def is_wanted() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked < 2
-
-    others = OtherProcesses(tiled(pair), 3)
-    with pytest.raises(StoppedError):
-        evaluate_tiles(tiled(pair), window_px=2, is_wanted=is_wanted, elsewhere=others)
-    assert others.done == 2
-
-
-def test_unknown_ids_met_elsewhere_are_known_here() -> None:
-    here, there = (replace(tiled(some_pair(3, (40, 40)))) for _ in range(2))
-    here, there = (
-        replace(slide, prediction=replace(slide.prediction, unknown_ids=UnknownIds()))
-        for slide in (here, there)
-    )
-    read = there.prediction.read
-    there = replace(
-        there,
-        prediction=replace(
-            there.prediction,
-            read=lambda box: (there.prediction.unknown_ids.note([box[0] + 7]), read(box))[1],
-        ),
-    )
-    evaluate_tiles(here, window_px=2, elsewhere=OtherProcesses(there, 3))
-    assert here.prediction.unknown_ids is not None
-    assert here.prediction.unknown_ids.ids() == [row + 7 for row in range(0, 40, 2)]
 
 
 @settings(max_examples=60, deadline=None)

@@ -19,18 +19,15 @@ from napari_panoptic.common.errors import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.nuclei import reading as pipeline
-from napari_panoptic.nuclei import slide_cluster
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.conditions import Condition, Experiment, threshold_conditions
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.reading import RegionResult, load_prediction, load_reference
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.run import PROCESSES, THREADS, RegionDone, run_regions
-from napari_panoptic.nuclei.slide_cluster import OtherFileError, SlideFiles, SlideNow
 from napari_panoptic.nuclei.slide_snapshots import load_in_steps
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.window_run import StoppedError
 from napari_panoptic.nuclei.windowed_regions import SlideRun, evaluate_slide, object_frames
 from tests.support.builders import write_svs
@@ -531,28 +528,7 @@ def held_outcomes(cohort: Cohort, name: str, settings: EvaluationSettings) -> An
 # --- a cluster --------------------------------------------------------------------------------
 
 
-def box_of(pair: TiledPair, _item: int) -> tuple[int, int]:
-    return pair.reference.shape
-
-
-def test_a_worker_that_sees_another_slide_says_so(tmp_path: Path) -> None:
-    cohort = open_cohort(write_labels_cohort(tmp_path / "cohort"))
-    region = cohort.regions[0]
-    (prediction,) = cohort.predictions["alpha", region.name].values()
-    assert region.reference is not None
-    shape = REGIONS[region.name]
-    files = SlideFiles(region.reference, prediction, cohort.scheme, shape, 0.25)
-    slide = SlideNow(files, files.state(), files.content())
-    (path, *_) = prediction.all_paths
-    before = replaced_by_another(path)
-    with pytest.raises(OtherFileError, match="sees another file") as error:
-        slide_cluster._do(slide, box_of, 0)
-    assert error.value.path == path
-    path.write_bytes(before)  # the same content at another time is the same slide
-    assert slide_cluster._do(slide, box_of, 0) == shape
-
-
-def test_the_workers_of_a_cluster_go_over_a_slide_together(folder: Path, tmp_path: Path) -> None:
+def test_a_cluster_evaluates_slides_like_this_process(folder: Path, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     try:
         cluster.wait_for_workers(2)
