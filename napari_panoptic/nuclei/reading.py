@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Self
@@ -26,6 +26,7 @@ from napari_panoptic.common.errors import (
     UnreadableFileError,
     english_list,
 )
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.io.formats.loading import LoadedMasks, load_masks, reference_shape
 from napari_panoptic.io.formats.registry import known_forms
@@ -42,7 +43,6 @@ from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair, size_text
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
-from napari_panoptic.nuclei.window_run import Progress, StoppedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,9 +380,7 @@ def open_side(
     shape: tuple[int, int],
     files: MaskFiles,
     team: str | None,
-    *,
-    is_wanted: Callable[[], bool],
-    progress: Progress | None,
+    progress: Progress,
 ) -> OpenedMasks:
     """Open one side of a slide, of which only windows will be read.
 
@@ -394,23 +392,19 @@ def open_side(
         The files of the side.
     team
         Whose prediction it is; None for the annotation.
-    is_wanted
-        Asked while the files are read.
     progress
-        Told how much of them was read; None where nobody listens.
+        Reported and checked for cancellation while the files are read.
 
     Raises
     ------
     StoppedError
-        Where ``is_wanted`` says no. What cannot be read is a finding.
+        If cancelled. What cannot be read is a finding.
     """
-    saying = "opening the annotation" if team is None else f"opening masks of {team}"
+    doing = "opening the annotation" if team is None else f"opening masks of {team}"
 
     def tell(done: int, of: int) -> None:
-        if not is_wanted():
-            raise StoppedError("the evaluation was stopped before it was done")
-        if progress is not None:
-            progress(done / max(of, 1), saying)
+        progress.check()
+        progress.tell(done / max(of, 1), doing)
 
     try:
         masks = open_masks(

@@ -7,9 +7,10 @@ go through. What was counted is kept for other settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.common.progress import Progress, Report, StoppedError
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.nuclei.reading import (
     HELD_UP_TO_PX,
@@ -29,7 +30,6 @@ from napari_panoptic.nuclei.snapshots import load_in_steps as load_held_in_steps
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
-from napari_panoptic.nuclei.window_run import Progress, StoppedError
 from napari_panoptic.nuclei.windowed_evaluation import (
     TiledEvaluation,
     evaluate_tiles,
@@ -37,28 +37,7 @@ from napari_panoptic.nuclei.windowed_evaluation import (
 )
 
 OPENING = 0.1
-"""Share of the work that opening the files is taken for."""
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Who waits for a slide, and hears how far it is.
-
-    Parameters
-    ----------
-    is_wanted
-        Asked between windows; where it says no, the slide is left unevaluated.
-    progress
-        Told of what is done; None where nobody listens.
-    """
-
-    is_wanted: Callable[[], bool] = lambda: True
-    progress: Progress | None = None
-
-    def told_of_opening(self, share: float, saying: str) -> None:
-        """Pass on how much of a file was opened."""
-        if self.progress is not None:
-            self.progress(OPENING * share, saying)
+"""Share of the work that is opening the files."""
 
 
 def load_in_steps(
@@ -70,7 +49,7 @@ def load_in_steps(
     previous: RegionSnapshot | None = None,
     first: str | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
-    progress: Progress | None = None,
+    progress: Report | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
 ) -> Iterator[RegionSnapshot]:
     """Read and evaluate one region, whatever its size.
@@ -107,7 +86,7 @@ def load_in_steps(
         kept = kept if kept is not None and kept.slide.is_slide else None
         start = _begun(region, size, settings, source, kept)
         start = replace(start, placement=cohort.placement)
-        yield from _slide_in_steps(cohort, start, kept, first, Watch(is_wanted, progress))
+        yield from _slide_in_steps(cohort, start, kept, first, Progress(is_wanted, progress))
         return
     yield from load_held_in_steps(
         cohort,
@@ -161,7 +140,7 @@ def _slide_in_steps(
     start: RegionSnapshot,
     kept: RegionSnapshot | None,
     first: str | None,
-    watch: Watch,
+    progress: Progress,
 ) -> Iterator[RegionSnapshot]:
     names = [team.name for team in cohort.teams]
     team = first if first in names else next(iter(names), None)
@@ -171,23 +150,25 @@ def _slide_in_steps(
         yield start
         return
     try:
-        yield _with_team(cohort, start, team, watch)
+        yield _with_team(cohort, start, team, progress)
     except StoppedError:
         message = f"evaluating team '{team}' was stopped: press “evaluate” above the picture"
         stopped = Finding(FindingKind.MISSING, message, region=start.region.name, team=team)
         yield replace(start, findings=_merged(start.findings, (stopped,)))
 
 
-def _with_team(cohort: Cohort, start: RegionSnapshot, team: str, watch: Watch) -> RegionSnapshot:
+def _with_team(
+    cohort: Cohort, start: RegionSnapshot, team: str, progress: Progress
+) -> RegionSnapshot:
     """Open the files of a team, and evaluate it."""
     region, slide = start.region, start.slide
     reference = slide.reference
     if reference is None:
-        reference = _opened(cohort, start, region.reference, None, watch)
+        reference = _opened(cohort, start, region.reference, None, progress)
         slide = replace(slide, reference=reference)
     prediction = slide.predictions.get(team)
     if prediction is None:
-        prediction = _opened_prediction(cohort, start, team, watch)
+        prediction = _opened_prediction(cohort, start, team, progress)
         slide = replace(slide, predictions={**slide.predictions, team: prediction})
     of_teams = [found for opened in slide.predictions.values() for found in opened.findings]
     findings = _merged(start.findings, (*reference.findings, *of_teams))
@@ -201,7 +182,7 @@ def _with_team(cohort: Cohort, start: RegionSnapshot, team: str, watch: Watch) -
         not_here = not_in_windows(region, team, "keeping the pixels that objects share")
         return replace(whole, findings=_merged(whole.findings, (not_here,)))
     try:
-        found = _evaluated(start, slide, reference.masks, prediction.masks, team, watch)
+        found = _evaluated(start, slide, reference.masks, prediction.masks, team, progress)
     except StoppedError:
         raise
     except (PanopticError, OSError) as error:
@@ -225,30 +206,23 @@ def _evaluated(
     reference: TiledMasks,
     prediction: TiledMasks,
     team: str,
-    watch: Watch,
+    progress: Progress,
 ) -> TiledEvaluation:
     known = slide.evaluations.get(team)
     if known is not None:
-        return evaluate_tiles_again(
-            known, start.settings, progress=watch.progress, is_wanted=watch.is_wanted
-        )
+        return evaluate_tiles_again(known, start.settings, progress=progress)
     pair = TiledPair(reference.labels, prediction.labels, reference.ambiguous, start.mpp)
-
-    def progress(share: float, saying: str) -> None:
-        if watch.progress is not None:
-            watch.progress(OPENING + (1 - OPENING) * share, saying)
-
-    return evaluate_tiles(pair, start.settings, progress=progress, is_wanted=watch.is_wanted)
+    return evaluate_tiles(pair, start.settings, progress=progress.part(OPENING, 1.0))
 
 
 def _opened_prediction(
-    cohort: Cohort, start: RegionSnapshot, team: str, watch: Watch
+    cohort: Cohort, start: RegionSnapshot, team: str, progress: Progress
 ) -> OpenedMasks:
     region = start.region
     files = choose_files(cohort.predictions.get((team, region.name), {}), start.source)
     if files is None:
         return OpenedMasks(None, (no_prediction(region, team, start.source),))
-    opened = _opened(cohort, start, files, team, watch)
+    opened = _opened(cohort, start, files, team, progress)
     unusual = unusual_form(cohort, region, team, files, start.source)
     return replace(opened, findings=(*opened.findings, *unusual))
 
@@ -258,7 +232,7 @@ def _opened(
     start: RegionSnapshot,
     files: MaskFiles | None,
     team: str | None,
-    watch: Watch,
+    progress: Progress,
 ) -> OpenedMasks:
     """Open the objects of a side; None with a finding where that fails."""
     if files is None:
@@ -269,8 +243,7 @@ def _opened(
         start.shape,
         files,
         team,
-        is_wanted=watch.is_wanted,
-        progress=watch.told_of_opening,
+        progress.part(0.0, OPENING),
     )
 
 

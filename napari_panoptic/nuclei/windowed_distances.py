@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.distances import (
 )
 from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels, TiledPair
-from napari_panoptic.nuclei.window_run import Run, boxes_touched, by_window, window_edge
+from napari_panoptic.nuclei.window_run import WindowRun, boxes_touched, by_window, window_edge
 
 _SAYING = "measuring distances"
 
@@ -47,7 +47,7 @@ class Outlined:
 
 
 def tiled_distances(
-    what: Outlined, reference_rows: Rows, prediction_rows: Rows, run: Run
+    what: Outlined, reference_rows: Rows, prediction_rows: Rows, run: WindowRun
 ) -> NDArray[np.float64]:
     """Compute the distances of pairs of objects of a slide.
 
@@ -107,7 +107,7 @@ def _hull(boxes: NDArray[np.int64]) -> Box:
 
 
 def _over_windows(
-    what: Outlined, rows: Rows, columns: Rows, edge: int, run: Run
+    what: Outlined, rows: Rows, columns: Rows, edge: int, run: WindowRun
 ) -> NDArray[np.float64]:
     """Measure pairs of any size, gathering their contours from window to window."""
     reference, prediction = _sides(what, rows, columns)
@@ -164,7 +164,7 @@ def _outlined(side: _Side, box: Box) -> Contours:
     return contours_in_boxes(side.labels.read(box), side.rows, boxes, without=side.void_in(box))
 
 
-def _gathered(side: _Side, edge: int, run: Run) -> Contours:
+def _gathered(side: _Side, edge: int, run: WindowRun) -> Contours:
     """Collect the contours of objects of any size; they are held, and a few windows."""
     height, width = side.labels.shape
     found: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []

@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.distance_cache import KnownDistances, known_or_measured
 from napari_panoptic.nuclei.distances import PairDistances, cuts
@@ -23,8 +24,7 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels, TiledPair
 from napari_panoptic.nuclei.window_run import (
     WINDOW_PX,
-    Progress,
-    Run,
+    WindowRun,
     by_window,
     window_edge,
     windows,
@@ -65,8 +65,7 @@ def evaluate_tiles(
     pair: TiledPair,
     settings: EvaluationSettings | None = None,
     *,
-    progress: Progress | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
+    progress: Progress = UNWATCHED,
     workers: int = 2,
     window_px: int = WINDOW_PX,
 ) -> TiledEvaluation:
@@ -84,9 +83,8 @@ def evaluate_tiles(
         How to evaluate; the defaults where None. The challenge's scoring,
         which needs the masks of each class, is not done here.
     progress
-        Told of each window that is done, from the calling thread.
-    is_wanted
-        Asked between windows.
+        Reported after each window, from the calling thread; checked for
+        cancellation before each.
     workers
         Windows that are read at a time, each in a thread.
     window_px
@@ -95,12 +93,12 @@ def evaluate_tiles(
     Raises
     ------
     StoppedError
-        Where ``is_wanted`` says no.
+        If cancelled.
     PanopticError
         What reading raises.
     """
     settings = settings or EvaluationSettings()
-    run = Run(max(workers, 1), is_wanted, progress, window_px)
+    run = WindowRun(progress, max(workers, 1), window_px)
     counted = 0.4 if settings.distances else 0.9
     table = _counted(pair, run.part(0.0, counted))
     return _evaluated(pair, table, settings, KnownDistances.none(), run.part(counted, 1.0))
@@ -110,8 +108,7 @@ def evaluate_tiles_again(
     evaluation: TiledEvaluation,
     settings: EvaluationSettings,
     *,
-    progress: Progress | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
+    progress: Progress = UNWATCHED,
     workers: int = 2,
     window_px: int = WINDOW_PX,
 ) -> TiledEvaluation:
@@ -121,11 +118,11 @@ def evaluate_tiles_again(
     that are new, and for the centroid rule. The result and all else are as in
     :func:`evaluate_tiles`.
     """
-    run = Run(max(workers, 1), is_wanted, progress, window_px)
+    run = WindowRun(progress, max(workers, 1), window_px)
     return _evaluated(evaluation.pair, evaluation.table, settings, evaluation.distances, run)
 
 
-def _counted(pair: TiledPair, run: Run) -> OverlapTable:
+def _counted(pair: TiledPair, run: WindowRun) -> OverlapTable:
     """Count every pixel once."""
     boxes = windows(pair.reference.shape, window_edge(pair, run.window_px))
     counter = TileCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
@@ -153,7 +150,7 @@ def _evaluated(
     table: OverlapTable,
     settings: EvaluationSettings,
     known: KnownDistances,
-    run: Run,
+    run: WindowRun,
 ) -> TiledEvaluation:
     """Evaluate a slide whose overlap is counted already."""
     judged = judge(table, settings.ambiguous)
@@ -175,8 +172,7 @@ def _evaluated(
     result = outcomes(
         _held(pair, run), table, judged, matches, distances, near_iou=settings.near_iou
     )
-    if run.progress is not None:
-        run.progress(run.end, "done")
+    run.progress.tell(1.0, "done")
     return TiledEvaluation(
         pair=pair,
         settings=settings,
@@ -197,7 +193,11 @@ class _PixelsAt:
     """
 
     def __init__(
-        self, read: Callable[[Box], NDArray[np.generic] | None], kind: type, edge: int, run: Run
+        self,
+        read: Callable[[Box], NDArray[np.generic] | None],
+        kind: type,
+        edge: int,
+        run: WindowRun,
     ) -> None:
         self._read, self._kind, self._edge, self._run = read, kind, edge, run
 
@@ -245,7 +245,7 @@ class _HeldPair:
     has_planes: bool = False
 
 
-def _held(pair: TiledPair, run: Run) -> LabelPair:
+def _held(pair: TiledPair, run: WindowRun) -> LabelPair:
     """Let a slide pass for a label pair: single pixels of it can be asked for, not all."""
     edge = window_edge(pair, run.window_px)
 

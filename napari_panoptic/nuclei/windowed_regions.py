@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pandas as pd
 
 from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, english_list
+from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
 from napari_panoptic.common.visible import UNENCODABLE
 from napari_panoptic.io.fingerprints import file_stamps
 from napari_panoptic.nuclei.conditions import NO_SHIFT, Condition, Experiment
@@ -37,7 +38,6 @@ from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Sour
 from napari_panoptic.nuclei.values.settings import Overlaps, Scoring
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
-from napari_panoptic.nuclei.window_run import Progress, StoppedError
 from napari_panoptic.nuclei.windowed_evaluation import (
     TiledEvaluation,
     evaluate_tiles,
@@ -51,32 +51,13 @@ _MOST_WORKERS = 8
 _ONE_SLIDE = threading.Lock()
 
 
-def _always() -> bool:
-    return True
-
-
-@dataclass(frozen=True)
-class SlideRun:
-    """How slides are gone over.
-
-    Parameters
-    ----------
-    store
-        Where rows of objects go, which are too many to hold; None to hold
-        them nevertheless.
-    is_wanted
-        Asked between windows.
-    progress
-        Told of each window that is done; None where nobody listens.
-    """
-
-    store: PartStore | None = None
-    is_wanted: Callable[[], bool] = field(default=_always)
-    progress: Progress | None = None
-
-
 def evaluate_slide(
-    cohort: Cohort, region: Region, work: Experiment, run: SlideRun
+    cohort: Cohort,
+    region: Region,
+    work: Experiment,
+    *,
+    store: PartStore | None = None,
+    progress: Progress = UNWATCHED,
 ) -> list[list[RegionResult]]:
     """Evaluate one region window by window.
 
@@ -86,8 +67,11 @@ def evaluate_slide(
     ----------
     cohort, region, work
         What to evaluate.
-    run
-        Where to keep rows, and who hears of it.
+    store
+        Where to keep the rows of objects, which may be too many to hold; None
+        to hold them nevertheless.
+    progress
+        Reported after each window, and checked for cancellation before each.
 
     Returns
     -------
@@ -98,24 +82,23 @@ def evaluate_slide(
     Raises
     ------
     StoppedError
-        Where it is no longer wanted.
+        If cancelled.
     """
     try:
         size = region_size(cohort, region)
     except (PanopticError, OSError) as error:
         return [unreadable_region(region, work.team_names, error) for _ in work.conditions]
-    with _turn(run.is_wanted):
-        slide = _Slide(cohort, region, size, work, run)
+    with _turn(progress):
+        slide = _Slide(cohort, region, size, work, store, progress)
         by_team = [slide.evaluate(place, team) for place, team in enumerate(work.team_names)]
     return [[results[number] for results in by_team] for number in range(len(work.conditions))]
 
 
 @contextmanager
-def _turn(is_wanted: Callable[[], bool]) -> Iterator[None]:
+def _turn(progress: Progress) -> Iterator[None]:
     """Wait until no other slide is in work."""
     while not _ONE_SLIDE.acquire(timeout=_PATIENCE_S):
-        if not is_wanted():
-            raise StoppedError("the evaluation was stopped before it began")
+        progress.check()
     try:
         yield
     finally:
@@ -131,10 +114,11 @@ class _Slide:
         region: Region,
         size: RegionSize,
         work: Experiment,
-        run: SlideRun,
+        store: PartStore | None,
+        progress: Progress,
     ) -> None:
         self._cohort, self._region, self._size = cohort, region, size
-        self._work, self._run = work, run
+        self._work, self._store, self._progress = work, store, progress
         self._stamps: dict[Path, str | None] = {}
         self._reference = OpenedMasks(None)
         if region.reference is not None:
@@ -216,36 +200,24 @@ class _Slide:
         known: TiledEvaluation | None,
     ) -> TiledEvaluation:
         workers = min(os.cpu_count() or 1, _MOST_WORKERS)
-        run = self._run
         if known is not None:
             return evaluate_tiles_again(
                 known,
                 condition.settings,
-                progress=run.progress,
-                is_wanted=run.is_wanted,
+                progress=self._progress,
                 workers=workers,
             )
         return evaluate_tiles(
             pair,
             condition.settings,
-            progress=run.progress,
-            is_wanted=run.is_wanted,
+            progress=self._progress,
             workers=workers,
         )
 
     def _opened(self, files: MaskFiles, team: str | None) -> OpenedMasks:
-        run = self._run
         # What changes from here on can be read in part as it was, in part as it is then.
         self._stamps = file_stamps(files.all_paths) | self._stamps
-        return open_side(
-            self._cohort,
-            self._region,
-            self._size.shape,
-            files,
-            team,
-            is_wanted=run.is_wanted,
-            progress=run.progress,
-        )
+        return open_side(self._cohort, self._region, self._size.shape, files, team, self._progress)
 
     def _changed(self, files: MaskFiles, team: str) -> tuple[Finding, ...]:
         """Tell of the files of a pair that are not those any more that were opened."""
@@ -292,9 +264,9 @@ class _Slide:
     ) -> RegionResult:
         if not self._work.with_objects:
             return result
-        if self._run.store is None:
+        if self._store is None:
             return replace(result, objects=found.objects)
-        path = self._run.store.rows_path(self._region.name, number)
+        path = self._store.rows_path(self._region.name, number)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8", errors=UNENCODABLE, newline="") as file:
             for frame in object_frames(found.outcomes, _ROWS_AT_A_TIME):

@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import LabelError
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -21,7 +22,6 @@ from napari_panoptic.nuclei.values.windowed_labels import (
     TiledLabels,
     TiledPair,
 )
-from napari_panoptic.nuclei.window_run import StoppedError
 from napari_panoptic.nuclei.windowed_evaluation import (
     TiledEvaluation,
     evaluate_tiles,
@@ -224,7 +224,7 @@ def test_progress_goes_from_nothing_to_all() -> None:
         tiled(large_objects()),
         how,
         window_px=20,
-        progress=lambda share, saying: told.append((share, saying)),
+        progress=Progress(report=lambda share, doing: told.append((share, doing))),
     )
     shares = [share for share, _ in told]
     assert shares == sorted(shares)
@@ -242,7 +242,7 @@ def test_can_be_stopped_between_windows(after: int) -> None:
         return len(asked) <= after
 
     with pytest.raises(StoppedError):
-        evaluate_tiles(slide, window_px=10, is_wanted=is_wanted)
+        evaluate_tiles(slide, window_px=10, progress=Progress(is_wanted))
     assert len(slide.reference.read.boxes) <= 4 * (after + 1)
 
 

@@ -16,6 +16,7 @@ import zarr
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.nuclei import reading as pipeline
@@ -28,8 +29,7 @@ from napari_panoptic.nuclei.run import PROCESSES, THREADS, RegionDone, run_regio
 from napari_panoptic.nuclei.slide_snapshots import load_in_steps
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.window_run import StoppedError
-from napari_panoptic.nuclei.windowed_regions import SlideRun, evaluate_slide, object_frames
+from napari_panoptic.nuclei.windowed_regions import evaluate_slide, object_frames
 from tests.support.builders import write_svs
 from tests.support.dask_cluster import Cluster
 from tests.support.label_cases import random_pair
@@ -268,7 +268,7 @@ def test_polygons_without_a_pixel_are_told_of(tmp_path: Path) -> None:
     cohort = open_cohort(tmp_path)
     work = Experiment(("predictions",), (Condition("one", EvaluationSettings()),))
     held = work.evaluate(cohort, cohort.regions[0])[0][0]
-    found = evaluate_slide(cohort, cohort.regions[0], work, SlideRun())[0][0]
+    found = evaluate_slide(cohort, cohort.regions[0], work)[0][0]
     vanished = [f for f in found.findings if f.kind is FindingKind.VANISHED]
     expected = [f for f in held.findings if f.kind is FindingKind.VANISHED]
     for team in (None, "predictions"):
@@ -352,15 +352,13 @@ def test_conditions_equal_those_of_held_regions(folder: Path) -> None:
     work = small_work()
     for region in cohort.regions:
         expected = replace(work, held_up_to_px=10**9).evaluate(cohort, region)
-        found = evaluate_slide(cohort, region, work, SlideRun())
+        found = evaluate_slide(cohort, region, work)
         assert as_compared(found) == as_compared(expected)
 
 
 def test_sums_alone(folder: Path) -> None:
     cohort = open_cohort(folder)
-    ((result, *_), *_) = evaluate_slide(
-        cohort, cohort.regions[0], small_work(with_objects=False), SlideRun()
-    )
+    ((result, *_), *_) = evaluate_slide(cohort, cohort.regions[0], small_work(with_objects=False))
     assert result.objects is None
     assert result.rows is None
     assert result.counts is not None
@@ -435,7 +433,7 @@ def test_a_slide_that_changes_while_it_is_read_is_a_finding(tmp_path: Path) -> N
         if not changed and saying == "counting overlaps":
             changed.append(replaced_by_another(path))
 
-    (found, *_) = evaluate_slide(cohort, region, small_work(), SlideRun(progress=change))
+    (found, *_) = evaluate_slide(cohort, region, small_work(), progress=Progress(report=change))
     alpha, beta = found
     assert alpha.counts is None
     assert alpha.rows is None
@@ -473,9 +471,9 @@ def test_an_early_end_stops_between_windows(folder: Path) -> None:
         return len(asked) < 2
 
     with pytest.raises(StoppedError):
-        evaluate_slide(cohort, cohort.regions[0], small_work(), SlideRun(is_wanted=is_wanted))
+        evaluate_slide(cohort, cohort.regions[0], small_work(), progress=Progress(is_wanted))
     # The next one has its turn.
-    assert evaluate_slide(cohort, cohort.regions[0], small_work(), SlideRun())
+    assert evaluate_slide(cohort, cohort.regions[0], small_work())
 
 
 def test_leaving_a_run_early_ends_it(folder: Path) -> None:
@@ -493,7 +491,7 @@ def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
         start = tiff.pages[0].dataoffsets[0]
     data = path.read_bytes()
     path.write_bytes(data[:start] + b"\0" * 8 + data[start + 8 :])
-    (found, *_) = evaluate_slide(cohort, region, small_work(), SlideRun())
+    (found, *_) = evaluate_slide(cohort, region, small_work())
     alpha, beta = found
     assert alpha.counts is None
     kinds = [finding.kind for finding in alpha.findings]
