@@ -12,21 +12,14 @@ import json
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
-import numpy as np
-import pandas as pd
-
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.records import decoded, encoded
 from napari_panoptic.common.visible import utf8
-from napari_panoptic.nuclei.challenge import ClassScore
-from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.reading import RegionResult, RowsFile
 
-Value = TypeVar("Value")
 RegionResults = list[list[RegionResult]]
 """Per condition, the teams of one region."""
 
@@ -76,11 +69,7 @@ class PartStore:
         PanopticError
             Where the folder cannot be written to.
         """
-        body = json.dumps(
-            [[_result_record(result) for result in found] for found in results],
-            separators=(",", ":"),
-            default=_plain,
-        )
+        body = json.dumps(encoded(results), separators=(",", ":"))
         header = {"format": _FORMAT, "region": region, "fingerprint": fingerprint}
         first_line = json.dumps(header | {"sha256": _sha256(body)})
         path = self._path(region)
@@ -122,7 +111,7 @@ class PartStore:
         if found is None:
             return None
         try:
-            results = [[_result(record) for record in records] for records in json.loads(found[1])]
+            results: RegionResults = decoded(RegionResults, json.loads(found[1]))
         except _NOT_AS_WRITTEN as error:
             raise self._damaged(region) from error
         return [[self._with_whole_rows(result) for result in found] for found in results]
@@ -214,110 +203,5 @@ class PartStore:
         )
 
 
-def _plain(value: np.generic) -> Any:
-    """Make a number of Python's own of one of NumPy's."""
-    return value.item()
-
-
 def _sha256(text: str) -> str:
     return hashlib.sha256(utf8(text)).hexdigest()
-
-
-# --- records: plain values, and back ----------------------------------------------------------
-
-
-def _result_record(result: RegionResult) -> dict[str, Any]:
-    return {
-        "team": result.team,
-        "patient": result.patient,
-        "region": result.region,
-        "objects": None if result.objects is None else _frame_record(result.objects),
-        "counts": None if result.counts is None else _counts_record(result.counts),
-        "scores": None if result.scores is None else _scores_record(result.scores),
-        "findings": [finding.as_record() for finding in result.findings],
-        "rows": None if result.rows is None else [result.rows.path.name, result.rows.sha256],
-    }
-
-
-def _result(record: Mapping[str, Any]) -> RegionResult:
-    objects, counts, scores = record["objects"], record["counts"], record["scores"]
-    rows = record.get("rows")
-    return RegionResult(
-        team=_of_type(str, record["team"]),
-        patient=_of_type(str, record["patient"]),
-        region=_of_type(str, record["region"]),
-        objects=None if objects is None else _frame(objects),
-        counts=None if counts is None else _counts(counts),
-        scores=None if scores is None else {name: _score(own) for name, own in scores.items()},
-        findings=tuple(_finding(finding) for finding in record["findings"]),
-        rows=None if rows is None else RowsFile(Path(rows[0]), _of_type(str, rows[1])),
-    )
-
-
-def _frame_record(frame: pd.DataFrame) -> list[list[Any]]:
-    """Return name, type and values of each column; what is missing is None."""
-    return [[name, str(column.dtype), _values(column)] for name, column in frame.items()]
-
-
-def _values(column: pd.Series[Any]) -> list[Any]:
-    if isinstance(column.dtype, pd.Int64Dtype):
-        return list(column.array.to_numpy(object, na_value=None).tolist())
-    return column.tolist()
-
-
-def _frame(columns: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(values, dtype=dtype) for name, dtype, values in columns})
-
-
-def _counts_record(counts: Counts) -> dict[str, Any]:
-    values = {f.name: getattr(counts, f.name) for f in fields(counts)}
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in values.items()
-    }
-
-
-def _counts(record: Mapping[str, Any]) -> Counts:
-    names = tuple(record["class_names"])
-    known = Counts.zero(names)
-    values: dict[str, Any] = {"class_names": names}
-    for name, value in record.items():
-        if isinstance(example := getattr(known, name), np.ndarray):
-            values[name] = np.array(value, example.dtype)
-        elif name != "class_names":
-            values[name] = value
-    return Counts(**values)
-
-
-def _scores_record(scores: Mapping[str, ClassScore]) -> dict[str, Any]:
-    return {
-        name: {f.name: getattr(score, f.name) for f in fields(score)}
-        | {"counts": _counts_record(score.counts)}
-        for name, score in scores.items()
-    }
-
-
-def _score(record: Mapping[str, Any]) -> ClassScore:
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-    }
-    return ClassScore(**values | {"counts": _counts(record["counts"])})
-
-
-def _finding(record: Mapping[str, Any]) -> Finding:
-    path = record["path"]
-    if _of_type(int, record["count"]) < 1:
-        raise ValueError(f"a finding of {record['count']} cases")
-    changed = {
-        "kind": FindingKind(record["kind"]),
-        "message": _of_type(str, record["message"]),
-        "path": None if path is None else Path(path),
-        "object_ids": tuple(_of_type(int, id_) for id_ in record["object_ids"]),
-    }
-    return Finding(**{**record, **changed})
-
-
-def _of_type(kind: type[Value], value: Any) -> Value:
-    if type(value) is not kind:
-        raise TypeError(f"expected a {kind.__name__}, found {value!r}")
-    return value
