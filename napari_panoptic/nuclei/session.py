@@ -28,7 +28,7 @@ from napari_panoptic.nuclei.values.settings import (
     protocol,
 )
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.working_copies import Originals, WorkingCopies
 
 
@@ -193,7 +193,7 @@ class Session:
         return self.snapshot.evaluations.get(self.team)
 
     @property
-    def shown(self) -> Evaluation | TiledEvaluation | None:
+    def shown(self) -> Evaluation | Evaluation[TiledPair] | None:
         """The same, or where the region is too large to hold, what came of it in windows."""
         return None if self.snapshot is None else self.snapshot.result(self.team)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.common.progress import Progress, Report, StoppedError
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.reading import (
     HELD_UP_TO_PX,
     OpenedMasks,
@@ -31,7 +32,6 @@ from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Sour
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.windowed_evaluation import (
-    TiledEvaluation,
     evaluate_tiles,
     evaluate_tiles_again,
 )
@@ -207,7 +207,7 @@ def _evaluated(
     prediction: TiledMasks,
     team: str,
     progress: Progress,
-) -> TiledEvaluation:
+) -> Evaluation[TiledPair]:
     known = slide.evaluations.get(team)
     if known is not None:
         return evaluate_tiles_again(known, start.settings, progress=progress)

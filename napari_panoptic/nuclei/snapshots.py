@@ -32,7 +32,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Placement, Region, Sour
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 
 AT_A_TIME = 2
 """How many teams are restored and evaluated side by side: kernels let go of the interpreter."""
@@ -89,7 +89,7 @@ class KnownSlide:
     is_slide: bool = False
     reference: OpenedMasks | None = None
     predictions: Mapping[str, OpenedMasks] = field(default_factory=dict)
-    evaluations: Mapping[str, TiledEvaluation] = field(default_factory=dict)
+    evaluations: Mapping[str, Evaluation[TiledPair]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class RegionSnapshot:
     pending: frozenset[str] = frozenset()
     read_reference: ReferenceMasks | None = None
     known_teams: Mapping[str, KnownTeam] = field(default_factory=dict)
-    slides: Mapping[str, TiledEvaluation] = field(default_factory=dict)
+    slides: Mapping[str, Evaluation[TiledPair]] = field(default_factory=dict)
     slide: KnownSlide = field(default_factory=KnownSlide)
     placement: Placement | None = None
 
@@ -159,7 +159,7 @@ class RegionSnapshot:
         sides = (self.reference, *self.predictions.values())
         return any(labels is not None and labels.planes for labels in sides)
 
-    def result(self, team: str | None) -> Evaluation | TiledEvaluation | None:
+    def result(self, team: str | None) -> Evaluation | Evaluation[TiledPair] | None:
         """Return what came of a team, in memory or in windows; None where it was not evaluated."""
         if team is None:
             return None

@@ -16,6 +16,7 @@ from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
 from napari_panoptic.common.visible import UNENCODABLE
 from napari_panoptic.io.fingerprints import file_stamps
 from napari_panoptic.nuclei.conditions import NO_SHIFT, Condition, Experiment
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.nuclei.reading import (
     OpenedMasks,
@@ -39,7 +40,6 @@ from napari_panoptic.nuclei.values.settings import Overlaps, Scoring
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.windowed_evaluation import (
-    TiledEvaluation,
     evaluate_tiles,
     evaluate_tiles_again,
 )
@@ -128,7 +128,7 @@ class _Slide:
         """Evaluate one team under all conditions; its files are opened, and counted, once."""
         forms = self._cohort.predictions.get((team, self._region.name), {})
         opened: dict[Source, OpenedMasks] = {}
-        known: dict[Source, TiledEvaluation] = {}
+        known: dict[Source, Evaluation[TiledPair]] = {}
         results = []
         for number, condition in enumerate(self._work.conditions):
             files = choose_files(forms, condition.source)
@@ -150,7 +150,7 @@ class _Slide:
         condition: Condition,
         files: MaskFiles,
         prediction: OpenedMasks,
-        known: dict[Source, TiledEvaluation],
+        known: dict[Source, Evaluation[TiledPair]],
         rows_number: int,
     ) -> RegionResult:
         reference = self._reference
@@ -197,8 +197,8 @@ class _Slide:
         self,
         pair: TiledPair,
         condition: Condition,
-        known: TiledEvaluation | None,
-    ) -> TiledEvaluation:
+        known: Evaluation[TiledPair] | None,
+    ) -> Evaluation[TiledPair]:
         workers = min(os.cpu_count() or 1, _MOST_WORKERS)
         if known is not None:
             return evaluate_tiles_again(
@@ -260,7 +260,7 @@ class _Slide:
         )
 
     def _with_objects(
-        self, result: RegionResult, found: TiledEvaluation, number: int
+        self, result: RegionResult, found: Evaluation[TiledPair], number: int
     ) -> RegionResult:
         if not self._work.with_objects:
             return result

@@ -22,8 +22,7 @@ from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
-from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
+from napari_panoptic.nuclei.values.windowed_labels import TiledLabels, TiledPair
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.clicks import is_plain_click
 from napari_panoptic.viewer.definitions import absent_text
@@ -791,7 +790,7 @@ class Link:
         evaluation = snapshot.result(team)
         is_reference = pointed.side is Side.REFERENCE
         labels: LabelImage | TiledLabels | None
-        if isinstance(evaluation, TiledEvaluation):
+        if evaluation is not None and isinstance(evaluation.pair, TiledPair):
             labels = evaluation.pair.reference if is_reference else evaluation.pair.prediction
         else:
             labels = snapshot.reference if is_reference else snapshot.predictions.get(team)

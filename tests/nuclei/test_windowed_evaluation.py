@@ -23,7 +23,6 @@ from napari_panoptic.nuclei.values.windowed_labels import (
     TiledPair,
 )
 from napari_panoptic.nuclei.windowed_evaluation import (
-    TiledEvaluation,
     evaluate_tiles,
     evaluate_tiles_again,
 )
@@ -105,7 +104,7 @@ def some_pair(seed: int, shape: tuple[int, int], *, mpp: float | None = 0.25) ->
     return evaluate_case(case, mpp=mpp, distances=False).pair
 
 
-def assert_same(found: TiledEvaluation, expected: Evaluation) -> None:
+def assert_same(found: Evaluation[TiledPair], expected: Evaluation) -> None:
     """To the last digit."""
     pd.testing.assert_frame_equal(found.objects, expected.objects, check_exact=True)
     pd.testing.assert_frame_equal(found.by_class, expected.by_class, check_exact=True)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import LabelError
-from napari_panoptic.nuclei.values.labels import Scores, size_text
+from napari_panoptic.nuclei.values.labels import Scores, check_pair
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""
@@ -124,17 +123,13 @@ class TiledPair:
 
     def __post_init__(self) -> None:
         """Check that everything fits together."""
-        for name, other in (("prediction", self.prediction), ("ambiguous area", self.ambiguous)):
-            if other is not None and other.shape != self.reference.shape:
-                raise LabelError(
-                    f"the {name} must have the reference's size of "
-                    f"{size_text(self.reference.shape)}, found {size_text(other.shape)}"
-                )
-        if self.reference.class_names != self.prediction.class_names:
-            raise LabelError(
-                f"reference and prediction must have the same classes, found "
-                f"{self.reference.class_names} and {self.prediction.class_names}"
-            )
+        shape = None if self.ambiguous is None else self.ambiguous.shape
+        check_pair(self.reference, self.prediction, shape)
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether objects of one side may share pixels: never in windows."""
+        return False
 
     @property
     def class_names(self) -> tuple[str, ...]:
