@@ -191,8 +191,9 @@ class OpenedCohort:
             Where nothing could be evaluated.
         """
         from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
-        from napari_panoptic.nuclei.conditions import Condition, Experiment
-        from napari_panoptic.nuclei.reading import placed
+        from napari_panoptic.nuclei.conditions import Condition
+        from napari_panoptic.nuclei.experiment import Experiment
+        from napari_panoptic.nuclei.results import placed
         from napari_panoptic.nuclei.run import run_regions
         from napari_panoptic.report import tables
 

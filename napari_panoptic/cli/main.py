@@ -59,11 +59,12 @@ from napari_panoptic.nuclei.cohort_report import (
     n_passes,
     remove_kept,
 )
-from napari_panoptic.nuclei.conditions import Condition, Experiment
+from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.conversion import Conversion, convert, form_to_write
-from napari_panoptic.nuclei.objects_file import ObjectsFile
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, RegionResult
+from napari_panoptic.nuclei.experiment import Experiment
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.result_store import PartStore
+from napari_panoptic.nuclei.results import ObjectsFile, RegionResult
 from napari_panoptic.nuclei.run import AUTO, PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.values.cohort import Cohort, Source, Task
 from napari_panoptic.nuclei.values.settings import (

@@ -12,7 +12,7 @@ from napari_panoptic.io.fingerprints import file_stamps
 from napari_panoptic.nuclei.challenge import team_score
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.patients import TeamSummary, summarise_team
-from napari_panoptic.nuclei.reading import RegionResult
+from napari_panoptic.nuclei.results import RegionResult
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.statistics.teams import TeamStatistics, team_statistics

@@ -25,16 +25,14 @@ from napari_panoptic.nuclei.averages import (
 )
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch, statistics_of
 from napari_panoptic.nuclei.conditions import (
-    SHIFTS,
     Condition,
-    Experiment,
     lessons_conditions,
     protocol_conditions,
     radius_conditions,
-    scored_regions,
     shift_conditions,
     threshold_conditions,
 )
+from napari_panoptic.nuclei.experiment import Experiment, left_out_of_reports, scored_regions
 from napari_panoptic.nuclei.explain.breakdown import (
     RegionObjects,
     by_cause,
@@ -43,8 +41,9 @@ from napari_panoptic.nuclei.explain.breakdown import (
 )
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.protocols import ProtocolTable, ScoredRegion, protocol_table
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, RegionResult
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.result_store import PartStore, RegionResults
+from napari_panoptic.nuclei.results import RegionResult
 from napari_panoptic.nuclei.robustness import (
     LESSONS_NEIGHBOURS,
     Robustness,
@@ -52,10 +51,10 @@ from napari_panoptic.nuclei.robustness import (
     star,
 )
 from napari_panoptic.nuclei.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.shifts import SHIFTS
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.nuclei.windowed_regions import left_out_of_reports
 from napari_panoptic.statistics.teams import TeamStatistics
 
 RADII = tuple(range(-3, 6))
@@ -389,7 +388,7 @@ class PatientSums:
     """Counts under many conditions, of which only the sums over patients are kept.
 
     They are summed in the order in which regions come, so that figures are the
-    same, bit by bit, as those of `napari_panoptic.nuclei.conditions.cohort_robustness`.
+    same, bit by bit, as those of `napari_panoptic.nuclei.experiment.cohort_robustness`.
 
     Parameters
     ----------

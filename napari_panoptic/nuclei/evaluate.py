@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import LabelError
@@ -18,10 +20,17 @@ from napari_panoptic.nuclei.distance_cache import (
 )
 from napari_panoptic.nuclei.distances import PairDistances
 from napari_panoptic.nuclei.matching import PointLookup, match
-from napari_panoptic.nuclei.metrics import Counts, count
+from napari_panoptic.nuclei.metrics import (
+    Counts,
+    Metrics,
+    class_figures,
+    class_metrics,
+    confusion_frame,
+    count,
+    unit_metrics,
+)
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, counted_pair, overlap_table
-from napari_panoptic.nuclei.tables import EvaluatedFigures
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -38,7 +47,7 @@ else:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation(EvaluatedFigures, Generic[PairT]):
+class Evaluation(Generic[PairT]):
     """The outcomes, counts and figures of one label pair, held or read in windows.
 
     Nothing in it is ever changed, but the images of a pair under edit: see
@@ -67,6 +76,31 @@ class Evaluation(EvaluatedFigures, Generic[PairT]):
     outcomes: Outcomes
     counts: Counts
     distances: KnownDistances
+
+    @cached_property
+    def objects(self) -> pd.DataFrame:
+        """One row per object: side, id, class, status, cause, partner, IoU, distances, place."""
+        return self.outcomes.to_frame()
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The figures of the pair; NaN where undefined."""
+        return unit_metrics(self.counts)
+
+    @cached_property
+    def class_figures(self) -> Mapping[str, NDArray[np.int64] | NDArray[np.float64]]:
+        """The figures of each class: arrays (C,), in the order of the classes."""
+        return class_figures(self.counts)
+
+    @cached_property
+    def by_class(self) -> pd.DataFrame:
+        """The figures of each class."""
+        return class_metrics(self.counts)
+
+    @cached_property
+    def confusion(self) -> pd.DataFrame:
+        """The confusion matrix: rows reference, columns prediction, ``none`` first."""
+        return confusion_frame(self.counts)
 
 
 def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Evaluation:

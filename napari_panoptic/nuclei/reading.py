@@ -6,67 +6,31 @@ at a time, the command line and the navigator want all of them.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import (
     Finding,
     FindingKind,
-    LabelError,
     PanopticError,
     UnreadableFileError,
     english_list,
 )
 from napari_panoptic.common.progress import Progress, StoppedError
-from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.io.formats.loading import LoadedMasks, load_masks, reference_shape
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.io.formats.windowed_loading import open_masks
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.io.images import ImageInfo, probe_image
-from napari_panoptic.nuclei.challenge import (
-    ChallengeEvaluation,
-    ClassScore,
-    challenge_counts,
-)
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelPair, size_text
+from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
-
-
-@dataclass(frozen=True, eq=False)
-class RegionSummary:
-    """One region and team in a line, for the navigator.
-
-    Parameters
-    ----------
-    region, team
-        Names.
-    counts
-        Summed outcomes, or None where it could not be evaluated.
-    metrics
-        The figures, or None likewise.
-    findings
-        What stood in the way, or was odd.
-    """
-
-    region: str
-    team: str
-    counts: Counts | None
-    metrics: Metrics | None
-    findings: tuple[Finding, ...] = ()
-
 
 Way = tuple[Restoration, int]
 """What decides how masks are restored: restoration and applied radius in px."""
@@ -484,218 +448,3 @@ def unreadable(
             path=path,
         )
     return Finding(FindingKind.UNREADABLE, str(error), path=error.path, region=region, team=team)
-
-
-@dataclass(frozen=True, eq=False)
-class RegionResult:
-    """One team's outcomes in one region, without the pixels behind them.
-
-    Parameters
-    ----------
-    team, patient, region
-        Names.
-    objects
-        One row per object, columns ``OBJECT_COLUMNS``; None where the region
-        could not be evaluated.
-    counts
-        Their sums, as the scoring counts them; None likewise.
-    scores
-        Class -> the challenge's view of it; only under challenge scoring.
-    findings
-        What was odd or stood in the way.
-    rows
-        The objects' rows in a file, where they are too many to hold and
-        ``objects`` is None therefore.
-    """
-
-    team: str
-    patient: str
-    region: str
-    objects: pd.DataFrame | None
-    counts: Counts | None
-    scores: Mapping[str, ClassScore] | None = None
-    findings: tuple[Finding, ...] = ()
-    rows: RowsFile | None = None
-
-    def without_objects(self) -> RegionResult:
-        """Return a copy that keeps sums and findings, and nothing that grows with the objects."""
-        scores = self.scores
-        if scores is not None:
-            scores = {name: score.without_ids() for name, score in scores.items()}
-        return replace(self, objects=None, rows=None, scores=scores)
-
-
-@dataclass(frozen=True)
-class RowsFile:
-    """Rows of objects as they stand in ``objects.csv``, without its header.
-
-    Parameters
-    ----------
-    path
-        The file.
-    sha256
-        Of its content, by which these rows are known.
-    """
-
-    path: Path
-    sha256: str
-
-    @classmethod
-    def of(cls, path: Path) -> Self:
-        """Note a file that has been written.
-
-        Raises
-        ------
-        OSError
-            Where it cannot be read.
-        """
-        with path.open("rb") as file:
-            return cls(path, hashlib.file_digest(file, "sha256").hexdigest())
-
-
-PLACE_COLUMNS = ("team", "patient", "region")
-"""The columns of ``objects.csv`` that say where an object is; the others follow."""
-
-
-def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
-    """Return rows of objects with the names of where they are before the other columns."""
-    frame = objects.copy()
-    for position, name in enumerate(PLACE_COLUMNS):
-        frame.insert(position, name, getattr(result, name))
-    return frame
-
-
-def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> None:
-    """Write rows of objects of a region as ``objects.csv`` has them, without its header."""
-    if not objects.empty:
-        rows = inert_cells(placed(objects, result))
-        rows.to_csv(file, index=False, header=False, lineterminator="\n")
-
-
-def unreadable_region(
-    region: Region, team_names: Sequence[str], error: PanopticError | OSError
-) -> list[RegionResult]:
-    """Return the results of teams on a region of which not even the size can be found out."""
-    finding = unreadable(error, region=region.name)
-    return [
-        RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
-        for team in team_names
-    ]
-
-
-def shared_pixel_findings(
-    evaluation: Evaluation | ChallengeEvaluation, region: str, team: str
-) -> tuple[Finding, ...]:
-    """Describe which objects share pixels with others of their side, where overlaps are kept."""
-    if not isinstance(evaluation, Evaluation) or not evaluation.pair.has_planes:
-        return ()
-    findings = []
-    for labels, name, owner in (
-        (evaluation.pair.reference, "annotated", None),
-        (evaluation.pair.prediction, "predicted", team),
-    ):
-        ids = tuple(labels.ids[labels.overlapping_rows()].tolist())
-        if ids:
-            message = (
-                f"{len(ids)} of {len(labels)} {name} objects share pixels with others of their "
-                f"side, and keep them"
-            )
-            findings.append(
-                Finding(
-                    FindingKind.OVERLAPPING,
-                    message,
-                    region=region,
-                    team=owner,
-                    count=len(ids),
-                    object_ids=ids,
-                )
-            )
-    return tuple(findings)
-
-
-def with_figures(
-    result: RegionResult,
-    evaluation: Evaluation | ChallengeEvaluation,
-    settings: EvaluationSettings,
-    *,
-    with_objects: bool = True,
-) -> RegionResult:
-    """Put what came of a label pair into a result that has names and findings only.
-
-    Parameters
-    ----------
-    result
-        Not changed.
-    evaluation
-        Of that team and region, under ``settings``.
-    settings
-        The corrections among them decide how a challenge evaluation is summed.
-    with_objects
-        Whether the rows of the objects are wanted; they take longer than the sums.
-    """
-    if isinstance(evaluation, Evaluation):
-        objects = evaluation.objects if with_objects else None
-        return replace(result, objects=objects, counts=evaluation.counts)
-    return replace(
-        result,
-        objects=_challenge_objects(evaluation) if with_objects else None,
-        counts=challenge_counts(evaluation.scores, settings.corrections),
-        scores=evaluation.scores,
-    )
-
-
-def _challenge_objects(challenge: ChallengeEvaluation) -> pd.DataFrame:
-    frames = [evaluation.objects for evaluation in challenge.evaluations.values()]
-    objects = pd.concat(frames, ignore_index=True)
-    return objects.sort_values(["side", "id"], ascending=[False, True], ignore_index=True)
-
-
-def evaluate_cohort_summary(
-    cohort: Cohort,
-    settings: EvaluationSettings,
-    *,
-    source: Source | None = None,
-    team_names: tuple[str, ...] | None = None,
-    held_up_to_px: int = HELD_UP_TO_PX,
-) -> Iterator[RegionSummary]:
-    """Evaluate the whole cohort in lines, region by region, without distances.
-
-    Parameters
-    ----------
-    cohort, settings
-        What to evaluate, and how.
-    source
-        Which form of the predictions; None for the usual one.
-    team_names
-        Which teams; all where None.
-    held_up_to_px
-        Regions of more pixels are not read: their lines have a finding and no counts.
-    """
-    quick = settings.replaced(distances=False)
-    teams = tuple(team.name for team in cohort.teams) if team_names is None else team_names
-    for region in cohort.regions:
-        try:
-            reference = load_reference(cohort, region, quick, held_up_to_px=held_up_to_px)
-        except (PanopticError, OSError) as error:
-            finding = unreadable(error, region=region.name)
-            if isinstance(error, TooLargeError):
-                message = f"{error.message}: it is evaluated when it is looked at"
-                finding = replace(finding, message=message)
-            for team in teams:
-                yield RegionSummary(region.name, team, None, None, (finding,))
-            continue
-        for team in teams:
-            masks, found = load_prediction(cohort, region, team, reference.shape, quick, source)
-            if masks is None or reference.masks is None:
-                yield RegionSummary(region.name, team, None, None, found)
-                continue
-            pair = LabelPair(
-                reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp
-            )
-            try:
-                counts = evaluate(pair, quick).counts
-            except LabelError as error:
-                problem = unreadable(error, region=region.name, team=team)
-                yield RegionSummary(region.name, team, None, None, (*found, problem))
-                continue
-            yield RegionSummary(region.name, team, counts, unit_metrics(counts), found)

@@ -36,11 +36,10 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.progress import Progress
 from napari_panoptic.io.fingerprints import file_fingerprints, times_of_large
 from napari_panoptic.nuclei.cluster import Cluster
-from napari_panoptic.nuclei.conditions import Experiment
+from napari_panoptic.nuclei.experiment import Experiment, evaluate_slide
 from napari_panoptic.nuclei.reading import TooLargeError, preferred_form
 from napari_panoptic.nuclei.result_store import DamagedPartError, PartStore, RegionResults
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.nuclei.windowed_regions import evaluate_slide
 
 THREADS, PROCESSES, AUTO = "threads", "processes", "auto"
 """Ways to do several regions at a time on this machine; any other is a Dask scheduler's address."""

@@ -17,8 +17,9 @@ from psygnal import Signal
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.edits.pair import Edit, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, RegionSummary
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import (

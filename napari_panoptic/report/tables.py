@@ -22,8 +22,8 @@ from napari_panoptic.nuclei.metrics import (
     confusion_frame,
     unit_metrics,
 )
-from napari_panoptic.nuclei.objects_file import ObjectsFile
 from napari_panoptic.nuclei.patients import summed
+from napari_panoptic.nuclei.results import ObjectsFile
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import Overlaps, Scoring
 from napari_panoptic.report.writing import RECORD, write_set

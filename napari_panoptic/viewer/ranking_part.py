@@ -289,7 +289,7 @@ class RankingPart(SeenPart):
             self._forget_region()
             self._panel.show_hint("Open a region first.")
             return
-        if session.snapshot.slide.is_slide:
+        if session.snapshot.is_slide:
             self._forget_region()
             self._panel.show_hint(slide_words.CURVE)
             return

@@ -28,7 +28,7 @@ from napari_panoptic.nuclei.cohort_report import (
     n_passes,
     remove_kept,
 )
-from napari_panoptic.nuclei.conditions import Experiment, cohort_robustness
+from napari_panoptic.nuclei.experiment import Experiment, cohort_robustness
 from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, Robustness, star
 from napari_panoptic.nuclei.run import AUTO, PROCESSES, RegionDone
 from napari_panoptic.nuclei.values.cohort import Cohort, Source

@@ -22,24 +22,24 @@ from napari_panoptic.io.formats.labels import colour_coded
 from napari_panoptic.nuclei import challenge, evaluate
 from napari_panoptic.nuclei import reading as pipeline
 from napari_panoptic.nuclei.conditions import (
-    SHIFTS,
     Condition,
-    Experiment,
-    Shift,
-    cohort_robustness,
-    evaluate_conditions,
     lessons_conditions,
     protocol_conditions,
     radius_conditions,
-    scored_regions,
     shift_conditions,
-    shifted,
     threshold_conditions,
+)
+from napari_panoptic.nuclei.experiment import (
+    Experiment,
+    cohort_robustness,
+    evaluate_conditions,
+    scored_regions,
 )
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.protocols import challenge_versions, protocol_table
-from napari_panoptic.nuclei.reading import RegionResult
+from napari_panoptic.nuclei.results import RegionResult
 from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, robustness, star
+from napari_panoptic.nuclei.shifts import SHIFTS, Shift, shifted
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import (

@@ -15,10 +15,9 @@ from napari_panoptic.nuclei.crops import CropSource, cut
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.nuclei.explain.failure_groups import failure_groups
-from napari_panoptic.nuclei.reading import evaluate_cohort_summary
 from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.slide_snapshots import load_in_steps
-from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.nuclei.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps

@@ -16,14 +16,11 @@ from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.loading import LoadedMasks, load_masks
 from napari_panoptic.nuclei import reading as pipeline
-from napari_panoptic.nuclei.conditions import Condition, evaluate_conditions
-from napari_panoptic.nuclei.reading import (
-    RegionResult,
-    choose_files,
-    evaluate_cohort_summary,
-    load_prediction,
-    load_reference,
-)
+from napari_panoptic.nuclei.conditions import Condition
+from napari_panoptic.nuclei.experiment import evaluate_conditions
+from napari_panoptic.nuclei.reading import choose_files, load_prediction, load_reference
+from napari_panoptic.nuclei.results import RegionResult
+from napari_panoptic.nuclei.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from tests.support.small_cohort import (

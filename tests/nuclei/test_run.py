@@ -27,13 +27,8 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei import cluster as dask_cluster
 from napari_panoptic.nuclei import result_store as parts
 from napari_panoptic.nuclei import run as jobs
-from napari_panoptic.nuclei.conditions import (
-    Condition,
-    Experiment,
-    evaluate_conditions,
-    lessons_conditions,
-    protocol_conditions,
-)
+from napari_panoptic.nuclei.conditions import Condition, lessons_conditions, protocol_conditions
+from napari_panoptic.nuclei.experiment import Experiment, evaluate_conditions
 from napari_panoptic.nuclei.result_store import DamagedPartError, PartStore, RegionResults
 from napari_panoptic.nuclei.run import (
     PROCESSES,

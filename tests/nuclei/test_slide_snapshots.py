@@ -9,10 +9,9 @@ import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.reading import evaluate_cohort_summary
 from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.slide_snapshots import load_in_steps
-from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.nuclei.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, protocol
@@ -49,7 +48,7 @@ def test_the_picture_comes_first_then_the_team_that_is_looked_at(
     start, whole = steps(
         cohort, first=TEAMS[1], progress=lambda share, saying: told.append((share, saying))
     )
-    assert start.slide.is_slide
+    assert start.is_slide
     assert start.image is not None
     assert (start.shape, start.pending) == (SHAPES[SLIDE], frozenset({TEAMS[1]}))
     assert not start.slides
@@ -72,7 +71,7 @@ def test_the_picture_comes_first_then_the_team_that_is_looked_at(
 def test_small_regions_are_held_as_ever(cohort: Cohort) -> None:
     expected = load_region(cohort, SMALL, SETTINGS)
     found = steps(cohort, SMALL, first=TEAMS[0])[-1]
-    assert not found.slide.is_slide
+    assert not found.is_slide
     assert found.evaluations.keys() == expected.evaluations.keys()
     for team, evaluation in found.evaluations.items():
         assert evaluation.metrics == expected.evaluations[team].metrics

@@ -21,15 +21,16 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.nuclei import reading as pipeline
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
-from napari_panoptic.nuclei.conditions import Condition, Experiment, threshold_conditions
+from napari_panoptic.nuclei.conditions import Condition, threshold_conditions
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.reading import RegionResult, load_prediction, load_reference
+from napari_panoptic.nuclei.experiment import Experiment, evaluate_slide
+from napari_panoptic.nuclei.reading import load_prediction, load_reference
 from napari_panoptic.nuclei.result_store import PartStore
+from napari_panoptic.nuclei.results import RegionResult, object_frames
 from napari_panoptic.nuclei.run import PROCESSES, THREADS, RegionDone, run_regions
-from napari_panoptic.nuclei.slide_snapshots import load_in_steps
+from napari_panoptic.nuclei.snapshots import load_in_steps
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.windowed_regions import evaluate_slide, object_frames
 from tests.support.builders import write_svs
 from tests.support.dask_cluster import Cluster
 from tests.support.label_cases import random_pair

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from napari_panoptic.common.errors import LabelError, PanopticError
-from napari_panoptic.nuclei.challenge import evaluate_challenge
-from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.common.errors import Finding, FindingKind, LabelError, PanopticError
+from napari_panoptic.nuclei.challenge import ChallengeEvaluation, evaluate_challenge
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.reading import (
     ReferenceMasks,
-    RegionResult,
     load_prediction,
     load_reference,
-    shared_pixel_findings,
     unreadable,
-    unreadable_region,
-    with_figures,
 )
+from napari_panoptic.nuclei.results import RegionResult, unreadable_region, with_figures
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring
@@ -65,3 +62,33 @@ def _evaluate_team(
     shared = shared_pixel_findings(evaluation, region.name, team)
     result = replace(result, findings=(*result.findings, *shared))
     return with_figures(result, evaluation, settings)
+
+
+def shared_pixel_findings(
+    evaluation: Evaluation | ChallengeEvaluation, region: str, team: str
+) -> tuple[Finding, ...]:
+    """Describe which objects share pixels with others of their side, where overlaps are kept."""
+    if not isinstance(evaluation, Evaluation) or not evaluation.pair.has_planes:
+        return ()
+    findings = []
+    for labels, name, owner in (
+        (evaluation.pair.reference, "annotated", None),
+        (evaluation.pair.prediction, "predicted", team),
+    ):
+        ids = tuple(labels.ids[labels.overlapping_rows()].tolist())
+        if ids:
+            message = (
+                f"{len(ids)} of {len(labels)} {name} objects share pixels with others of their "
+                f"side, and keep them"
+            )
+            findings.append(
+                Finding(
+                    FindingKind.OVERLAPPING,
+                    message,
+                    region=region,
+                    team=owner,
+                    count=len(ids),
+                    object_ids=ids,
+                )
+            )
+    return tuple(findings)
