@@ -22,18 +22,18 @@ _LOWER_IS_BETTER = ("mean_hausdorff_px",)
 
 @dataclass(frozen=True, eq=False)
 class CohortEvaluation:
-    """Everything that was evaluated of a cohort.
+    """The results of a cohort under one choice of settings.
 
     Parameters
     ----------
     cohort, settings
-        What, and how.
+        What was evaluated, and how.
     protocol
-        The name of the settings that were started from.
+        The name of the protocol that the settings are based on.
     results
         Every team in every region, also those that could not be evaluated.
     flattened
-        The same where each pixel goes to one object, for comparison, if these
+        The results with each pixel in one object, for comparison, if these
         results keep overlaps.
     """
 
@@ -45,7 +45,7 @@ class CohortEvaluation:
 
     @cached_property
     def without_overlaps(self) -> CohortEvaluation:
-        """The evaluation in which each pixel goes to one object."""
+        """The evaluation with each pixel in one object."""
         settings = self.settings.replaced(overlaps=Overlaps.FLATTEN)
         return replace(self, settings=settings, results=self.flattened, flattened=())
 
@@ -140,12 +140,12 @@ def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:
 
 
 class InputWatch:
-    """Notices input files that become other ones while they are evaluated.
+    """Detects input files that change while they are evaluated.
 
     Parameters
     ----------
     cohort, team_names
-        What is about to be evaluated.
+        What will be evaluated.
     """
 
     def __init__(self, cohort: Cohort, team_names: Sequence[str]) -> None:
@@ -153,7 +153,7 @@ class InputWatch:
         self._before = file_stamps(input_files(cohort, self._teams))
 
     def noted(self, evaluation: CohortEvaluation) -> CohortEvaluation:
-        """Add a finding for each file that is not any more what it was."""
+        """Return the evaluation with a finding for each file that has changed."""
         now = file_stamps(input_files(self._cohort, self._teams))
         changed = tuple(
             Finding(

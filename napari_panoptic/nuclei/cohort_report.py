@@ -1,4 +1,4 @@
-"""Everything that a report shows of a cohort, computed in two passes over its files."""
+"""Everything that a report shows of a cohort, computed in two passes over its regions."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ from napari_panoptic.statistics.teams import TeamStatistics
 RADII = tuple(range(-3, 6))
 THRESHOLDS = tuple(k / 100 for k in range(5, 100, 5))
 OWN_GROUP = "organ"
-"""The column of the metadata that patients are grouped by, where there is one of the name."""
+"""The column of the metadata by which patients are grouped if there is one of this name."""
 
 _BOTH_WAYS = (Overlaps.FLATTEN, Overlaps.KEEP)
 _PASSES = ("objects", "sums")
-"""Of the two passes, the folders of what is done."""
+"""The folders of the two passes in a store."""
 
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What to report on.
+    """What a report is about.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ReportRequest:
     team_names
         Which teams.
     source
-        Which form of the predictions; None for the usual one.
+        Which format of the predictions; None for the usual one.
     metadata
         What is known of patients, or None.
     group
@@ -103,7 +103,7 @@ class ReportRequest:
     held_up_to_px: int = HELD_UP_TO_PX
 
     def __post_init__(self) -> None:
-        """Check that the column is there; a SettingsError where it is not."""
+        """Check that the column exists; raise a SettingsError if it is not."""
         columns = [] if self.metadata is None else list(self.metadata.columns)
         if self.group and self.group not in columns:
             known = english_list(columns) or "none; a table of patients is needed"
@@ -116,14 +116,14 @@ class ReportRequest:
 
     @property
     def group_column(self) -> str:
-        """The column by which patients are grouped; empty where there is none."""
+        """The column by which patients are grouped; empty if there is none."""
         columns = [] if self.metadata is None else list(self.metadata.columns)
         if self.group:
             return self.group
         return OWN_GROUP if OWN_GROUP in columns else next(iter(columns), "")
 
     def group_of(self, patient: str) -> str:
-        """Return a patient's group; empty where there is none."""
+        """Return a patient's group; empty if there is none."""
         return "" if self.metadata is None else self.metadata.group_of(self.group_column, patient)
 
 
@@ -136,7 +136,7 @@ class Varied:
     conditions
         The conditions.
     found
-        What came of them.
+        Their figures and ranks.
     """
 
     conditions: tuple[Condition, ...]
@@ -150,12 +150,12 @@ class CohortReport:
     Parameters
     ----------
     request
-        What was asked for.
+        What was requested.
     evaluation
-        By the settings asked for.
+        Under the requested settings.
     detailed
         By the same settings under disentangled scoring, with the objects; the
-        same as `evaluation` where that is what was asked for.
+        same as `evaluation` if that was requested.
     lessons
         Restoration and rule -> the evaluation under them, without findings,
         which are those of `evaluation`.
@@ -167,8 +167,8 @@ class CohortReport:
     scored
         Team -> its regions, scored class by class: what tells why versions differ.
     overlaps
-        Where objects keep the pixels that they share, and beside it where they do not;
-        of the regions in which both is possible.
+        With objects that keep the pixels that they share, and flattened; of the
+        regions in which both is possible.
     """
 
     request: ReportRequest
@@ -213,7 +213,7 @@ class CohortReport:
 
     @cached_property
     def sizes(self) -> pd.DataFrame | None:
-        """Figures by size of object; None where no nucleus is annotated."""
+        """Figures by size of object; None if no nucleus is annotated."""
         regions = self._objects()
         counted = any(
             (
@@ -238,25 +238,25 @@ class CohortReport:
 
 
 def n_passes() -> int:
-    """Return how often `cohort_report` goes over all regions."""
+    """Return the number of passes of `cohort_report` over all regions."""
     return len(_PASSES)
 
 
 def n_kept(store: Path) -> int:
-    """Count what `cohort_report` left in a store: at most `n_passes` times the regions.
+    """Return the number of results in a store of `cohort_report`, at most `n_passes` per region.
 
-    Whether it still holds is told only when it is taken over.
+    Whether they are still valid is checked when they are reused.
     """
     return sum(part.n_regions() for part in _parts(store))
 
 
 def remove_kept(store: Path) -> None:
-    """Remove what `cohort_report` left in a store, and the folder where nothing else is in it.
+    """Remove the results of `cohort_report` in a store, and the folder if nothing else is in it.
 
     Raises
     ------
     PanopticError
-        Where that is not allowed.
+        If that is not permitted.
     """
     for part in _parts(store):
         part.remove()
@@ -290,22 +290,22 @@ def cohort_report(
     request
         What to report on.
     jobs, scheduler
-        Regions at a time, and where they are done; see
+        Regions at a time, and where they are evaluated; see
         `napari_panoptic.nuclei.run.run_regions`.
     store
-        A folder for the regions that are done; what an earlier run has left
-        there is taken over. It stays until :func:`remove_kept` is called, but
-        for a cohort of which nothing could be evaluated. None to keep nothing.
+        A folder for finished regions, which reuses those of an earlier run. It
+        stays until :func:`remove_kept` is called, unless nothing could be
+        evaluated. None to keep nothing.
     on_result
         Called `n_passes` times per region, from the thread that computes.
     is_wanted
-        Asked again and again; where it says no, None comes back.
+        Polled; None is returned once it returns False.
 
     Raises
     ------
     PanopticError
-        Where nothing could be evaluated, the store cannot be written, or
-        workers cannot be reached or die again and again.
+        If nothing could be evaluated, the store cannot be written, or workers
+        cannot be reached or keep dying.
     """
     watch = InputWatch(request.cohort, request.team_names)
     run = _Run(request.cohort, jobs, scheduler, store, on_result, is_wanted)
@@ -329,7 +329,7 @@ def cohort_report(
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """How all regions are gone over."""
+    """How a pass over all regions is run."""
 
     cohort: Cohort
     jobs: int | None
@@ -339,7 +339,7 @@ class _Run:
     is_wanted: Callable[[], bool]
 
     def go(self, number: int, work: Experiment, add: Callable[[RegionResults], None]) -> bool:
-        """Go over all regions, and tell whether the whole of it was wanted."""
+        """Evaluate all regions, and return whether the pass was not cancelled."""
         for region in run_regions(
             self.cohort,
             work,
@@ -385,7 +385,7 @@ def _evaluation(
 
 
 class PatientSums:
-    """Counts under many conditions, of which only the sums over patients are kept.
+    """Counts under many conditions, summed over patients.
 
     They are summed in the order in which regions come, so that figures are the
     same, bit by bit, as those of `napari_panoptic.nuclei.experiment.cohort_robustness`.
@@ -437,7 +437,7 @@ class PatientSums:
 
 
 class _Second:
-    """Gathers the second pass: sums of patients, and of regions no more than is shown of them."""
+    """The second pass: sums of patients, and what is shown of single regions."""
 
     def __init__(self, request: ReportRequest) -> None:
         self._request = request
@@ -460,7 +460,7 @@ class _Second:
         self._both_ways: list[tuple[RegionResult, RegionResult]] = []
 
     def add(self, region: RegionResults) -> None:
-        """Take what is needed of a region's results."""
+        """Add the results of a region."""
         for sums, place in zip(self._sums, self._places, strict=True):
             sums.add(region[place])
         (_, challenge), lessons, *_ = (region[place] for place in self._places)

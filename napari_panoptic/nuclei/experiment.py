@@ -37,7 +37,7 @@ _ONE_SLIDE = threading.Lock()
 
 @dataclass(frozen=True)
 class Experiment:
-    """Which teams are evaluated under which conditions: what is done with each region.
+    """Which teams are evaluated under which conditions.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Experiment:
     conditions
         The conditions.
     with_objects
-        Whether the rows of the objects are wanted, or the sums alone.
+        Whether to include the rows of the objects, or the sums only.
     held_up_to_px
         Larger regions are read in windows: see :func:`evaluate_slide`. Without
         effect on figures.
@@ -63,7 +63,7 @@ class Experiment:
         Raises
         ------
         TooLargeError
-            For a region that is not to be held.
+            For a region that is too large to hold.
         """
         return evaluate_conditions(
             cohort,
@@ -108,9 +108,9 @@ def evaluate_conditions(
     conditions
         How; in any order.
     with_objects
-        Whether the rows of the objects are wanted, or the sums alone.
+        Whether to include the rows of the objects, or the sums only.
     held_up_to_px
-        How many pixels the region may have; None for any number.
+        The number of pixels that the region may have; None for any number.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def evaluate_conditions(
     Raises
     ------
     TooLargeError
-        Where the region has more pixels.
+        If the region has more pixels.
     """
     if not conditions:
         return []
@@ -195,8 +195,8 @@ def evaluate_slide(
     cohort, region, work
         What to evaluate.
     store
-        Where to keep the rows of objects, which may be too many to hold; None
-        to hold them nevertheless.
+        Where to store the rows of objects, which may be too many to hold; None
+        to hold them in memory.
     progress
         Reported after each window, and checked for cancellation before each.
 
@@ -248,7 +248,7 @@ def evaluate_slide(
 
 @contextmanager
 def _turn(progress: Progress) -> Iterator[None]:
-    """Wait until no other slide is in work."""
+    """Wait until no other slide is being evaluated."""
     while not _ONE_SLIDE.acquire(timeout=_PATIENCE_S):
         progress.check()
     try:
@@ -258,17 +258,17 @@ def _turn(progress: Progress) -> Iterator[None]:
 
 
 def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:
-    """Describe what a report does not show of regions that were evaluated in windows.
+    """Return a finding on what a report leaves out of regions that were read in windows.
 
     Parameters
     ----------
     results
-        As evaluated with a store, where rows of such regions are kept in files.
+        As evaluated with a store, which keeps rows of such regions in files.
 
     Returns
     -------
     Finding or None
-        None where there is no such region among them.
+        None if there is no such region among them.
     """
     names = list(dict.fromkeys(result.region for result in results if result.rows is not None))
     if not names:
@@ -298,7 +298,7 @@ def cohort_robustness(
     Parameters
     ----------
     regions
-        Per region what :func:`evaluate_conditions` gives; only sums are kept.
+        Per region the result of :func:`evaluate_conditions`; only sums are kept.
     experiment
         The teams and conditions that they were evaluated for.
     class_names

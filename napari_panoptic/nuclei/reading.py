@@ -1,8 +1,4 @@
-"""From the files of a cohort to evaluations, region by region.
-
-The one place where reading and evaluating meet. The session shows one region
-at a time, the command line and the navigator want all of them.
-"""
+"""From the files of a region to its objects, with findings for whatever is odd."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ def way_of(settings: EvaluationSettings) -> Way:
 
 
 def choose_files(forms: Mapping[Source, MaskFiles], source: Source | None) -> MaskFiles | None:
-    """Pick the form of a prediction to read: the one asked for, or the first there is."""
+    """Return the files of the requested format of a prediction, by default of the preferred one."""
     if source is not None:
         return forms.get(source)
     usual = preferred_form(forms)
@@ -50,7 +46,7 @@ def choose_files(forms: Mapping[Source, MaskFiles], source: Source | None) -> Ma
 
 
 def preferred_form(there: Container[Source]) -> Source | None:
-    """Return which form of a prediction is read where several are there and none is asked for."""
+    """Return the format of a prediction that is read by default if there are several."""
     return next((f.source for f in known_forms().values() if f.source in there), None)
 
 
@@ -60,7 +56,7 @@ them take about 16 bytes a pixel, 4 GiB here."""
 
 
 class TooLargeError(PanopticError):
-    """A region has more pixels than are to be held."""
+    """A region has more pixels than may be held in memory."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +77,12 @@ class RegionSize:
 
 
 def region_size(cohort: Cohort, region: Region) -> RegionSize:
-    """Find out how large a region is, from its image or else its masks.
+    """Return the size of a region, from its image or else its masks.
 
     Raises
     ------
     PanopticError
-        Where no file tells that.
+        If no file states it.
     """
     info, findings = _probe(region)
     if info is None:
@@ -103,7 +99,7 @@ class ReferenceMasks:
     shape, mpp
         Size in px, and micrometres per pixel or None.
     masks
-        The annotated objects, or None where there are none to be had.
+        The annotated objects, or None if they cannot be read.
     findings
         What was odd.
     """
@@ -115,11 +111,11 @@ class ReferenceMasks:
 
     @property
     def is_restorable(self) -> bool:
-        """Whether the form of the annotation needs restoration."""
+        """Whether the format of the annotation needs restoration."""
         return self.masks is not None and self.masks.restored is not None
 
     def restored(self, way: Way) -> ReferenceMasks:
-        """Recover the objects anew, without reading; the same where there is nothing to restore."""
+        """Return the objects restored in another way; the same if there is nothing to restore."""
         masks = self.masks
         if masks is None or masks.restored is None:
             return self
@@ -144,14 +140,14 @@ def load_reference(
     settings
         How objects are recovered from colour-coded masks.
     held_up_to_px
-        How many pixels the region may have; None for any number.
+        The number of pixels that the region may have; None for any number.
 
     Raises
     ------
     TooLargeError
         Where it has more.
     PanopticError
-        Where not even the size of the region can be found out.
+        If not even the size of the region can be found out.
     """
     size = region_size(cohort, region)
     shape, findings = size.shape, size.findings
@@ -186,7 +182,7 @@ def load_prediction(
     settings: EvaluationSettings,
     source: Source | None,
 ) -> tuple[LoadedMasks | None, tuple[Finding, ...]]:
-    """Read one team's objects of one region; None with a finding where that fails."""
+    """Return one team's objects of one region, and findings; None if that fails."""
     files = choose_files(cohort.predictions.get((team, region.name), {}), source)
     if files is None:
         return None, (no_prediction(region, team, source),)
@@ -204,7 +200,7 @@ def read_prediction(
     shape: tuple[int, int],
     settings: EvaluationSettings,
 ) -> tuple[LoadedMasks | None, tuple[Finding, ...]]:
-    """Read one team's objects from the files of one form; None with a finding where that fails."""
+    """Return one team's objects from the files of one format, and findings; None if that fails."""
     try:
         masks = load_masks(
             files,
@@ -229,24 +225,24 @@ UM_PER_PX_AT_1X = 10.0
 def check_magnification(
     stated: float | None, region: Region, team: str | None
 ) -> tuple[Finding, ...]:
-    """Make sure that px of a stated magnification are px of a region's image.
+    """Check that a stated magnification is that of a region's image.
 
     Parameters
     ----------
     stated
-        What the file of the objects says; None where it says nothing.
+        The magnification in the file of the objects; None if there is none.
     region, team
-        Where they are, and whose; None for the annotation.
+        The region, and the team; None for the annotation.
 
     Returns
     -------
     tuple of Finding
-        That it cannot be told, where that of the image is not known.
+        That it could not be checked, if that of the image is not known.
 
     Raises
     ------
     UnreadableFileError
-        Where the image has another one: all objects would be misplaced.
+        If the image has another one: all objects would be misplaced.
     """
     if stated is None:
         return ()
@@ -270,7 +266,7 @@ def check_magnification(
 
 
 def no_prediction(region: Region, team: str, source: Source | None) -> Finding:
-    """Describe that a team has nothing there in the form that is asked for."""
+    """Return the finding that a team has no prediction in the requested format."""
     form = f" in the form '{source}'" if source is not None else ""
     message = f"team '{team}' has no prediction{form} for region {region.name}: not evaluated"
     return Finding(FindingKind.MISSING, message, region=region.name, team=team)
@@ -279,7 +275,7 @@ def no_prediction(region: Region, team: str, source: Source | None) -> Finding:
 def unusual_form(
     cohort: Cohort, region: Region, team: str, files: MaskFiles, source: Source | None
 ) -> tuple[Finding, ...]:
-    """Say so where a team's figures would mix two forms of its predictions."""
+    """Return a finding if a team's figures would mix two formats of its predictions."""
     everywhere = [forms for (name, _), forms in cohort.predictions.items() if name == team]
     usual = preferred_form({form for forms in everywhere for form in forms})
     if source is not None or files.source == usual:
@@ -292,7 +288,7 @@ def unusual_form(
 
 
 def _shape_from_masks(cohort: Cohort, region: Region) -> tuple[int, int]:
-    """Find out how large a region without a readable image is."""
+    """Return the size of a region without a readable image."""
     masks = [region.reference] if region.reference is not None else []
     for (_, name), forms in cohort.predictions.items():
         masks.extend(forms.values() if name == region.name else ())
@@ -329,7 +325,7 @@ class OpenedMasks:
     Parameters
     ----------
     masks
-        Its objects, or None where they cannot be read.
+        Its objects, or None if they cannot be read.
     findings
         What was odd.
     """
@@ -346,7 +342,7 @@ def open_side(
     team: str | None,
     progress: Progress,
 ) -> OpenedMasks:
-    """Open one side of a slide, of which only windows will be read.
+    """Open one side of a slide, to be read in windows.
 
     Parameters
     ----------
@@ -385,7 +381,7 @@ def open_side(
 def findings_after(
     masks: TiledMasks, has_pixel: NDArray[np.bool_], region: Region, team: str | None
 ) -> tuple[Finding, ...]:
-    """Return what only shows when all windows of a side have been read.
+    """Return what is known only after all windows of a side have been read.
 
     Parameters
     ----------
@@ -394,13 +390,13 @@ def findings_after(
     has_pixel
         bool (n,): which of them turned out to have a pixel.
     region, team
-        Where they are, and whose; None for the annotation.
+        The region, and the team; None for the annotation.
 
     Returns
     -------
     tuple of Finding
-        What the file's form finds, or else the objects without a pixel; empty
-        where there are none.
+        What the format reports, or else the objects without a pixel; empty
+        if there are none.
     """
     if masks.findings_after is not None:
         return masks.findings_after(has_pixel)
@@ -424,7 +420,7 @@ def findings_after(
 
 
 def not_in_windows(region: Region, team: str, what: str) -> Finding:
-    """Describe that a team was left out, since something asked for needs the region as a whole."""
+    """Return the finding that the settings need the region as a whole, which is not held."""
     message = (
         f"region {region.name} is too large to be held, and {what} is not possible for a region "
         f"that is read in windows: not evaluated for team '{team}'"
@@ -435,7 +431,7 @@ def not_in_windows(region: Region, team: str, what: str) -> Finding:
 def unreadable(
     error: PanopticError | OSError, *, region: str | None = None, team: str | None = None
 ) -> Finding:
-    """Make a finding of an error that stood in the way of one region or team.
+    """Return the finding for an error that prevented the evaluation of a region or team.
 
     An ``OSError`` comes from a file that changes while it is being read.
     """
@@ -443,7 +439,7 @@ def unreadable(
         path = None if error.filename is None else Path(os.fsdecode(error.filename))
         reason = error.strerror or str(error)
         error = UnreadableFileError(
-            f"the file was there and cannot be read any more ({reason}); put it back and "
+            f"the file disappeared while it was being read ({reason}). Restore it and "
             f"evaluate again",
             path=path,
         )

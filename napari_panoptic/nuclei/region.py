@@ -244,7 +244,7 @@ class HeldRegion:
         source: Source | None = None,
         shift: Shift = NO_SHIFT,
     ) -> Evaluated[ChallengeEvaluation]:
-        """Evaluate a team by the challenge's scoring; otherwise as :meth:`evaluate`."""
+        """Evaluate a team by the challenge's scoring; else as :meth:`evaluate`."""
 
         def scored(known: _KnownTeam, pair: LabelPair) -> tuple[_KnownTeam, ChallengeEvaluation]:
             by_class = evaluate_challenge(pair, settings, known.by_class)

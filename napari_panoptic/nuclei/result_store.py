@@ -1,8 +1,8 @@
-"""Regions that are done, kept on disk: one file each, whole or not taken for one.
+"""Finished regions on disk, one file each, so that an interrupted run can resume.
 
-A run that was interrupted finds in them what need not be done again. A file is
-text: a line that says what it is of, and a line of JSON with the results, in
-which every floating-point number has all its digits.
+A file is text: a header with a checksum, and a line of JSON with the results,
+in which every floating-point number has all its digits. Files that are damaged
+or incomplete are never used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RegionResults = list[list[RegionResult]]
 
 _FORMAT = "napari-panoptic region 1"
 _ENDING = ".part.json"
-# What is raised where a file is no JSON, or holds other values than this version writes.
+# Raised for a file that is no JSON, or holds other values than this version writes.
 _NOT_AS_WRITTEN = (
     ValueError,
     TypeError,
@@ -37,12 +37,12 @@ _NOT_AS_WRITTEN = (
 
 
 class DamagedPartError(PanopticError):
-    """A stored region is half-written, was changed, or is no stored region at all."""
+    """A stored region is incomplete, was changed, or is no stored region at all."""
 
 
 @dataclass(frozen=True)
 class PartStore:
-    """A folder with a file for each region that is done.
+    """A folder with a file for each finished region.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class PartStore:
     folder: Path
 
     def write(self, region: str, fingerprint: str, results: RegionResults) -> None:
-        """Keep the results of a region; an older file of it is replaced at once.
+        """Store the results of a region, replacing an older file atomically.
 
         Parameters
         ----------
@@ -89,23 +89,23 @@ class PartStore:
             temporary.unlink(missing_ok=True)
 
     def fingerprint(self, region: str) -> str | None:
-        """Return the fingerprint that a region was kept with; None where it was not.
+        """Return the fingerprint that a region was stored with; None if it was not.
 
         Raises
         ------
         DamagedPartError
-            Where its file is not whole.
+            If its file is damaged.
         """
         found = self._read(region)
         return None if found is None else found[0]
 
     def read(self, region: str) -> RegionResults | None:
-        """Return the results of a region as they were kept; None where they were not.
+        """Return the stored results of a region; None if there are none.
 
         Raises
         ------
         DamagedPartError
-            Where its file is not whole.
+            If its file is damaged.
         """
         found = self._read(region)
         if found is None:
@@ -117,7 +117,7 @@ class PartStore:
         return [[self._with_whole_rows(result) for result in found] for found in results]
 
     def rows_path(self, region: str, number: int) -> Path:
-        """Return the place for rows of a region that are too many to hold, by a number of theirs.
+        """Return the file for the rows of a region that are too many to hold, by their number.
 
         `remove` removes them with the region.
         """
@@ -125,10 +125,10 @@ class PartStore:
         return path.with_name(f"{path.name}.{number}.csv")
 
     def _with_whole_rows(self, result: RegionResult) -> RegionResult:
-        """Find the rows in a file of their own, in this folder wherever it is now.
+        """Return the result with its rows in this folder, which may have been moved.
 
-        A run that was ended can have written others in their place, of other
-        files or settings, before it wrote the results that belong to them.
+        A run that was killed may have overwritten them, with other files or
+        settings, before it wrote the results that belong to them.
         """
         if result.rows is None:
             return result
@@ -147,16 +147,16 @@ class PartStore:
         return replace(result, rows=found)
 
     def n_regions(self) -> int:
-        """Count the regions that are kept, whatever their fingerprints."""
+        """Return the number of stored regions, of any fingerprint."""
         return sum(1 for _ in self.folder.glob(f"*{_ENDING}"))
 
     def remove(self) -> None:
-        """Remove the files of all regions, and the folder where nothing else is in it.
+        """Remove the files of all regions, and the folder if nothing else is in it.
 
         Raises
         ------
         PanopticError
-            Where that is not allowed.
+            If that is not permitted.
         """
         try:
             for path in self.folder.glob(f"*{_ENDING}*"):

@@ -36,7 +36,7 @@ class RegionResult:
     team, patient, region
         Names.
     objects
-        One row per object, columns ``OBJECT_COLUMNS``; None where the region
+        One row per object, columns ``OBJECT_COLUMNS``; None if the region
         could not be evaluated.
     counts
         Their sums, as the scoring counts them; None likewise.
@@ -45,8 +45,8 @@ class RegionResult:
     findings
         What was odd or stood in the way.
     rows
-        The objects' rows in a file, where they are too many to hold and
-        ``objects`` is None therefore.
+        The objects' rows in a file, if they are too many to hold; ``objects``
+        is None then.
     """
 
     team: str
@@ -95,11 +95,11 @@ class RowsFile:
 
 
 PLACE_COLUMNS = ("team", "patient", "region")
-"""The columns of ``objects.csv`` that say where an object is; the others follow."""
+"""The first columns of ``objects.csv``: the place of an object."""
 
 
 def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
-    """Return rows of objects with the names of where they are before the other columns."""
+    """Return rows of objects with their team, patient and region as the first columns."""
     frame = objects.copy()
     for position, name in enumerate(PLACE_COLUMNS):
         frame.insert(position, name, getattr(result, name))
@@ -116,7 +116,7 @@ def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> No
 def unreadable_region(
     region: Region, team_names: Sequence[str], error: PanopticError | OSError
 ) -> list[RegionResult]:
-    """Return the results of teams on a region of which not even the size can be found out."""
+    """Return the results of teams on a region whose size cannot be found out."""
     finding = unreadable(error, region=region.name)
     return [
         RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
@@ -131,18 +131,18 @@ def with_figures(
     *,
     with_objects: bool = True,
 ) -> RegionResult:
-    """Put what came of a label pair into a result that has names and findings only.
+    """Return a result with the outcomes and figures of a label pair.
 
     Parameters
     ----------
     result
-        Not changed.
+        The names and findings.
     evaluation
         Of that team and region, under ``settings``.
     settings
         The corrections among them decide how a challenge evaluation is summed.
     with_objects
-        Whether the rows of the objects are wanted; they take longer than the sums.
+        Whether to include the rows of the objects, which take longer than the sums.
     """
     if isinstance(evaluation, Evaluation):
         objects = evaluation.objects if with_objects else None
@@ -176,9 +176,9 @@ def object_frames(outcomes: Outcomes, at_most: int) -> Iterator[pd.DataFrame]:
     Parameters
     ----------
     outcomes
-        What became of every object.
+        The outcomes of every object.
     at_most
-        So many rows in a frame.
+        The largest number of rows in a frame.
     """
     for side in Side:
         own = outcomes.side(side)
@@ -198,10 +198,10 @@ def _part(side: SideOutcomes, rows: slice) -> SideOutcomes:
 
 
 class ObjectsFile:
-    """The table ``objects.csv``, written result by result: it may be larger than the memory.
+    """The table ``objects.csv``, written result by result: it may exceed the memory.
 
-    Until all of it is there it has another name; as a context manager it is
-    removed where that never comes to be.
+    It has a temporary name until it is complete; as a context manager it is
+    removed if it is not completed.
 
     Parameters
     ----------

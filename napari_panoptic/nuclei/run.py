@@ -1,8 +1,8 @@
 """All regions of a cohort: several at a time, on one machine or many, and resumable.
 
-Regions are done in any order and handed on in the cohort's. Where there is a
-store, each is kept there as soon as it is done, and a later run takes over
-those of which neither files nor settings have changed.
+Regions are evaluated in any order and yielded in the cohort's. With a store,
+each is saved as soon as it is finished, and a later run reuses those whose
+files and settings have not changed.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ THREADS, PROCESSES, AUTO = "threads", "processes", "auto"
 """Ways to do several regions at a time on this machine; any other is a Dask scheduler's address."""
 
 _WORTH_PROCESSES_S = 10.0
-"""So long must the rest of a run take before processes, slow to start, are worth it."""
+"""How long the rest of a run must take to be worth processes, which start slowly."""
 _NEVER = ""
-"""A fingerprint that no region has: what is kept under it is not taken over."""
+"""A fingerprint that no region has: results stored with it are never reused."""
 _PATIENCE_S = 0.5
 
 
 @dataclass(frozen=True)
 class RegionDone:
-    """News of a region that is done; they come in any order, once for each but for remarks.
+    """A finished region; reported once per region, twice if stored results had to be redone.
 
     Parameters
     ----------
     region
         Its name.
     is_taken_over
-        Whether it was done in an earlier run, and nothing has changed since.
+        Whether its results are those of an earlier run.
     remark
-        What was wrong with the stored results of an earlier run; empty where
+        What was wrong with the stored results of an earlier run; empty if
         nothing was.
     is_again
-        Whether the region was told of before, and had to be done again for the
-        reason in the remark.
+        Whether the region was reported before, and had to be evaluated again
+        for the reason in the remark.
     """
 
     region: str
@@ -95,38 +95,37 @@ def run_regions(
     work
         Which teams, under which conditions.
     jobs
-        Regions at a time. None for as many as there are processors here, or
-        twice as many as the cluster has threads.
+        Regions at a time. None for the number of processors, or for twice the
+        number of threads of the cluster.
     scheduler
         ``threads``, ``processes``, ``auto`` (threads, and processes as soon as
         the rest is long enough), or the address of a Dask scheduler whose
         workers see the same files under the same paths. Where processes may
         be used, a script must be guarded by ``if __name__ == "__main__"``.
     store
-        A folder for the regions that are done; what an earlier run has left
-        there is taken over. None to keep nothing.
+        A folder for finished regions, which reuses those of an earlier run.
+        None to keep nothing.
     on_result
-        Called, from the thread that asks for the results, with each region
-        that is done.
+        Called with each finished region, from the thread that iterates.
     on_progress
-        Called, from any thread of this process, with the name of a region too
-        large to hold that is being gone over, how much of it is done (0 to
-        1), and what is being done. Other processes do not tell.
+        Called with the name of a region that is read in windows, how much of it
+        is done (0 to 1), and what is being done, from any thread of this
+        process. Other processes report nothing.
     is_wanted
-        Asked again and again; where it says no, nothing more is yielded.
+        Polled; nothing more is yielded once it returns False.
 
     Yields
     ------
     list of list of RegionResult
         One region after the other, in the cohort's order: per condition, the
-        teams. Of what was yielded nothing is kept in memory, and without a
-        store at most a few regions per job are there at a time.
+        teams. What was yielded is not kept in memory, and without a
+        store at most a few regions per job are in memory at a time.
 
     Raises
     ------
     PanopticError
-        Where the store cannot be written, the scheduler does not answer, or
-        workers die again and again; a SettingsError for what is no address.
+        If the store cannot be written, the scheduler does not answer, or
+        workers keep dying; a SettingsError for a malformed address.
     """
     # Workers may have another current folder.
     kept = None if store is None else PartStore(store.absolute())
@@ -139,10 +138,10 @@ def run_regions(
 
 
 def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
-    """Return one number for everything that the results of a region depend on.
+    """Return a digest of everything that the results of a region depend on.
 
-    That is the content of its files (of masks that are too large for that,
-    their time, too), which files there are, the conditions, the classes, and
+    That is the content of its files (for masks that are too large, also their
+    modification time), the list of its files, the conditions, the classes, and
     the version of this package.
 
     Parameters
@@ -181,7 +180,7 @@ def _named(files: MaskFiles | None) -> Any:
 
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:
-    """Find the form that a team's predictions usually have, and where one is there."""
+    """Return the usual format of a team's predictions, and the key of an example."""
     own = {key: forms for key, forms in cohort.predictions.items() if key[0] == team}
     form = preferred_form({form for forms in own.values() for form in forms})
     if form is None:
@@ -189,12 +188,12 @@ def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | N
     return next(key for key, forms in own.items() if form in forms), form
 
 
-# --- one region, wherever it is done ----------------------------------------------------------
+# --- one region, in any process ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Done:
-    """What comes back: results, or None where those known already hold."""
+    """A finished region: its results, or None if the stored ones are still valid."""
 
     fingerprint: str
     results: RegionResults | None
@@ -223,18 +222,18 @@ def _do_region(
     except TooLargeError:
         results = evaluate_slide(part, region, work, store=store, progress=progress)
     if store is not None and region_fingerprint(part, region, work) != fingerprint:
-        fingerprint = _NEVER  # of before or of after, nobody knows
+        fingerprint = _NEVER  # files changed during evaluation: do not reuse
     return _Done(fingerprint, results)
 
 
 class _Cutter:
-    """Cuts a cohort down to what one region needs, so that little travels to a worker."""
+    """Reduces a cohort to what one region needs, so that little is sent to a worker."""
 
     def __init__(self, cohort: Cohort, team_names: tuple[str, ...]) -> None:
         self._cohort = cohort
         self._teams = team_names
         usual = [_usual_form(cohort, team) for team in team_names]
-        # Which form of a team is the usual one is told by the whole cohort: one example will do.
+        # A team's usual format is a property of the cohort: one example tells the worker.
         self._examples = {found[0]: cohort.predictions[found[0]] for found in usual if found}
 
     def cut(self, region: Region) -> Cohort:
@@ -248,7 +247,7 @@ class _Cutter:
 
 
 class _Run:
-    """Keeps a bounded number of regions in work, and hands them on in order."""
+    """Submits a bounded number of regions at a time, and yields them in order."""
 
     def __init__(
         self,
@@ -262,7 +261,7 @@ class _Run:
         self._cutter = _Cutter(cohort, work.team_names)
         self._on_result = on_result
         self._running: dict[Future[_Done], int] = {}
-        # Place -> results, or None where they are in the store only.
+        # Place -> results, or None if they are in the store only.
         self._ready: dict[int, RegionResults | None] = {}
         self._again: list[int] = []
         self._remarks: dict[int, str] = {}
@@ -280,7 +279,7 @@ class _Run:
             yield found
 
     def _take(self, place: int) -> RegionResults | None:
-        """Return a region's results, from memory or the store; None where it is not done."""
+        """Return a region's results, from memory or the store; None if it is not finished."""
         if place not in self._ready:
             return None
         results = self._ready.pop(place)
@@ -303,7 +302,7 @@ class _Run:
     def _next_place(self) -> int | None:
         if self._again:
             return self._again.pop()
-        # Without a store, what is ready before its turn stays in memory: not too much of it.
+        # Without a store, regions that are finished early stay in memory: limit their number.
         is_far = self._store is None and self._next >= self._handed + 2 * self._pool.limit
         if self._next == len(self._regions) or is_far:
             return None
@@ -334,7 +333,7 @@ class _Run:
         if self._store is not None and done.results is not None:
             self._store.write(name, done.fingerprint, done.results)
         remark = self._remarks.pop(place, "")
-        is_again = place in self._told  # what was stored of it vanished or is damaged
+        is_again = place in self._told  # its stored results were deleted or damaged
         self._told.add(place)
         self._pool.consider(len(self._told), len(self._regions) - len(self._told))
         if self._on_result is not None and (remark or not is_again):

@@ -35,7 +35,7 @@ def shifted(labels: LabelImage, shift: Shift) -> LabelImage:
     -------
     LabelImage
         Of the same shape. Objects keep their ids; pixels that leave the image
-        are lost, and objects of which none is left have vanished.
+        are lost, and objects without any pixel left have vanished.
     """
     if shift == NO_SHIFT:
         return labels
@@ -62,7 +62,7 @@ def _shifted_whole(labels: LabelImage, shift: Shift) -> LabelImage:
 
 
 class _ShiftedMasks(Mapping[str, NDArray[np.int32]]):
-    """The masks of single classes, moved when they are asked for, which few are."""
+    """The masks of single classes, moved lazily: few are used."""
 
     def __init__(self, masks: Mapping[str, NDArray[np.int32]], shift: Shift) -> None:
         self._masks, self._shift = masks, shift

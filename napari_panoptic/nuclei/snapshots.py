@@ -26,7 +26,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 
 AT_A_TIME = 2
-"""How many teams are restored and evaluated side by side: kernels let go of the interpreter."""
+"""How many teams are restored and evaluated side by side: kernels release the GIL."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +42,10 @@ class RegionSnapshot:
     mpp
         Micrometres per pixel, or None.
     image
-        The pixels, or None where there are none to show.
+        The pixels, or None if there are none to show.
     reference
-        The annotated objects, or None where there is no usable annotation. With the
-        pixels that they share where the settings keep overlaps, and so below.
+        The annotated objects, or None if there is no usable annotation. With the
+        pixels that they share if the settings keep overlaps, and so below.
     ambiguous
         bool image (y, x) of the excluded area, or None.
     predictions
@@ -53,7 +53,7 @@ class RegionSnapshot:
     evaluations
         Team -> its evaluation; empty without a reference.
     settings, source
-        What was asked for.
+        The settings, and the format of the predictions that was requested.
     findings
         What was missing, vanished, overlapping or unreadable in this region.
     pending
@@ -66,7 +66,7 @@ class RegionSnapshot:
     work
         Keeps what was read and counted, so that it need not be read again.
     placement
-        Where its pixels lie in a viewer; None for micrometres per pixel.
+        Where its pixels lie in a viewer; None to place them by micrometres per pixel.
     """
 
     region: Region
@@ -148,7 +148,7 @@ class RegionSnapshot:
         Returns
         -------
         int or None
-            The value in ``LabelImage.index``; None where there is no such object.
+            The value in ``LabelImage.index``; None if there is no such object.
         """
         labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
         evaluation = self.evaluations.get(team or "")
@@ -176,21 +176,21 @@ def load_region(
     Parameters
     ----------
     cohort
-        Where the region is from.
+        The cohort of the region.
     region_name
         Its name.
     settings
         How to restore and evaluate.
     source
-        Which form of the predictions to read; None for the usual one.
+        Which format of the predictions to read; None for the usual one.
     previous
-        An earlier snapshot; what the new settings do not touch is taken over
-        from it, not read again.
+        An earlier snapshot; what the new settings do not change is taken from
+        it, not read again.
 
     Raises
     ------
     PanopticError
-        Where not even the size of the region can be found out.
+        If not even the size of the region can be found out.
     """
     *_, whole = load_in_steps(cohort, region_name, settings, source=source, previous=previous)
     return whole
@@ -347,7 +347,7 @@ def _with_teams(
 def _pixels(
     region: Region, kept: RegionSnapshot | None
 ) -> tuple[SlideImage | None, tuple[Finding, ...]]:
-    """Read the image, or take it over with what was odd about it."""
+    """Return the image and what was odd about it, from an earlier snapshot if there is one."""
     if kept is not None:
         own = (f for f in kept.findings if f.path == region.image and f.path)
         return kept.image, tuple(own)
@@ -355,7 +355,7 @@ def _pixels(
 
 
 def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
-    """Read the image of a region, with what is odd about it; None where there is none to show."""
+    """Return the image of a region, and what is odd about it; None if there is none to show."""
     if region.image is None:
         return None, ()
     try:

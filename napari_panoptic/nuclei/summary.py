@@ -15,18 +15,18 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
 @dataclass(frozen=True, eq=False)
 class RegionSummary:
-    """One region and team in a line, for the navigator.
+    """One team in one region, in a line.
 
     Parameters
     ----------
     region, team
         Names.
     counts
-        Summed outcomes, or None where it could not be evaluated.
+        Summed outcomes, or None if it could not be evaluated.
     metrics
         The figures, or None likewise.
     findings
-        What stood in the way, or was odd.
+        What was odd, or prevented the evaluation.
     """
 
     region: str
@@ -44,18 +44,18 @@ def evaluate_cohort_summary(
     team_names: tuple[str, ...] | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
 ) -> Iterator[RegionSummary]:
-    """Evaluate the whole cohort in lines, region by region, without distances.
+    """Evaluate the whole cohort region by region, without distances.
 
     Parameters
     ----------
     cohort, settings
         What to evaluate, and how.
     source
-        Which form of the predictions; None for the usual one.
+        Which format of the predictions; None for the usual one.
     team_names
-        Which teams; all where None.
+        Which teams; None for all.
     held_up_to_px
-        Regions of more pixels are not read: their lines have a finding and no counts.
+        Regions of more pixels are left out: their lines have a finding and no counts.
     """
     quick = settings.replaced(distances=False)
     teams = tuple(team.name for team in cohort.teams) if team_names is None else team_names

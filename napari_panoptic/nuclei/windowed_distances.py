@@ -30,7 +30,7 @@ Rows = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Outlined:
-    """What is compared: the outlines of pairs, cut or not.
+    """A slide whose pairs are measured, with or without ambiguous pixels.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def tiled_distances(
     reference_rows, prediction_rows
         int32 (k,): the pairs, one to one.
     run
-        How to go over the windows.
+        How windows are processed.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def tiled_distances(
         Hausdorff distance and its 95th percentile, in px.
     """
     figures = np.full((len(reference_rows), 2), np.nan)
-    # Twice the usual: what lies beyond a window's edge is read again for the next one.
+    # Twice the usual edge: margins of windows are read twice.
     edge = 2 * window_edge(what.pair, run.window_px)
     boxes = _pair_boxes(what, reference_rows, prediction_rows)
     is_small = ((boxes[:, 2:] - boxes[:, :2]) <= max(edge // 4, 1)).all(axis=1)
@@ -126,7 +126,7 @@ def _measured(reference: Contours, prediction: Contours, n: int) -> NDArray[np.f
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Some objects of one side: their rows (k,), boxes (k, 4), and what is cut from them."""
+    """Some objects of one side: rows (k,), boxes (k, 4), and the area to cut from them."""
 
     labels: TiledLabels
     rows: Rows

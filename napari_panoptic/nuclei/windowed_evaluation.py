@@ -1,4 +1,4 @@
-"""The whole chain for one slide that is too large to hold: its pixels are read in windows."""
+"""The evaluation of a slide that is too large to hold: its pixels are read in windows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def evaluate_tiles(
     workers: int = 2,
     window_px: int = WINDOW_PX,
 ) -> Evaluation[TiledPair]:
-    """Evaluate a slide, of which only a few windows are held at a time.
+    """Evaluate a slide, holding only a few windows at a time.
 
     Every figure equals that of `napari_panoptic.nuclei.evaluate.evaluate`
     on the same pixels.
@@ -44,16 +44,16 @@ def evaluate_tiles(
     Parameters
     ----------
     pair
-        Reference, prediction and ambiguous area. Read once, and once more for
-        the distances, and in part for the centroid rule.
+        Reference, prediction and ambiguous area. Read once, again for the
+        distances, and in part for the centroid rule.
     settings
-        How to evaluate; the defaults where None. The challenge's scoring,
-        which needs the masks of each class, is not done here.
+        How to evaluate; None for the defaults. The challenge's scoring, which
+        needs the masks of each class, is not possible here.
     progress
         Reported after each window, from the calling thread; checked for
         cancellation before each.
     workers
-        Windows that are read at a time, each in a thread.
+        Windows at a time, each in a thread.
     window_px
         About the edge of a window; memory grows with its square.
 
@@ -62,7 +62,7 @@ def evaluate_tiles(
     StoppedError
         If cancelled.
     PanopticError
-        What reading raises.
+        If the pixels cannot be read.
     """
     settings = settings or EvaluationSettings()
     run = WindowRun(progress, max(workers, 1), window_px)
@@ -81,8 +81,8 @@ def evaluate_tiles_again(
 ) -> Evaluation[TiledPair]:
     """Evaluate the same slide under other settings.
 
-    Counts and known distances are taken over: pixels are read for distances
-    that are new, and for the centroid rule. The result and all else are as in
+    Counts and known distances are reused: pixels are read for new distances and
+    for the centroid rule. Parameters and result are those of
     :func:`evaluate_tiles`.
     """
     run = WindowRun(progress, max(workers, 1), window_px)
