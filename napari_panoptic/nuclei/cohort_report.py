@@ -32,14 +32,18 @@ from napari_panoptic.nuclei.conditions import (
     shift_conditions,
     threshold_conditions,
 )
-from napari_panoptic.nuclei.experiment import Experiment, left_out_of_reports, scored_regions
+from napari_panoptic.nuclei.experiment import (
+    Experiment,
+    PatientSums,
+    left_out_of_reports,
+    scored_regions,
+)
 from napari_panoptic.nuclei.explain.breakdown import (
     RegionObjects,
     by_cause,
     by_size,
     quartile_classes,
 )
-from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.protocols import ProtocolTable, ScoredRegion, protocol_table
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.result_store import PartStore, RegionResults
@@ -47,7 +51,6 @@ from napari_panoptic.nuclei.results import RegionResult
 from napari_panoptic.nuclei.robustness import (
     LESSONS_NEIGHBOURS,
     Robustness,
-    robustness,
     star,
 )
 from napari_panoptic.nuclei.run import THREADS, RegionDone, run_regions
@@ -384,65 +387,12 @@ def _evaluation(
     return CohortEvaluation(request.cohort, condition.settings, condition.name, results)
 
 
-class PatientSums:
-    """Counts under many conditions, summed over patients.
-
-    They are summed in the order in which regions come, so that figures are the
-    same, bit by bit, as those of `napari_panoptic.nuclei.experiment.cohort_robustness`.
-
-    Parameters
-    ----------
-    team_names, conditions
-        Which teams were evaluated, and how.
-    class_names
-        The scored classes.
-    """
-
-    def __init__(
-        self,
-        team_names: Sequence[str],
-        conditions: tuple[Condition, ...],
-        class_names: tuple[str, ...],
-    ) -> None:
-        self._conditions, self._class_names = conditions, class_names
-        self._zero = Counts.zero(class_names)
-        self._sums: dict[str, list[dict[str, Counts]]] = {
-            team: [{} for _ in conditions] for team in team_names
-        }
-
-    def add(self, region: Sequence[Sequence[RegionResult]]) -> None:
-        """Add the results of a region: per condition, the teams."""
-        for number, results in enumerate(region):
-            for result in results:
-                if result.counts is not None:
-                    sums = self._sums[result.team][number]
-                    known = sums.get(result.patient, self._zero)
-                    sums[result.patient] = known + result.counts
-
-    def varied(self, neighbours: Sequence[tuple[int, int]] | None = None) -> Varied:
-        """Return figures and ranks under each condition, and where ranks change between neighbours.
-
-        Parameters
-        ----------
-        neighbours
-            As in `napari_panoptic.nuclei.robustness.robustness`.
-        """
-        counts = {
-            team: [list(sums.items()) for sums in by_condition]
-            for team, by_condition in self._sums.items()
-        }
-        names = tuple(condition.name for condition in self._conditions)
-        found = robustness(counts, names, self._class_names, neighbours=neighbours)
-        return Varied(self._conditions, found)
-
-
 class _Second:
     """The second pass: sums of patients, and what is shown of single regions."""
 
     def __init__(self, request: ReportRequest) -> None:
         self._request = request
-        families = _families(request)
-        self._lessons = families[1]
+        self._families = families = _families(request)
         all_conditions = tuple(condition for family in families for condition in family)
         self.work = Experiment(
             request.team_names,
@@ -456,7 +406,6 @@ class _Second:
         self._sums = [PatientSums(request.team_names, family, names) for family in families]
         self._by_lesson: list[RegionResults] = []
         self._challenge: list[RegionResult] = []
-        self._overlaps = families[-1]
         self._both_ways: list[tuple[RegionResult, RegionResult]] = []
 
     def add(self, region: RegionResults) -> None:
@@ -477,7 +426,7 @@ class _Second:
         """Return the report, once all regions are there."""
         protocols, two_by_two, radii, thresholds, shifts, _ = self._sums
         scored = scored_regions(self._challenge)
-        disentangled = protocols.varied().found
+        disentangled = protocols.robustness()
         means = {
             team: (float(disentangled.pq[row, 0]), int(disentangled.n_patients[row, 0]))
             for row, team in enumerate(disentangled.teams)
@@ -490,18 +439,18 @@ class _Second:
                 condition.name: _evaluation(
                     self._request, condition, [region[number] for region in self._by_lesson]
                 )
-                for number, condition in enumerate(self._lessons)
+                for number, condition in enumerate(self._families[1])
             },
-            two_by_two=two_by_two.varied(LESSONS_NEIGHBOURS),
-            radii=radii.varied(),
-            thresholds=thresholds.varied(),
-            shifts=shifts.varied(star(len(SHIFTS))),
+            two_by_two=Varied(self._families[1], two_by_two.robustness(LESSONS_NEIGHBOURS)),
+            radii=Varied(self._families[2], radii.robustness()),
+            thresholds=Varied(self._families[3], thresholds.robustness()),
+            shifts=Varied(self._families[4], shifts.robustness(star(len(SHIFTS)))),
             protocols=protocol_table(scored, means),
             scored=scored,
             overlaps=CohortEvaluation(
                 self._request.cohort,
-                self._overlaps[1].settings,
-                self._overlaps[1].name,
+                self._families[-1][1].settings,
+                self._families[-1][1].name,
                 [kept for _, kept in self._both_ways],
                 [replace(flat, findings=()) for flat, _ in self._both_ways],
             ),

@@ -286,6 +286,55 @@ def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:
 # --- the whole cohort -------------------------------------------------------------------------
 
 
+class PatientSums:
+    """Counts under many conditions, summed over patients in the order of the regions.
+
+    Parameters
+    ----------
+    team_names, conditions
+        Which teams were evaluated, and how.
+    class_names
+        The scored classes.
+    """
+
+    def __init__(
+        self,
+        team_names: Sequence[str],
+        conditions: tuple[Condition, ...],
+        class_names: tuple[str, ...],
+    ) -> None:
+        self._conditions, self._class_names = conditions, class_names
+        self._zero = Counts.zero(class_names)
+        self._sums: dict[str, list[dict[str, Counts]]] = {
+            team: [{} for _ in conditions] for team in team_names
+        }
+
+    def add(self, region: Sequence[Sequence[RegionResult]]) -> None:
+        """Add the results of a region: per condition, the teams."""
+        for number, results in enumerate(region):
+            for result in results:
+                if result.counts is not None:
+                    sums = self._sums[result.team][number]
+                    known = sums.get(result.patient, self._zero)
+                    sums[result.patient] = known + result.counts
+
+    def robustness(self, neighbours: Sequence[tuple[int, int]] | None = None) -> Robustness:
+        """Return curves of PQ, SQ and DQ and their ranks under each condition.
+
+        Parameters
+        ----------
+        neighbours
+            Which conditions are compared; see
+            `napari_panoptic.nuclei.robustness.robustness`.
+        """
+        counts = {
+            team: [list(sums.items()) for sums in by_condition]
+            for team, by_condition in self._sums.items()
+        }
+        names = tuple(condition.name for condition in self._conditions)
+        return robustness(counts, names, self._class_names, neighbours=neighbours)
+
+
 def cohort_robustness(
     regions: Iterable[Sequence[Sequence[RegionResult]]],
     experiment: Experiment,
@@ -307,16 +356,10 @@ def cohort_robustness(
         Which conditions are compared; see
         `napari_panoptic.nuclei.robustness.robustness`.
     """
-    counts: dict[str, list[list[tuple[str, Counts]]]] = {
-        team: [[] for _ in experiment.conditions] for team in experiment.team_names
-    }
+    sums = PatientSums(experiment.team_names, experiment.conditions, class_names)
     for by_condition in regions:
-        for number, results in enumerate(by_condition):
-            for result in results:
-                if result.counts is not None:
-                    counts[result.team][number].append((result.patient, result.counts))
-    names = tuple(condition.name for condition in experiment.conditions)
-    return robustness(counts, names, class_names, neighbours=neighbours)
+        sums.add(by_condition)
+    return sums.robustness(neighbours)
 
 
 def scored_regions(results: Iterable[RegionResult]) -> dict[str, list[ScoredRegion]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from napari_panoptic.common.errors import Finding, FindingKind, LabelError, PanopticError
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation, evaluate_challenge
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.experiment import Experiment
+from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.reading import (
     ReferenceMasks,
     load_prediction,
@@ -15,6 +17,7 @@ from napari_panoptic.nuclei.reading import (
     unreadable,
 )
 from napari_panoptic.nuclei.results import RegionResult, unreadable_region, with_figures
+from napari_panoptic.nuclei.robustness import Robustness, robustness
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring
@@ -92,3 +95,23 @@ def shared_pixel_findings(
                 )
             )
     return tuple(findings)
+
+
+def robustness_of_results(
+    regions: Iterable[Sequence[Sequence[RegionResult]]],
+    experiment: Experiment,
+    class_names: tuple[str, ...],
+    *,
+    neighbours: Sequence[tuple[int, int]] | None = None,
+) -> Robustness:
+    """Compute the figures and ranks of all conditions from the results of all regions."""
+    counts: dict[str, list[list[tuple[str, Counts]]]] = {
+        team: [[] for _ in experiment.conditions] for team in experiment.team_names
+    }
+    for by_condition in regions:
+        for number, results in enumerate(by_condition):
+            for result in results:
+                if result.counts is not None:
+                    counts[result.team][number].append((result.patient, result.counts))
+    names = tuple(condition.name for condition in experiment.conditions)
+    return robustness(counts, names, class_names, neighbours=neighbours)
