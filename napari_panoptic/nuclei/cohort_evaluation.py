@@ -159,7 +159,7 @@ class InputWatch:
             Finding(
                 FindingKind.CHANGED,
                 f"{path.name} was {_became(now[path])} while the cohort was being evaluated; the "
-                f"figures can be those of before or of after: run the same again",
+                f"figures may be of either version: run the same again",
                 path=path,
             )
             for path, before in self._before.items()

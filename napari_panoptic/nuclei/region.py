@@ -523,9 +523,9 @@ class WindowedRegion:
         return tuple(
             Finding(
                 FindingKind.CHANGED,
-                f"{path.name} was changed or removed while the slide was read, window by window, "
-                f"of which some would be of before and some of after: {team} is not evaluated "
-                f"in {self._region.name}; run the same again",
+                f"{path.name} was changed or removed while the slide was read in windows, so that "
+                f"they are of different versions: {team} is not evaluated in "
+                f"{self._region.name}; run the same again",
                 path=path,
                 region=self._region.name,
                 team=team,
