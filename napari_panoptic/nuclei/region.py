@@ -178,6 +178,7 @@ class HeldRegion:
         # Overlaps -> the annotation as it was restored, and as it is evaluated.
         self._labels: dict[Overlaps, tuple[LabelImage, LabelImage]] = {}
         self._known: dict[str, _KnownTeam] = {}
+        self._unusual: dict[tuple[str, Source | None], tuple[Finding, ...]] = {}
 
     def reference(self, settings: EvaluationSettings) -> ReferenceMasks:
         """Return the annotation, restored as the settings ask for."""
@@ -281,6 +282,16 @@ class HeldRegion:
         self._known[team] = known
         return known
 
+    def _unusual_form(
+        self, team: str, files: MaskFiles, source: Source | None
+    ) -> tuple[Finding, ...]:
+        """Cache `unusual_form`, which looks at the whole cohort."""
+        key = team, source
+        if key not in self._unusual:
+            found = unusual_form(self._cohort, self._region, team, files, source)
+            self._unusual[key] = found
+        return self._unusual[key]
+
     def _of_pair(
         self,
         team: str,
@@ -298,7 +309,7 @@ class HeldRegion:
         known = self._known_team(team, files, settings)
         if known.masks is None:
             return Evaluated(None, reference.findings, known.findings)
-        unusual = unusual_form(self._cohort, self._region, team, files, source)
+        unusual = self._unusual_form(team, files, source)
         nothing: Evaluated[E_co] = Evaluated(
             None, reference.findings, (*known.findings, *unusual), known.masks.labels
         )
