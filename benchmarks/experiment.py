@@ -22,14 +22,13 @@ import numpy as np
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.conditions import (
     Condition,
-    Experiment,
-    cohort_robustness,
     lessons_conditions,
     protocol_conditions,
     radius_conditions,
     shift_conditions,
     threshold_conditions,
 )
+from napari_panoptic.nuclei.experiment import Experiment, cohort_robustness
 from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS
 from napari_panoptic.nuclei.run import PROCESSES, THREADS, run_regions
 from napari_panoptic.nuclei.values.cohort import Cohort

@@ -497,7 +497,7 @@ def _part_goods() -> list[Any]:
 
     from napari_panoptic.common.errors import Finding, FindingKind
     from napari_panoptic.nuclei.metrics import Counts
-    from napari_panoptic.nuclei.reading import RegionResult
+    from napari_panoptic.nuclei.results import RegionResult
 
     with tempfile.TemporaryDirectory() as folder:
         store = PartStore(Path(folder) / "parts")

@@ -36,23 +36,23 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 
 @dataclass(frozen=True)
 class Conversion:
-    """What is to be written.
+    """What to convert.
 
     Parameters
     ----------
     cohort
-        Where it is from.
+        The cohort.
     team
         Whose predictions; None for the annotation.
     form
-        The form to write.
+        The format to write.
     settings
         How objects are recovered from colour-coded masks.
     source
-        Which form of the predictions to read; None for the usual one.
+        Which format of the predictions to read; None for the usual one.
     replace_files
-        Whether the folder may hold files, of which those with the names of new
-        ones are replaced.
+        Whether the folder may contain files; those with the names of new ones
+        are replaced.
     """
 
     cohort: Cohort
@@ -64,7 +64,7 @@ class Conversion:
 
 
 def form_to_write(name: str) -> Form:
-    """Find a form that can be written.
+    """Return a format that can be written.
 
     Raises
     ------
@@ -91,19 +91,19 @@ def convert(work: Conversion, output: Path) -> list[Finding]:
     work
         What to write.
     output
-        The folder: new, or empty, if files are not to be replaced. It is made.
+        The folder, created if need be; new or empty unless files are replaced.
 
     Returns
     -------
     list of Finding
-        Regions left out since there is nothing of them, what was odd in the
-        files that were read, and what the form cannot express.
+        The regions left out, what was odd in the files that were read, and what
+        the format cannot express.
 
     Raises
     ------
     PanopticError
-        Where a region cannot be read or written, where there is nothing to
-        write, and where files are in the way.
+        If a region cannot be read or written, if there is nothing to write, or
+        if existing files are in the way.
     """
     _check_free(output, work.replace_files)
     findings: list[Finding] = []
@@ -148,7 +148,7 @@ def _check_free(output: Path, replace_files: bool) -> None:
 
 
 def _regions(work: Conversion, findings: list[Finding]) -> list[Region]:
-    """Return the regions of which there is something; report the others."""
+    """Return the regions that have something to convert; report the others."""
     regions = []
     for region in work.cohort.regions:
         if work.team is None:
@@ -177,7 +177,7 @@ def _write(
 
 
 def _objects(work: Conversion, region: Region, findings: list[Finding]) -> Objects:
-    """Read a region; what cannot be read ends the work, lest it be taken for empty."""
+    """Read a region; raise if it cannot be read, lest it be written as empty."""
     cohort, team = work.cohort, work.team
     reference = load_reference(cohort, region, work.settings, held_up_to_px=HELD_UP_TO_PX)
     masks: LoadedMasks | None
@@ -195,7 +195,7 @@ def _objects(work: Conversion, region: Region, findings: list[Finding]) -> Objec
     findings.extend(found)
     ambiguous = masks.ambiguous if team is None else None
     if ambiguous is None and team is None and work.replace_files:
-        # An area that an earlier conversion has left beside the files is not this one's.
+        # Overwrite the area of an earlier conversion.
         ambiguous = np.zeros(masks.labels.shape, np.bool_)
     return Objects(
         labels=without_erased(masks.labels),
@@ -210,7 +210,7 @@ def _objects(work: Conversion, region: Region, findings: list[Finding]) -> Objec
 
 
 def _move(part: Path, output: Path, cohort: Cohort) -> None:
-    """Put what is complete into its place."""
+    """Move the complete files to their place."""
     written = sorted(part.iterdir())
     targets = {output.resolve() / path.name for path in written}
     for path in files_of(cohort):
@@ -232,7 +232,7 @@ def _move(part: Path, output: Path, cohort: Cohort) -> None:
 
 
 def _umask() -> int:
-    """Tell with which rights new folders are made: those of a temporary one are its owner's."""
+    """Return the umask for new folders: temporary folders are private."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import LabelError
-from napari_panoptic.nuclei.ambiguity import judge
-from napari_panoptic.nuclei.distance_cache import KnownDistances, matched_distances
+from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
+from napari_panoptic.nuclei.distance_cache import (
+    KnownDistances,
+    known_or_measured,
+    matched_distances,
+)
 from napari_panoptic.nuclei.distances import PairDistances
-from napari_panoptic.nuclei.matching import match
-from napari_panoptic.nuclei.metrics import Counts, count
+from napari_panoptic.nuclei.matching import PointLookup, match
+from napari_panoptic.nuclei.metrics import (
+    Counts,
+    Metrics,
+    class_figures,
+    class_metrics,
+    confusion_frame,
+    count,
+    unit_metrics,
+)
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, counted_pair, overlap_table
-from napari_panoptic.nuclei.tables import EvaluatedFigures
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    PairT = TypeVar("PairT", LabelPair, TiledPair, default=LabelPair)
+else:
+    from typing import TypeVar
+
+    PairT = TypeVar("PairT")
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation(EvaluatedFigures):
-    """What came of evaluating one label pair.
+class Evaluation(Generic[PairT]):
+    """The outcomes, counts and figures of one label pair, held or read in windows.
 
     Nothing in it is ever changed, but the images of a pair under edit: see
     `napari_panoptic.nuclei.edits.pair.LiveEvaluation.pair`.
@@ -36,21 +60,47 @@ class Evaluation(EvaluatedFigures):
     settings
         How.
     table
-        Areas and intersections.
+        Areas and intersections; a row per object of the pair, also of those
+        without a pixel.
     outcomes
-        Status, cause, partner, IoU and distances of every object.
+        Status, cause, partner, IoU and distances of every object with a pixel.
     counts
         Their sums, which can be added over regions.
     distances
-        What was measured on these pixels so far, under whatever settings.
+        The distances measured on these pixels so far, under any settings.
     """
 
-    pair: LabelPair
+    pair: PairT
     settings: EvaluationSettings
     table: OverlapTable
     outcomes: Outcomes
     counts: Counts
     distances: KnownDistances
+
+    @cached_property
+    def objects(self) -> pd.DataFrame:
+        """One row per object: side, id, class, status, cause, partner, IoU, distances, place."""
+        return self.outcomes.to_frame()
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The figures of the pair; NaN where undefined."""
+        return unit_metrics(self.counts)
+
+    @cached_property
+    def class_figures(self) -> Mapping[str, NDArray[np.int64] | NDArray[np.float64]]:
+        """The figures of each class: arrays (C,), in the order of the classes."""
+        return class_figures(self.counts)
+
+    @cached_property
+    def by_class(self) -> pd.DataFrame:
+        """The figures of each class."""
+        return class_metrics(self.counts)
+
+    @cached_property
+    def confusion(self) -> pd.DataFrame:
+        """The confusion matrix: rows reference, columns prediction, ``none`` first."""
+        return confusion_frame(self.counts)
 
 
 def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Evaluation:
@@ -84,9 +134,23 @@ def evaluate_again(evaluation: Evaluation, settings: EvaluationSettings) -> Eval
     return evaluated(evaluation.pair, evaluation.table, settings, evaluation.distances)
 
 
+class WindowReads(PointLookup, Protocol):
+    """Reads the pixels that the stages after the overlap table need, in windows of a slide."""
+
+    def measure(
+        self, judged: JudgedOverlap, settings: EvaluationSettings
+    ) -> Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float64]]:
+        """Return a function that measures the distances (k, 2) of pairs of rows (k,)."""
+
+
 def evaluated(
-    pair: LabelPair, table: OverlapTable, settings: EvaluationSettings, known: KnownDistances
-) -> Evaluation:
+    pair: PairT,
+    table: OverlapTable,
+    settings: EvaluationSettings,
+    known: KnownDistances,
+    *,
+    windows: WindowReads | None = None,
+) -> Evaluation[PairT]:
     """Evaluate a label pair whose overlap is counted already.
 
     Parameters
@@ -97,12 +161,19 @@ def evaluated(
         How to evaluate.
     known
         Distances that were measured on the same pixels before.
+    windows
+        Reads the pixels of a pair that is not held; None for one that is.
     """
     judged = judge(table, settings.ambiguous)
-    matches = match(pair, table, judged, settings)
+    matches = match(pair, table, judged, settings, points=windows)
     distances: PairDistances | None = None
     if settings.distances:
-        distances, known = matched_distances(pair, table, judged, matches, settings.outlines, known)
+        outlines = settings.outlines
+        if isinstance(pair, LabelPair):
+            distances, known = matched_distances(pair, table, judged, matches, outlines, known)
+        elif windows is not None:
+            measure = windows.measure(judged, settings)
+            distances, known = known_or_measured(table, judged, matches, outlines, known, measure)
     result = outcomes(pair, table, judged, matches, distances, near_iou=settings.near_iou)
     return Evaluation(
         pair=pair,

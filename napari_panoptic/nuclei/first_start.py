@@ -29,11 +29,11 @@ OTHER_SETTINGS = (
     {"ambiguous": "clip-predictions"},
     {"distances": False},
 )
-"""What uses other kernels than the defaults."""
+"""Settings that use other kernels than the defaults."""
 
 
 def compile_beside() -> subprocess.Popen[bytes] | None:
-    """Start the other process; None where kernels were compiled before, or it would not help."""
+    """Start the other process; None if kernels were compiled before, or it would not help."""
     if (os.cpu_count() or 1) < 2 or not waits_to_be_kept(add_to_pair):
         return None
     try:
@@ -70,7 +70,7 @@ def evaluate_and_edit() -> None:
 
 
 def _tiny_pair() -> LabelPair:
-    """Make two objects, of which one is found, another found in pieces, and an ambiguous area."""
+    """Return a pair with one object found, one found in pieces, and an ambiguous area."""
     shape = (SIDE_PX, SIDE_PX)
     reference, prediction = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     reference[3:10, 3:10], reference[12:21, 4:13] = 1, 2

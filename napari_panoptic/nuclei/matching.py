@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 
 NO_PARTNER = -1
 
@@ -35,13 +38,26 @@ class Matches:
     pair: NDArray[np.int64]
 
 
+class PointLookup(Protocol):
+    """What the centroid rule looks up at single pixels, in images or in windows of a slide."""
+
+    def reference_at(
+        self, y: NDArray[np.int64], x: NDArray[np.int64]
+    ) -> Sequence[NDArray[np.int32]]:
+        """Return the reference objects (row plus one; 0 for none) at points, image by image."""
+
+    def ambiguous_at(self, y: NDArray[np.int64], x: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which points (n,) are in the ambiguous area."""
+
+
 def match(
-    pair: LabelPair,
+    pair: LabelPair | TiledPair,
     table: OverlapTable,
     judged: JudgedOverlap,
     settings: EvaluationSettings,
     *,
     rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+    points: PointLookup | None = None,
 ) -> Matches:
     """Match the objects of a label pair by the rule that the settings name.
 
@@ -54,6 +70,9 @@ def match(
     rows
         Where table and judged hold some objects of the pair only: their rows among all
         reference objects and predictions, ascending.
+    points
+        Where single pixels are looked up; needed for a pair that is read in
+        windows, and None for one that is held.
 
     Returns
     -------
@@ -65,7 +84,11 @@ def match(
         objects of a side share pixels, the one-to-one subset in any case.
     """
     if settings.matching is Matching.CENTROID:
-        chosen = _centroid_pairs(pair, judged, rows)
+        if points is None:
+            if not isinstance(pair, LabelPair):
+                raise TypeError("single pixels of a pair that is read in windows need a lookup")
+            points = pair
+        chosen = _centroid_pairs(pair, points, judged, rows)
         is_contested = pair.has_planes
     else:
         chosen = np.flatnonzero(judged.iou > settings.iou_threshold)
@@ -100,7 +123,8 @@ def _partners(
 
 
 def _centroid_pairs(
-    pair: LabelPair,
+    pair: LabelPair | TiledPair,
+    points: PointLookup,
     judged: JudgedOverlap,
     rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
 ) -> NDArray[np.int64]:
@@ -118,9 +142,9 @@ def _centroid_pairs(
     )
     reference = judged.pair_reference[best]
     wanted = (reference if rows is None else rows[0][reference]) + 1
-    hit = np.any([sheet[y, x] == wanted for sheet in pair.reference.sheets], axis=0)
+    hit = np.any([found == wanted for found in points.reference_at(y, x)], axis=0)
     if judged.cuts_reference and pair.ambiguous is not None:
-        hit &= ~pair.ambiguous[y, x]
+        hit &= ~points.ambiguous_at(y, x)
     matched: NDArray[np.int64] = best[hit]
     return matched
 

@@ -16,6 +16,7 @@ from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 
 OBJECT_COLUMNS = (
     "side",
@@ -157,7 +158,7 @@ class Outcomes:
 
 
 def outcomes(
-    pair: LabelPair,
+    pair: LabelPair | TiledPair,
     table: OverlapTable,
     judged: JudgedOverlap,
     matches: Matches,
@@ -181,7 +182,7 @@ def outcomes(
 
 
 def slot_outcomes(
-    pair: LabelPair,
+    pair: LabelPair | TiledPair,
     table: OverlapTable,
     judged: JudgedOverlap,
     matches: Matches,

@@ -269,26 +269,6 @@ class Bands:
         self.taken = np.zeros(1, np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class CountedPart:
-    """What was counted of a part of an image: its objects and pairs alone.
-
-    Parameters
-    ----------
-    numbers
-        Of reference and prediction, int64 (k,): the objects met, each its row
-        plus one.
-    rows
-        Of both, int64 (k, 11): their rows of counts.
-    pairs
-        The pairs met.
-    """
-
-    numbers: tuple[NDArray[np.int64], NDArray[np.int64]]
-    rows: tuple[NDArray[np.int64], NDArray[np.int64]]
-    pairs: PairCounts
-
-
 class TileCounter:
     """An overlap table that grows window by window, for images too large to hold.
 
@@ -453,24 +433,6 @@ class TileCounter:
             if rows[side]:
                 _add_rows(self._rows[side][: len(theirs)], theirs)
         self._pairs = _merged(self._settled(), other._settled())
-
-    def part(self) -> CountedPart:
-        """Return what is counted so far, to be added to a counter in another process."""
-        reference, prediction = (np.flatnonzero(rows[:, AREA]) for rows in self._rows)
-        keys, total, in_void = self._settled()
-        return CountedPart(
-            (reference, prediction),
-            (self._rows[0][reference], self._rows[1][prediction]),
-            (keys.copy(), total.copy(), in_void.copy()),
-        )
-
-    def add_part(self, part: CountedPart) -> None:
-        """Add what a counter of the same image counted elsewhere."""
-        for own, numbers, counts in zip(self._rows, part.numbers, part.rows, strict=True):
-            rows = own[numbers]
-            _add_rows(rows, counts)
-            own[numbers] = rows
-        self._pairs = _merged(self._settled(), part.pairs)
 
     def table(self) -> OverlapTable:
         """Freeze what is counted so far."""

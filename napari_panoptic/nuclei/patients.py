@@ -1,4 +1,4 @@
-"""From regions to patients to teams: averaged over units, or pooled, named apart."""
+"""From regions to patients to teams: figures averaged over patients, or pooled."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Spread:
     Parameters
     ----------
     n
-        Units in which the figure is defined.
+        The number of units in which the figure is defined.
     mean, sd, median
         Over these units; sd is the sample standard deviation (n - 1). NaN
-        where there are no units, or for sd fewer than two.
+        if there are no units, or for sd fewer than two.
     """
 
     n: int
@@ -55,7 +55,7 @@ class TeamSummary:
 
 
 def summed(counts: Iterable[Counts], class_names: tuple[str, ...]) -> Counts:
-    """Sum counts; those of nothing are zero."""
+    """Return the sum of counts; zero for none."""
     return reduce(add, counts, Counts.zero(class_names))
 
 

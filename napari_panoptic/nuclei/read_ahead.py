@@ -1,8 +1,7 @@
-"""The neighbours of the region that is shown, read before anybody asks for them.
+"""A cache of the regions next to the one that is shown, loaded in the background.
 
-Nothing here decides what is shown: a region that was read ahead is handed to
-:func:`napari_panoptic.nuclei.snapshots.load_in_steps` as what is known of it already, and
-what other settings or another source of predictions ask for is computed there.
+A cached snapshot is passed to `napari_panoptic.nuclei.snapshots.load_in_steps` as the
+previous one, which computes what other settings or another format need.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Sour
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
 MOST_NEIGHBOURS = 2
-"""So many regions are kept at most beside the one that is shown."""
+"""The largest number of cached regions beside the one that is shown."""
 LARGEST_PX = 4096 * 4096
-"""Larger regions are not read ahead: what belongs to one of this size takes some 0.5 GB."""
+"""Larger regions are not cached: one of this size takes some 0.5 GB."""
 
 Stamps = tuple[tuple[Path, int, int], ...]
-"""Path, time of the last change in ns, and size in bytes of each file that is there."""
+"""Path, modification time in ns, and size in bytes of each existing file."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How neighbours are to be read.
+    """The settings with which neighbours are loaded.
 
     Parameters
     ----------
     settings, source
-        As the shown region was.
+        Those of the shown region.
     team
-        The team that is looked at, which is read first.
+        The team that is shown, which is loaded first.
     no_others
-        Whether the other teams are left for later.
+        Whether to leave out the other teams.
     """
 
     settings: EvaluationSettings
@@ -51,19 +50,19 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """A snapshot, and its files as they were before the first of them was read."""
+    """A cached snapshot, with the stamps of its files taken before they were read."""
 
     snapshot: RegionSnapshot
     stamps: Stamps
 
 
 class ReadAhead:
-    """Reads neighbours in one thread, and keeps few and none that is large.
+    """Loads neighbours in one thread, and caches a few that are not large.
 
     Parameters
     ----------
     cohort
-        Where the regions are from.
+        The cohort of the regions.
     """
 
     def __init__(self, cohort: Cohort) -> None:
@@ -77,25 +76,25 @@ class ReadAhead:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being read."""
+        """Whether a region is being loaded."""
         return any(not future.done() for future in self._coming.values())
 
     @property
     def names(self) -> frozenset[str]:
-        """The regions of which something is kept."""
+        """The cached regions."""
         return frozenset(self._known)
 
     def want(self, shown: str, neighbours: Sequence[str], wanted: Wanted) -> None:
-        """Read these regions, in this order, and forget all others.
+        """Load these regions, in this order, and evict all others.
 
         Parameters
         ----------
         shown
-            The region that is shown: kept as long as it may become a neighbour.
+            The region that is shown, which stays cached.
         neighbours
-            At most ``MOST_NEIGHBOURS`` of them are read.
+            The first ``MOST_NEIGHBOURS`` of them are loaded.
         wanted
-            How to read them.
+            How to load them.
         """
         if self._is_closed:
             return
@@ -111,16 +110,16 @@ class ReadAhead:
         }
 
     def pause(self) -> None:
-        """Read nothing more: somebody waits for something else. What is done stays."""
+        """Cancel loading; what is cached stays."""
         self._may_go_on.clear()
         for future in self._coming.values():
             future.cancel()
 
     def take(self, name: str) -> Read | None:
-        """Return what is known of a region; None where that is nothing, or its files changed.
+        """Return the cached snapshot of a region; None if there is none, or its files changed.
 
-        Where the region is just being read, that is waited for until the team
-        that is looked at is done. For workers.
+        Blocks while the region is being loaded, until the team that is shown is
+        done: call it from workers.
         """
         coming = self._coming.get(name)
         if coming is not None and not coming.cancel():
@@ -128,14 +127,14 @@ class ReadAhead:
         return self._unchanged(name)
 
     def keep(self, snapshot: RegionSnapshot, stamps: Stamps) -> None:
-        """Keep a region, in case that it becomes a neighbour.
+        """Cache a region, unless it is large.
 
         Parameters
         ----------
         snapshot
-            What was read; not kept where it is large.
+            The loaded region.
         stamps
-            Of its files, taken before the first of them was read.
+            The stamps of its files, taken before the first of them was read.
         """
         height, width = snapshot.shape
         if height * width <= LARGEST_PX and not self._is_closed:
@@ -143,7 +142,7 @@ class ReadAhead:
                 self._known[snapshot.region.name] = Read(snapshot, stamps)
 
     def close(self) -> None:
-        """Stop reading and forget everything."""
+        """Cancel loading and clear the cache."""
         self._is_closed = True
         self.pause()
         self._pool.shutdown(wait=False)
@@ -178,13 +177,13 @@ class ReadAhead:
                 if wanted.no_others:
                     return
         except (PanopticError, OSError):
-            return  # whoever asks for the region hears of it then
+            return  # reported when the region is shown
 
 
 def stamps_of(cohort: Cohort, region: Region) -> Stamps:
-    """Note when the files of a region were changed last, and how large they are.
+    """Return modification times and sizes of the files of a region.
 
-    Two files of the same stamps are taken for the same.
+    Files with the same stamps are regarded as the same.
     """
     stamps = []
     for path in dict.fromkeys(_files(cohort, region)):
@@ -197,7 +196,7 @@ def stamps_of(cohort: Cohort, region: Region) -> Stamps:
 
 
 def _files(cohort: Cohort, region: Region) -> Iterator[Path]:
-    """List every file that is read for a region, and tables of classes that may be there."""
+    """Yield every file that is read for a region, and possible tables of classes."""
     if region.image is not None:
         yield region.image
     for files in _masks(cohort, region):
@@ -208,7 +207,7 @@ def _files(cohort: Cohort, region: Region) -> Iterator[Path]:
 
 
 def _masks(cohort: Cohort, region: Region) -> Iterator[MaskFiles]:
-    """List all forms of the annotation and of every team's prediction."""
+    """Yield all formats of the annotation and of every team's prediction."""
     if region.reference is not None:
         yield region.reference
     for team in cohort.teams:
@@ -216,6 +215,6 @@ def _masks(cohort: Cohort, region: Region) -> Iterator[MaskFiles]:
 
 
 def _is_small(cohort: Cohort, region: Region) -> bool:
-    """Return whether a region may be read ahead; one whose size nobody knows may not."""
+    """Return whether a region is known to be small enough for the cache."""
     shape = reference_shape(region.image, _masks(cohort, region), image_item=region.image_item)
     return shape is not None and shape[0] * shape[1] <= LARGEST_PX

@@ -1,73 +1,32 @@
-"""From the files of a cohort to evaluations, region by region.
-
-The one place where reading and evaluating meet. The session shows one region
-at a time, the command line and the navigator want all of them.
-"""
+"""From the files of a region to its objects, with findings for whatever is odd."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import (
     Finding,
     FindingKind,
-    LabelError,
     PanopticError,
     UnreadableFileError,
     english_list,
 )
-from napari_panoptic.common.spreadsheets import inert_cells
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.formats.loading import LoadedMasks, load_masks, reference_shape
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.io.formats.windowed_loading import open_masks
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.io.images import ImageInfo, probe_image
-from napari_panoptic.nuclei.challenge import (
-    ChallengeEvaluation,
-    ClassScore,
-    challenge_counts,
-    evaluate_challenge,
-)
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelPair, size_text
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration, Scoring
-from napari_panoptic.nuclei.window_run import Progress, StoppedError
-
-
-@dataclass(frozen=True, eq=False)
-class RegionSummary:
-    """One region and team in a line, for the navigator.
-
-    Parameters
-    ----------
-    region, team
-        Names.
-    counts
-        Summed outcomes, or None where it could not be evaluated.
-    metrics
-        The figures, or None likewise.
-    findings
-        What stood in the way, or was odd.
-    """
-
-    region: str
-    team: str
-    counts: Counts | None
-    metrics: Metrics | None
-    findings: tuple[Finding, ...] = ()
-
+from napari_panoptic.nuclei.values.labels import size_text
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
 
 Way = tuple[Restoration, int]
 """What decides how masks are restored: restoration and applied radius in px."""
@@ -79,7 +38,7 @@ def way_of(settings: EvaluationSettings) -> Way:
 
 
 def choose_files(forms: Mapping[Source, MaskFiles], source: Source | None) -> MaskFiles | None:
-    """Pick the form of a prediction to read: the one asked for, or the first there is."""
+    """Return the files of the requested format of a prediction, by default of the preferred one."""
     if source is not None:
         return forms.get(source)
     usual = preferred_form(forms)
@@ -87,7 +46,7 @@ def choose_files(forms: Mapping[Source, MaskFiles], source: Source | None) -> Ma
 
 
 def preferred_form(there: Container[Source]) -> Source | None:
-    """Return which form of a prediction is read where several are there and none is asked for."""
+    """Return the format of a prediction that is read by default if there are several."""
     return next((f.source for f in known_forms().values() if f.source in there), None)
 
 
@@ -97,7 +56,7 @@ them take about 16 bytes a pixel, 4 GiB here."""
 
 
 class TooLargeError(PanopticError):
-    """A region has more pixels than are to be held."""
+    """A region has more pixels than may be held in memory."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +77,12 @@ class RegionSize:
 
 
 def region_size(cohort: Cohort, region: Region) -> RegionSize:
-    """Find out how large a region is, from its image or else its masks.
+    """Return the size of a region, from its image or else its masks.
 
     Raises
     ------
     PanopticError
-        Where no file tells that.
+        If no file states it.
     """
     info, findings = _probe(region)
     if info is None:
@@ -140,7 +99,7 @@ class ReferenceMasks:
     shape, mpp
         Size in px, and micrometres per pixel or None.
     masks
-        The annotated objects, or None where there are none to be had.
+        The annotated objects, or None if they cannot be read.
     findings
         What was odd.
     """
@@ -152,11 +111,11 @@ class ReferenceMasks:
 
     @property
     def is_restorable(self) -> bool:
-        """Whether the form of the annotation needs restoration."""
+        """Whether the format of the annotation needs restoration."""
         return self.masks is not None and self.masks.restored is not None
 
     def restored(self, way: Way) -> ReferenceMasks:
-        """Recover the objects anew, without reading; the same where there is nothing to restore."""
+        """Return the objects restored in another way; the same if there is nothing to restore."""
         masks = self.masks
         if masks is None or masks.restored is None:
             return self
@@ -181,14 +140,14 @@ def load_reference(
     settings
         How objects are recovered from colour-coded masks.
     held_up_to_px
-        How many pixels the region may have; None for any number.
+        The number of pixels that the region may have; None for any number.
 
     Raises
     ------
     TooLargeError
         Where it has more.
     PanopticError
-        Where not even the size of the region can be found out.
+        If not even the size of the region can be found out.
     """
     size = region_size(cohort, region)
     shape, findings = size.shape, size.findings
@@ -223,7 +182,7 @@ def load_prediction(
     settings: EvaluationSettings,
     source: Source | None,
 ) -> tuple[LoadedMasks | None, tuple[Finding, ...]]:
-    """Read one team's objects of one region; None with a finding where that fails."""
+    """Return one team's objects of one region, and findings; None if that fails."""
     files = choose_files(cohort.predictions.get((team, region.name), {}), source)
     if files is None:
         return None, (no_prediction(region, team, source),)
@@ -241,7 +200,7 @@ def read_prediction(
     shape: tuple[int, int],
     settings: EvaluationSettings,
 ) -> tuple[LoadedMasks | None, tuple[Finding, ...]]:
-    """Read one team's objects from the files of one form; None with a finding where that fails."""
+    """Return one team's objects from the files of one format, and findings; None if that fails."""
     try:
         masks = load_masks(
             files,
@@ -266,24 +225,24 @@ UM_PER_PX_AT_1X = 10.0
 def check_magnification(
     stated: float | None, region: Region, team: str | None
 ) -> tuple[Finding, ...]:
-    """Make sure that px of a stated magnification are px of a region's image.
+    """Check that a stated magnification is that of a region's image.
 
     Parameters
     ----------
     stated
-        What the file of the objects says; None where it says nothing.
+        The magnification in the file of the objects; None if there is none.
     region, team
-        Where they are, and whose; None for the annotation.
+        The region, and the team; None for the annotation.
 
     Returns
     -------
     tuple of Finding
-        That it cannot be told, where that of the image is not known.
+        That it could not be checked, if that of the image is not known.
 
     Raises
     ------
     UnreadableFileError
-        Where the image has another one: all objects would be misplaced.
+        If the image has another one: all objects would be misplaced.
     """
     if stated is None:
         return ()
@@ -307,7 +266,7 @@ def check_magnification(
 
 
 def no_prediction(region: Region, team: str, source: Source | None) -> Finding:
-    """Describe that a team has nothing there in the form that is asked for."""
+    """Return the finding that a team has no prediction in the requested format."""
     form = f" in the form '{source}'" if source is not None else ""
     message = f"team '{team}' has no prediction{form} for region {region.name}: not evaluated"
     return Finding(FindingKind.MISSING, message, region=region.name, team=team)
@@ -316,7 +275,7 @@ def no_prediction(region: Region, team: str, source: Source | None) -> Finding:
 def unusual_form(
     cohort: Cohort, region: Region, team: str, files: MaskFiles, source: Source | None
 ) -> tuple[Finding, ...]:
-    """Say so where a team's figures would mix two forms of its predictions."""
+    """Return a finding if a team's figures would mix two formats of its predictions."""
     everywhere = [forms for (name, _), forms in cohort.predictions.items() if name == team]
     usual = preferred_form({form for forms in everywhere for form in forms})
     if source is not None or files.source == usual:
@@ -329,7 +288,7 @@ def unusual_form(
 
 
 def _shape_from_masks(cohort: Cohort, region: Region) -> tuple[int, int]:
-    """Find out how large a region without a readable image is."""
+    """Return the size of a region without a readable image."""
     masks = [region.reference] if region.reference is not None else []
     for (_, name), forms in cohort.predictions.items():
         masks.extend(forms.values() if name == region.name else ())
@@ -366,7 +325,7 @@ class OpenedMasks:
     Parameters
     ----------
     masks
-        Its objects, or None where they cannot be read.
+        Its objects, or None if they cannot be read.
     findings
         What was odd.
     """
@@ -381,11 +340,9 @@ def open_side(
     shape: tuple[int, int],
     files: MaskFiles,
     team: str | None,
-    *,
-    is_wanted: Callable[[], bool],
-    progress: Progress | None,
+    progress: Progress,
 ) -> OpenedMasks:
-    """Open one side of a slide, of which only windows will be read.
+    """Open one side of a slide, to be read in windows.
 
     Parameters
     ----------
@@ -395,23 +352,19 @@ def open_side(
         The files of the side.
     team
         Whose prediction it is; None for the annotation.
-    is_wanted
-        Asked while the files are read.
     progress
-        Told how much of them was read; None where nobody listens.
+        Reported and checked for cancellation while the files are read.
 
     Raises
     ------
     StoppedError
-        Where ``is_wanted`` says no. What cannot be read is a finding.
+        If cancelled. What cannot be read is a finding.
     """
-    saying = "opening the annotation" if team is None else f"opening masks of {team}"
+    doing = "opening the annotation" if team is None else f"opening masks of {team}"
 
     def tell(done: int, of: int) -> None:
-        if not is_wanted():
-            raise StoppedError("the evaluation was stopped before it was done")
-        if progress is not None:
-            progress(done / max(of, 1), saying)
+        progress.check()
+        progress.tell(done / max(of, 1), doing)
 
     try:
         masks = open_masks(
@@ -428,7 +381,7 @@ def open_side(
 def findings_after(
     masks: TiledMasks, has_pixel: NDArray[np.bool_], region: Region, team: str | None
 ) -> tuple[Finding, ...]:
-    """Return what only shows when all windows of a side have been read.
+    """Return what is known only after all windows of a side have been read.
 
     Parameters
     ----------
@@ -437,13 +390,13 @@ def findings_after(
     has_pixel
         bool (n,): which of them turned out to have a pixel.
     region, team
-        Where they are, and whose; None for the annotation.
+        The region, and the team; None for the annotation.
 
     Returns
     -------
     tuple of Finding
-        What the file's form finds, or else the objects without a pixel; empty
-        where there are none.
+        What the format reports, or else the objects without a pixel; empty
+        if there are none.
     """
     if masks.findings_after is not None:
         return masks.findings_after(has_pixel)
@@ -467,7 +420,7 @@ def findings_after(
 
 
 def not_in_windows(region: Region, team: str, what: str) -> Finding:
-    """Describe that a team was left out, since something asked for needs the region as a whole."""
+    """Return the finding that the settings need the region as a whole, which is not held."""
     message = (
         f"region {region.name} is too large to be held, and {what} is not possible for a region "
         f"that is read in windows: not evaluated for team '{team}'"
@@ -478,7 +431,7 @@ def not_in_windows(region: Region, team: str, what: str) -> Finding:
 def unreadable(
     error: PanopticError | OSError, *, region: str | None = None, team: str | None = None
 ) -> Finding:
-    """Make a finding of an error that stood in the way of one region or team.
+    """Return the finding for an error that prevented the evaluation of a region or team.
 
     An ``OSError`` comes from a file that changes while it is being read.
     """
@@ -486,267 +439,8 @@ def unreadable(
         path = None if error.filename is None else Path(os.fsdecode(error.filename))
         reason = error.strerror or str(error)
         error = UnreadableFileError(
-            f"the file was there and cannot be read any more ({reason}); put it back and "
+            f"the file disappeared while it was being read ({reason}). Restore it and "
             f"evaluate again",
             path=path,
         )
     return Finding(FindingKind.UNREADABLE, str(error), path=error.path, region=region, team=team)
-
-
-@dataclass(frozen=True, eq=False)
-class RegionResult:
-    """One team's outcomes in one region, without the pixels behind them.
-
-    Parameters
-    ----------
-    team, patient, region
-        Names.
-    objects
-        One row per object, columns ``OBJECT_COLUMNS``; None where the region
-        could not be evaluated.
-    counts
-        Their sums, as the scoring counts them; None likewise.
-    scores
-        Class -> the challenge's view of it; only under challenge scoring.
-    findings
-        What was odd or stood in the way.
-    rows
-        The objects' rows in a file, where they are too many to hold and
-        ``objects`` is None therefore.
-    """
-
-    team: str
-    patient: str
-    region: str
-    objects: pd.DataFrame | None
-    counts: Counts | None
-    scores: Mapping[str, ClassScore] | None = None
-    findings: tuple[Finding, ...] = ()
-    rows: RowsFile | None = None
-
-    def without_objects(self) -> RegionResult:
-        """Return a copy that keeps sums and findings, and nothing that grows with the objects."""
-        scores = self.scores
-        if scores is not None:
-            scores = {name: score.without_ids() for name, score in scores.items()}
-        return replace(self, objects=None, rows=None, scores=scores)
-
-
-@dataclass(frozen=True)
-class RowsFile:
-    """Rows of objects as they stand in ``objects.csv``, without its header.
-
-    Parameters
-    ----------
-    path
-        The file.
-    sha256
-        Of its content, by which these rows are known.
-    """
-
-    path: Path
-    sha256: str
-
-    @classmethod
-    def of(cls, path: Path) -> Self:
-        """Note a file that has been written.
-
-        Raises
-        ------
-        OSError
-            Where it cannot be read.
-        """
-        with path.open("rb") as file:
-            return cls(path, hashlib.file_digest(file, "sha256").hexdigest())
-
-
-PLACE_COLUMNS = ("team", "patient", "region")
-"""The columns of ``objects.csv`` that say where an object is; the others follow."""
-
-
-def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
-    """Return rows of objects with the names of where they are before the other columns."""
-    frame = objects.copy()
-    for position, name in enumerate(PLACE_COLUMNS):
-        frame.insert(position, name, getattr(result, name))
-    return frame
-
-
-def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> None:
-    """Write rows of objects of a region as ``objects.csv`` has them, without its header."""
-    if not objects.empty:
-        rows = inert_cells(placed(objects, result))
-        rows.to_csv(file, index=False, header=False, lineterminator="\n")
-
-
-def evaluate_region(
-    cohort: Cohort,
-    region: Region,
-    team_names: Sequence[str],
-    settings: EvaluationSettings,
-    source: Source | None,
-) -> list[RegionResult]:
-    """Evaluate several teams on one region; what cannot be read becomes a finding."""
-    try:
-        reference = load_reference(cohort, region, settings)
-    except (PanopticError, OSError) as error:
-        return unreadable_region(region, team_names, error)
-    return [
-        _evaluate_team(cohort, region, reference, team, settings, source) for team in team_names
-    ]
-
-
-def unreadable_region(
-    region: Region, team_names: Sequence[str], error: PanopticError | OSError
-) -> list[RegionResult]:
-    """Return the results of teams on a region of which not even the size can be found out."""
-    finding = unreadable(error, region=region.name)
-    return [
-        RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
-        for team in team_names
-    ]
-
-
-def _evaluate_team(
-    cohort: Cohort,
-    region: Region,
-    reference: ReferenceMasks,
-    team: str,
-    settings: EvaluationSettings,
-    source: Source | None,
-) -> RegionResult:
-    masks, found = load_prediction(cohort, region, team, reference.shape, settings, source)
-    result = RegionResult(
-        team, region.patient, region.name, None, None, findings=(*reference.findings, *found)
-    )
-    if masks is None or reference.masks is None:
-        return result
-    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
-    if settings.scoring is Scoring.CHALLENGE:
-        return with_figures(result, evaluate_challenge(pair, settings), settings)
-    try:
-        evaluation = evaluate(pair, settings)
-    except LabelError as error:
-        problem = unreadable(error, region=region.name, team=team)
-        return replace(result, findings=(*result.findings, problem))
-    shared = shared_pixel_findings(evaluation, region.name, team)
-    result = replace(result, findings=(*result.findings, *shared))
-    return with_figures(result, evaluation, settings)
-
-
-def shared_pixel_findings(
-    evaluation: Evaluation | ChallengeEvaluation, region: str, team: str
-) -> tuple[Finding, ...]:
-    """Describe which objects share pixels with others of their side, where overlaps are kept."""
-    if not isinstance(evaluation, Evaluation) or not evaluation.pair.has_planes:
-        return ()
-    findings = []
-    for labels, name, owner in (
-        (evaluation.pair.reference, "annotated", None),
-        (evaluation.pair.prediction, "predicted", team),
-    ):
-        ids = tuple(labels.ids[labels.overlapping_rows()].tolist())
-        if ids:
-            message = (
-                f"{len(ids)} of {len(labels)} {name} objects share pixels with others of their "
-                f"side, and keep them"
-            )
-            findings.append(
-                Finding(
-                    FindingKind.OVERLAPPING,
-                    message,
-                    region=region,
-                    team=owner,
-                    count=len(ids),
-                    object_ids=ids,
-                )
-            )
-    return tuple(findings)
-
-
-def with_figures(
-    result: RegionResult,
-    evaluation: Evaluation | ChallengeEvaluation,
-    settings: EvaluationSettings,
-    *,
-    with_objects: bool = True,
-) -> RegionResult:
-    """Put what came of a label pair into a result that has names and findings only.
-
-    Parameters
-    ----------
-    result
-        Not changed.
-    evaluation
-        Of that team and region, under ``settings``.
-    settings
-        The corrections among them decide how a challenge evaluation is summed.
-    with_objects
-        Whether the rows of the objects are wanted; they take longer than the sums.
-    """
-    if isinstance(evaluation, Evaluation):
-        objects = evaluation.objects if with_objects else None
-        return replace(result, objects=objects, counts=evaluation.counts)
-    return replace(
-        result,
-        objects=_challenge_objects(evaluation) if with_objects else None,
-        counts=challenge_counts(evaluation.scores, settings.corrections),
-        scores=evaluation.scores,
-    )
-
-
-def _challenge_objects(challenge: ChallengeEvaluation) -> pd.DataFrame:
-    frames = [evaluation.objects for evaluation in challenge.evaluations.values()]
-    objects = pd.concat(frames, ignore_index=True)
-    return objects.sort_values(["side", "id"], ascending=[False, True], ignore_index=True)
-
-
-def evaluate_cohort_summary(
-    cohort: Cohort,
-    settings: EvaluationSettings,
-    *,
-    source: Source | None = None,
-    team_names: tuple[str, ...] | None = None,
-    held_up_to_px: int = HELD_UP_TO_PX,
-) -> Iterator[RegionSummary]:
-    """Evaluate the whole cohort in lines, region by region, without distances.
-
-    Parameters
-    ----------
-    cohort, settings
-        What to evaluate, and how.
-    source
-        Which form of the predictions; None for the usual one.
-    team_names
-        Which teams; all where None.
-    held_up_to_px
-        Regions of more pixels are not read: their lines have a finding and no counts.
-    """
-    quick = settings.replaced(distances=False)
-    teams = tuple(team.name for team in cohort.teams) if team_names is None else team_names
-    for region in cohort.regions:
-        try:
-            reference = load_reference(cohort, region, quick, held_up_to_px=held_up_to_px)
-        except (PanopticError, OSError) as error:
-            finding = unreadable(error, region=region.name)
-            if isinstance(error, TooLargeError):
-                message = f"{error.message}: it is evaluated when it is looked at"
-                finding = replace(finding, message=message)
-            for team in teams:
-                yield RegionSummary(region.name, team, None, None, (finding,))
-            continue
-        for team in teams:
-            masks, found = load_prediction(cohort, region, team, reference.shape, quick, source)
-            if masks is None or reference.masks is None:
-                yield RegionSummary(region.name, team, None, None, found)
-                continue
-            pair = LabelPair(
-                reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp
-            )
-            try:
-                counts = evaluate(pair, quick).counts
-            except LabelError as error:
-                problem = unreadable(error, region=region.name, team=team)
-                yield RegionSummary(region.name, team, None, None, (*found, problem))
-                continue
-            yield RegionSummary(region.name, team, counts, unit_metrics(counts), found)

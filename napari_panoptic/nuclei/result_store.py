@@ -1,8 +1,8 @@
-"""Regions that are done, kept on disk: one file each, whole or not taken for one.
+"""Finished regions on disk, one file each, so that an interrupted run can resume.
 
-A run that was interrupted finds in them what need not be done again. A file is
-text: a line that says what it is of, and a line of JSON with the results, in
-which every floating-point number has all its digits.
+A file is text: a header with a checksum, and a line of JSON with the results,
+in which every floating-point number has all its digits. Files that are damaged
+or incomplete are never used.
 """
 
 from __future__ import annotations
@@ -12,27 +12,20 @@ import json
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
-import numpy as np
-import pandas as pd
-
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.records import decoded, encoded
 from napari_panoptic.common.visible import utf8
-from napari_panoptic.nuclei.challenge import ClassScore
-from napari_panoptic.nuclei.metrics import Counts
-from napari_panoptic.nuclei.reading import RegionResult, RowsFile
+from napari_panoptic.nuclei.results import RegionResult, RowsFile
 
-Value = TypeVar("Value")
 RegionResults = list[list[RegionResult]]
 """Per condition, the teams of one region."""
 
 _FORMAT = "napari-panoptic region 1"
 _ENDING = ".part.json"
-# What is raised where a file is no JSON, or holds other values than this version writes.
+# Raised for a file that is no JSON, or holds other values than this version writes.
 _NOT_AS_WRITTEN = (
     ValueError,
     TypeError,
@@ -44,12 +37,12 @@ _NOT_AS_WRITTEN = (
 
 
 class DamagedPartError(PanopticError):
-    """A stored region is half-written, was changed, or is no stored region at all."""
+    """A stored region is incomplete, was changed, or is no stored region at all."""
 
 
 @dataclass(frozen=True)
 class PartStore:
-    """A folder with a file for each region that is done.
+    """A folder with a file for each finished region.
 
     Parameters
     ----------
@@ -60,7 +53,7 @@ class PartStore:
     folder: Path
 
     def write(self, region: str, fingerprint: str, results: RegionResults) -> None:
-        """Keep the results of a region; an older file of it is replaced at once.
+        """Store the results of a region, replacing an older file atomically.
 
         Parameters
         ----------
@@ -76,11 +69,7 @@ class PartStore:
         PanopticError
             Where the folder cannot be written to.
         """
-        body = json.dumps(
-            [[_result_record(result) for result in found] for found in results],
-            separators=(",", ":"),
-            default=_plain,
-        )
+        body = json.dumps(encoded(results), separators=(",", ":"))
         header = {"format": _FORMAT, "region": region, "fingerprint": fingerprint}
         first_line = json.dumps(header | {"sha256": _sha256(body)})
         path = self._path(region)
@@ -100,35 +89,35 @@ class PartStore:
             temporary.unlink(missing_ok=True)
 
     def fingerprint(self, region: str) -> str | None:
-        """Return the fingerprint that a region was kept with; None where it was not.
+        """Return the fingerprint that a region was stored with; None if it was not.
 
         Raises
         ------
         DamagedPartError
-            Where its file is not whole.
+            If its file is damaged.
         """
         found = self._read(region)
         return None if found is None else found[0]
 
     def read(self, region: str) -> RegionResults | None:
-        """Return the results of a region as they were kept; None where they were not.
+        """Return the stored results of a region; None if there are none.
 
         Raises
         ------
         DamagedPartError
-            Where its file is not whole.
+            If its file is damaged.
         """
         found = self._read(region)
         if found is None:
             return None
         try:
-            results = [[_result(record) for record in records] for records in json.loads(found[1])]
+            results: RegionResults = decoded(RegionResults, json.loads(found[1]))
         except _NOT_AS_WRITTEN as error:
             raise self._damaged(region) from error
         return [[self._with_whole_rows(result) for result in found] for found in results]
 
     def rows_path(self, region: str, number: int) -> Path:
-        """Return the place for rows of a region that are too many to hold, by a number of theirs.
+        """Return the file for the rows of a region that are too many to hold, by their number.
 
         `remove` removes them with the region.
         """
@@ -136,10 +125,10 @@ class PartStore:
         return path.with_name(f"{path.name}.{number}.csv")
 
     def _with_whole_rows(self, result: RegionResult) -> RegionResult:
-        """Find the rows in a file of their own, in this folder wherever it is now.
+        """Return the result with its rows in this folder, which may have been moved.
 
-        A run that was ended can have written others in their place, of other
-        files or settings, before it wrote the results that belong to them.
+        A run that was killed may have overwritten them, with other files or
+        settings, before it wrote the results that belong to them.
         """
         if result.rows is None:
             return result
@@ -158,16 +147,16 @@ class PartStore:
         return replace(result, rows=found)
 
     def n_regions(self) -> int:
-        """Count the regions that are kept, whatever their fingerprints."""
+        """Return the number of stored regions, of any fingerprint."""
         return sum(1 for _ in self.folder.glob(f"*{_ENDING}"))
 
     def remove(self) -> None:
-        """Remove the files of all regions, and the folder where nothing else is in it.
+        """Remove the files of all regions, and the folder if nothing else is in it.
 
         Raises
         ------
         PanopticError
-            Where that is not allowed.
+            If that is not permitted.
         """
         try:
             for path in self.folder.glob(f"*{_ENDING}*"):
@@ -214,110 +203,5 @@ class PartStore:
         )
 
 
-def _plain(value: np.generic) -> Any:
-    """Make a number of Python's own of one of NumPy's."""
-    return value.item()
-
-
 def _sha256(text: str) -> str:
     return hashlib.sha256(utf8(text)).hexdigest()
-
-
-# --- records: plain values, and back ----------------------------------------------------------
-
-
-def _result_record(result: RegionResult) -> dict[str, Any]:
-    return {
-        "team": result.team,
-        "patient": result.patient,
-        "region": result.region,
-        "objects": None if result.objects is None else _frame_record(result.objects),
-        "counts": None if result.counts is None else _counts_record(result.counts),
-        "scores": None if result.scores is None else _scores_record(result.scores),
-        "findings": [finding.as_record() for finding in result.findings],
-        "rows": None if result.rows is None else [result.rows.path.name, result.rows.sha256],
-    }
-
-
-def _result(record: Mapping[str, Any]) -> RegionResult:
-    objects, counts, scores = record["objects"], record["counts"], record["scores"]
-    rows = record.get("rows")
-    return RegionResult(
-        team=_of_type(str, record["team"]),
-        patient=_of_type(str, record["patient"]),
-        region=_of_type(str, record["region"]),
-        objects=None if objects is None else _frame(objects),
-        counts=None if counts is None else _counts(counts),
-        scores=None if scores is None else {name: _score(own) for name, own in scores.items()},
-        findings=tuple(_finding(finding) for finding in record["findings"]),
-        rows=None if rows is None else RowsFile(Path(rows[0]), _of_type(str, rows[1])),
-    )
-
-
-def _frame_record(frame: pd.DataFrame) -> list[list[Any]]:
-    """Return name, type and values of each column; what is missing is None."""
-    return [[name, str(column.dtype), _values(column)] for name, column in frame.items()]
-
-
-def _values(column: pd.Series[Any]) -> list[Any]:
-    if isinstance(column.dtype, pd.Int64Dtype):
-        return list(column.array.to_numpy(object, na_value=None).tolist())
-    return column.tolist()
-
-
-def _frame(columns: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(values, dtype=dtype) for name, dtype, values in columns})
-
-
-def _counts_record(counts: Counts) -> dict[str, Any]:
-    values = {f.name: getattr(counts, f.name) for f in fields(counts)}
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in values.items()
-    }
-
-
-def _counts(record: Mapping[str, Any]) -> Counts:
-    names = tuple(record["class_names"])
-    known = Counts.zero(names)
-    values: dict[str, Any] = {"class_names": names}
-    for name, value in record.items():
-        if isinstance(example := getattr(known, name), np.ndarray):
-            values[name] = np.array(value, example.dtype)
-        elif name != "class_names":
-            values[name] = value
-    return Counts(**values)
-
-
-def _scores_record(scores: Mapping[str, ClassScore]) -> dict[str, Any]:
-    return {
-        name: {f.name: getattr(score, f.name) for f in fields(score)}
-        | {"counts": _counts_record(score.counts)}
-        for name, score in scores.items()
-    }
-
-
-def _score(record: Mapping[str, Any]) -> ClassScore:
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-    }
-    return ClassScore(**values | {"counts": _counts(record["counts"])})
-
-
-def _finding(record: Mapping[str, Any]) -> Finding:
-    path = record["path"]
-    if _of_type(int, record["count"]) < 1:
-        raise ValueError(f"a finding of {record['count']} cases")
-    changed = {
-        "kind": FindingKind(record["kind"]),
-        "message": _of_type(str, record["message"]),
-        "path": None if path is None else Path(path),
-        "object_ids": tuple(_of_type(int, id_) for id_ in record["object_ids"]),
-    }
-    return Finding(**{**record, **changed})
-
-
-def _of_type(kind: type[Value], value: Any) -> Value:
-    if type(value) is not kind:
-        raise TypeError(f"expected a {kind.__name__}, found {value!r}")
-    return value

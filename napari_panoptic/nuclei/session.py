@@ -1,8 +1,8 @@
 """The live state behind every view: cohort, region, team, settings, selection.
 
-Nothing here knows of Qt or napari. Loading is a pure function that may run in
-any thread; its result is delivered on the thread that owns the session, and
-an answer to an outdated request is dropped.
+Independent of Qt and napari. Regions are loaded in any thread; the result is
+delivered on the thread that owns the session, and the answer to an outdated
+request is dropped.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from psygnal import Signal
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.edits.pair import Edit, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, RegionSummary
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import (
@@ -28,26 +29,26 @@ from napari_panoptic.nuclei.values.settings import (
     protocol,
 )
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.working_copies import Originals, WorkingCopies
 
 
 @dataclass(frozen=True, eq=False)
 class EditedEvaluation:
-    """What an edit came to.
+    """An edit and the evaluation after it.
 
     Parameters
     ----------
     team, side
         Whose objects were edited; for the reference, the team looked at.
     edit
-        Which pixels' worth of change, and which objects. None where the class
-        of an object or the ambiguous area was changed.
+        What was changed in the pixels and objects. None if the class of an
+        object or the ambiguous area was changed.
     evaluation
         The team's evaluation after it.
     is_mirrored
         Whether it only follows the source of the objects, such as a layer of
-        the user's: then there is nothing to save.
+        the user: there is nothing to save then.
     """
 
     team: str
@@ -56,12 +57,12 @@ class EditedEvaluation:
     evaluation: Evaluation
     is_mirrored: bool = False
     box: tuple[int, int, int, int] | None = None
-    """y0, x0, y1, x1 of a window that holds all pixels that changed, where known."""
+    """y0, x0, y1, x1 of a window that contains all changed pixels, if known."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """One object that somebody points at.
+    """The selected object.
 
     Parameters
     ----------
@@ -83,19 +84,19 @@ class Selection:
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody wants to see; the newest number wins."""
+    """A request to show a region; the newest number wins."""
 
     number: int
     region: str
     settings: EvaluationSettings
     source: Source | None
     team: str | None = None
-    """Whose answer is wanted before that of the others; None where all are wanted at once."""
+    """The team to evaluate before the others; None to evaluate all at the same time."""
 
 
 @dataclass
 class _State:
-    """What a session remembers."""
+    """The state of a session."""
 
     settings: EvaluationSettings
     region_name: str | None = None
@@ -115,9 +116,9 @@ class Session:
     Parameters
     ----------
     cohort
-        What is being looked at.
+        The cohort that is shown.
     settings
-        How to evaluate; the default protocol where None.
+        How to evaluate; None for the default protocol.
     """
 
     region_changed = Signal(RegionSnapshot)
@@ -127,7 +128,7 @@ class Session:
     selected_again = Signal(Selection)  # the user chose the object that is selected already
     summary_changed = Signal(RegionSummary)
     edited = Signal(EditedEvaluation)
-    copies_changed = Signal()  # a working copy came to be or was discarded
+    copies_changed = Signal()  # a working copy was created or discarded
 
     def __init__(self, cohort: Cohort, settings: EvaluationSettings | None = None) -> None:
         self.cohort = cohort
@@ -148,36 +149,36 @@ class Session:
 
     @property
     def loaded(self) -> RegionSnapshot | None:
-        """The same as it is on disk, without anything that was edited.
+        """The snapshot of the files on disk, without edits.
 
-        This is what a worker may read: it never changes, while a snapshot with
-        edits does with every stroke.
+        Workers may read it: it never changes, while a snapshot with edits
+        changes with every stroke.
         """
         return self._state.loaded
 
     @property
     def copies(self) -> WorkingCopies:
-        """What was edited."""
+        """The working copies."""
         return self._copies
 
     @property
     def settings(self) -> EvaluationSettings:
-        """The settings asked for last."""
+        """The settings requested last."""
         return self._state.settings
 
     @property
     def source(self) -> Source | None:
-        """The form of predictions asked for last."""
+        """The format of predictions requested last."""
         return self._state.source
 
     @property
     def team(self) -> str | None:
-        """Whose outcomes are shown; None in a cohort without teams."""
+        """The team whose outcomes are shown; None in a cohort without teams."""
         return self._state.team
 
     @property
     def selection(self) -> Selection | None:
-        """The object pointed at."""
+        """The selected object."""
         return self._state.selection
 
     @property
@@ -193,8 +194,8 @@ class Session:
         return self.snapshot.evaluations.get(self.team)
 
     @property
-    def shown(self) -> Evaluation | TiledEvaluation | None:
-        """The same, or where the region is too large to hold, what came of it in windows."""
+    def shown(self) -> Evaluation | Evaluation[TiledPair] | None:
+        """The current team's evaluation of a held region or of a slide."""
         return None if self.snapshot is None else self.snapshot.result(self.team)
 
     def request(
@@ -205,14 +206,14 @@ class Session:
         source: Source | str | None = "unchanged",
         team_first: bool = True,
     ) -> Request:
-        """Ask for a region or for other settings; what is left out stays as asked for last.
+        """Request a region or other settings; what is left out stays as requested last.
 
         Parameters
         ----------
         region_name, settings, source
-            What to ask for.
+            What to show.
         team_first
-            Whether the team that is looked at may come before the others.
+            Whether the team that is shown may come before the others.
 
         Returns
         -------
@@ -239,19 +240,19 @@ class Session:
         return Request(state.newest, state.region_name, state.settings, state.source, team)
 
     def is_current(self, request: Request) -> bool:
-        """Return whether nothing newer has been asked for since."""
+        """Return whether there is no newer request."""
         return request.number == self._state.newest
 
     def deliver(self, request: Request, snapshot: RegionSnapshot) -> bool:
-        """Show the answer to a request, unless something newer was asked for.
+        """Show the answer to a request, unless there is a newer request.
 
         An answer may come in two steps: first with teams still to come, then
-        whole. The selected object stays selected where it is still there.
+        whole. The selected object stays selected if it still exists.
 
         Returns
         -------
         bool
-            False where the answer came too late and was dropped.
+            False if the answer came too late and was dropped.
         """
         if not self.is_current(request):
             return False
@@ -290,7 +291,7 @@ class Session:
             self.selection_changed.emit(None)
 
     def select(self, selection: Selection | None) -> None:
-        """Point at an object, or at none."""
+        """Select an object, or none."""
         if selection != self._state.selection:
             self._state.selection = selection
             self.selection_changed.emit(selection)
@@ -298,7 +299,7 @@ class Session:
             self.selected_again.emit(selection)
 
     def select_row(self, side: Side, row: int) -> None:
-        """Point at an object of the current team's evaluation by its row."""
+        """Select an object of the current team's evaluation by its row."""
         evaluation = self.shown
         if evaluation is None or self.team is None:
             return
@@ -331,7 +332,7 @@ class Session:
         Raises
         ------
         PanopticError
-            Where there is nothing to edit, or a new id has no class; nothing is
+            If there is nothing to edit, or a new id has no class; nothing is
             changed then.
         """
         return self._edit(
@@ -347,10 +348,10 @@ class Session:
         classes: Mapping[int, str] | None = None,
         renamed: Mapping[int, str] | None = None,
     ) -> EditedEvaluation:
-        """Set all pixels of a window of a working copy, otherwise as :meth:`edit`.
+        """Set all pixels of a window of a working copy; see :meth:`edit`.
 
-        Objects that are there may get another class with it (`renamed`, id ->
-        class); all is evaluated once.
+        Existing objects may get another class with it (`renamed`, id -> class);
+        everything is evaluated once.
         """
         return self._edit(
             side,
@@ -367,7 +368,7 @@ class Session:
         team: str | None = None,
         classes: Mapping[int, str] | None = None,
     ) -> EditedEvaluation:
-        """Follow a change of the source that objects come from, otherwise as :meth:`edit_window`.
+        """Follow a change of the source of the objects; see :meth:`edit_window`.
 
         Parameters
         ----------
@@ -389,7 +390,7 @@ class Session:
         )
 
     def evaluate_edited(self) -> None:
-        """Evaluate the teams that edits of the annotation or of their own have left behind."""
+        """Evaluate the teams whose evaluation is older than the edits."""
         state, snapshot = self._state, self.snapshot
         if snapshot is None or not self._copies.has_edits(snapshot.region.name):
             return
@@ -403,7 +404,7 @@ class Session:
             self.add_summary(RegionSummary(snapshot.region.name, team, each.counts, each.metrics))
 
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
-        """Return an object of a working copy another class."""
+        """Set the class of an object of a working copy."""
         return self._edit(
             side,
             lambda originals, team: self._copies.set_class(originals, team, side, id_, class_name),
@@ -462,7 +463,7 @@ class Session:
         return loaded.keeps_overlaps and self._copies.has_edits(loaded.region.name)
 
     def original_evaluation(self) -> Evaluation | None:
-        """Evaluate the current team on the files as they are, where anything was edited."""
+        """Evaluate the current team on the files on disk, if anything was edited."""
         if self.snapshot is None or not self._copies.has_edits(self.snapshot.region.name):
             return None
         originals, team = self._editable()
@@ -502,7 +503,7 @@ class Session:
         self._state.summaries.clear()
 
     def _current_region_name(self) -> str:
-        """Name the region asked for last, though it may not be there yet."""
+        """Return the name of the region requested last, which may not be loaded yet."""
         if self._state.region_name is not None:
             return self._state.region_name
         if not self.cohort.regions:
@@ -569,7 +570,7 @@ class Session:
         is_mirrored: bool = False,
         box: tuple[int, int, int, int] | None = None,
     ) -> EditedEvaluation:
-        """Show an edit; `is_other_picture` where more pixels changed than were edited."""
+        """Show an edit; `is_other_picture` if more pixels changed than were edited."""
         originals, shown = self._editable()
         team = team or shown
         evaluation = self._copies.evaluate(originals, team, self._settings_of_edits)
@@ -610,10 +611,10 @@ class Session:
         return result
 
     def _with_copies(self, snapshot: RegionSnapshot) -> RegionSnapshot:
-        """Put what was edited in the place of what is on disk.
+        """Return a snapshot with the working copies instead of the files on disk.
 
-        Only the team that is looked at is evaluated anew; others that the edits
-        concern have no evaluation until they are looked at.
+        Only the team that is shown is evaluated again; others that the edits
+        concern have no evaluation until they are shown.
         """
         name = snapshot.region.name
         if not self._copies.has_edits(name):
@@ -651,7 +652,7 @@ class Session:
         }
 
     def _re_evaluate_copies(self) -> None:
-        """Bring the current team up to date with edits made while another was looked at."""
+        """Update the current team with edits made while another was shown."""
         if self.snapshot is not None and self._state.loaded is not None:
             again, settings = self._with_copies(self._state.loaded), self.snapshot.settings
             self._state.snapshot = replace(

@@ -1,95 +1,32 @@
 """Everything there is to show of one region: read, restored and evaluated.
 
-Loading is a pure function that may run in any thread. What new settings do not
-touch is taken over from an earlier snapshot, not computed again.
+Loading may run in any thread. What new settings do not change is taken from an
+earlier snapshot of the region, not computed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, LabelError, UnreadableFileError
-from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.common.errors import Finding, FindingKind, LabelError, UnreadableFileError
+from napari_panoptic.common.progress import Progress, Report, StoppedError, always
 from napari_panoptic.io.images import SlideImage, read_image
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
-from napari_panoptic.nuclei.reading import (
-    OpenedMasks,
-    ReferenceMasks,
-    Way,
-    load_prediction,
-    load_reference,
-    shared_pixel_findings,
-    unreadable,
-    way_of,
-)
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, RegionSize, region_size, unreadable
+from napari_panoptic.nuclei.region import Evaluated, HeldRegion, WindowedRegion
 from napari_panoptic.nuclei.values.cohort import Cohort, Placement, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 
 AT_A_TIME = 2
-"""How many teams are restored and evaluated side by side: kernels let go of the interpreter."""
-
-
-@dataclass(frozen=True, eq=False)
-class KnownTeam:
-    """What is known of one team in one region.
-
-    Parameters
-    ----------
-    masks
-        Its objects, or None where they cannot be read.
-    findings
-        What was odd, those of the masks among them.
-    way
-        The restoration and radius by which the masks came to be.
-    evaluation
-        What came of them last, under whatever settings; None without a reference.
-    of_overlaps
-        Which objects share pixels, where they keep them, or why they cannot.
-    """
-
-    masks: LoadedMasks | None
-    findings: tuple[Finding, ...]
-    way: Way
-    evaluation: Evaluation | None = None
-    of_overlaps: tuple[Finding, ...] = ()
-
-    @property
-    def shown(self) -> LabelImage | None:
-        """Its objects as they were evaluated, or else as they were read."""
-        if self.evaluation is not None:
-            return self.evaluation.pair.prediction
-        return None if self.masks is None else self.masks.labels
-
-
-@dataclass(frozen=True, eq=False)
-class KnownSlide:
-    """What is known of a region that is too large to hold.
-
-    Parameters
-    ----------
-    is_slide
-        Whether the region is one.
-    reference
-        The annotation; None where it has not been opened yet.
-    predictions
-        Team -> its objects, as far as opened.
-    evaluations
-        Team -> what came of it last, under whatever settings.
-    """
-
-    is_slide: bool = False
-    reference: OpenedMasks | None = None
-    predictions: Mapping[str, OpenedMasks] = field(default_factory=dict)
-    evaluations: Mapping[str, TiledEvaluation] = field(default_factory=dict)
+"""How many teams are restored and evaluated side by side: kernels release the GIL."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,34 +42,31 @@ class RegionSnapshot:
     mpp
         Micrometres per pixel, or None.
     image
-        The pixels, or None where there are none to show.
+        The pixels, or None if there are none to show.
     reference
-        The annotated objects, or None where there is no usable annotation. With the
-        pixels that they share where the settings keep overlaps, and so below.
+        The annotated objects, or None if there is no usable annotation. With the
+        pixels that they share if the settings keep overlaps, and so below.
     ambiguous
         bool image (y, x) of the excluded area, or None.
     predictions
         Team -> its objects; teams without a usable prediction are absent.
     evaluations
-        Team -> what came of it; empty without a reference.
+        Team -> its evaluation; empty without a reference.
     settings, source
-        What was asked for.
+        The settings, and the format of the predictions that was requested.
     findings
         What was missing, vanished, overlapping or unreadable in this region.
     pending
         Teams that are still being read or evaluated: absent above, for now.
-    read_reference
-        The annotation as it was read, so that it need not be read again.
-    known_teams
-        Team -> what was read and evaluated of it last, likewise; of a pending
-        team that is of earlier settings.
     slides
-        Team -> what came of it, where the region is too large to hold: then
-        there is no reference, prediction or evaluation in memory.
-    slide
-        What is known of such a region, so that it need not be read again.
+        Team -> its evaluation, if the region is read in windows: then there
+        is no reference, prediction or evaluation above.
+    tried
+        Teams of such a region that were evaluated, or cannot be.
+    work
+        Keeps what was read and counted, so that it need not be read again.
     placement
-        Where its pixels lie in a viewer; None for micrometres per pixel.
+        Where its pixels lie in a viewer; None to place them by micrometres per pixel.
     """
 
     region: Region
@@ -147,11 +81,15 @@ class RegionSnapshot:
     source: Source | None
     findings: tuple[Finding, ...]
     pending: frozenset[str] = frozenset()
-    read_reference: ReferenceMasks | None = None
-    known_teams: Mapping[str, KnownTeam] = field(default_factory=dict)
-    slides: Mapping[str, TiledEvaluation] = field(default_factory=dict)
-    slide: KnownSlide = field(default_factory=KnownSlide)
+    slides: Mapping[str, Evaluation[TiledPair]] = field(default_factory=dict)
+    tried: frozenset[str] = frozenset()
+    work: HeldRegion | WindowedRegion | None = None
     placement: Placement | None = None
+
+    @property
+    def is_slide(self) -> bool:
+        """Whether the region is read in windows."""
+        return isinstance(self.work, WindowedRegion)
 
     @property
     def keeps_overlaps(self) -> bool:
@@ -159,14 +97,14 @@ class RegionSnapshot:
         sides = (self.reference, *self.predictions.values())
         return any(labels is not None and labels.planes for labels in sides)
 
-    def result(self, team: str | None) -> Evaluation | TiledEvaluation | None:
-        """Return what came of a team, in memory or in windows; None where it was not evaluated."""
+    def result(self, team: str | None) -> Evaluation | Evaluation[TiledPair] | None:
+        """Return a team's evaluation, of a held region or of a slide; None if there is none."""
         if team is None:
             return None
         return self.evaluations.get(team) or self.slides.get(team)
 
     def is_whole_for(self, settings: EvaluationSettings, source: Source | None) -> bool:
-        """Return whether all teams are there, and as these settings and this source ask for."""
+        """Return whether all teams are there, under these settings and from this source."""
         return not self.pending and self.settings == settings and self.source == source
 
     def row_at(self, side: Side, team: str | None, y: int, x: int) -> int | None:
@@ -210,7 +148,7 @@ class RegionSnapshot:
         Returns
         -------
         int or None
-            The value in ``LabelImage.index``; None where there is no such object.
+            The value in ``LabelImage.index``; None if there is no such object.
         """
         labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
         evaluation = self.evaluations.get(team or "")
@@ -238,21 +176,21 @@ def load_region(
     Parameters
     ----------
     cohort
-        Where the region is from.
+        The cohort of the region.
     region_name
         Its name.
     settings
         How to restore and evaluate.
     source
-        Which form of the predictions to read; None for the usual one.
+        Which format of the predictions to read; None for the usual one.
     previous
-        An earlier snapshot; what the new settings do not touch is taken over
-        from it, not read again.
+        An earlier snapshot; what the new settings do not change is taken from
+        it, not read again.
 
     Raises
     ------
     PanopticError
-        Where not even the size of the region can be found out.
+        If not even the size of the region can be found out.
     """
     *_, whole = load_in_steps(cohort, region_name, settings, source=source, previous=previous)
     return whole
@@ -266,162 +204,150 @@ def load_in_steps(
     source: Source | None = None,
     previous: RegionSnapshot | None = None,
     first: str | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
+    is_wanted: Callable[[], bool] = always,
+    progress: Report | None = None,
+    held_up_to_px: int = HELD_UP_TO_PX,
 ) -> Iterator[RegionSnapshot]:
-    """Read and evaluate one region, the team that is looked at before the others.
+    """Read and evaluate one region, the team that is shown before the others.
+
+    Of a region that is too large to hold, only the team that is shown is
+    evaluated, in windows: one takes gigabytes to read.
 
     Parameters
     ----------
     cohort, region_name, settings, source, previous
         As in :func:`load_region`.
     first
-        The team that is wanted at once; None for all at the same time.
+        The team that is shown; None to evaluate all at the same time.
     is_wanted
-        Asked between teams; where it says no, nothing more is yielded.
+        Called between teams, and between windows; nothing more is yielded
+        once it returns False.
+    progress
+        Called with the progress of a region that is read in windows, from the
+        calling thread.
+    held_up_to_px
+        Regions of more pixels are read in windows.
 
     Yields
     ------
     RegionSnapshot
-        With that team alone, where it can be evaluated and there are others;
-        then with all teams.
+        First with the team that is shown only (if there are others), then with
+        all teams. Of a region that is read in windows first the picture, then
+        with the team that is shown.
 
     Raises
     ------
     PanopticError
-        Where not even the size of the region can be found out.
+        If not even the size of the region can be found out.
     """
     region = cohort.region(region_name)
     kept = previous if previous is not None and previous.region == region else None
+    size = region_size(cohort, region) if kept is None else RegionSize(kept.shape, kept.mpp, ())
+    if size.shape[0] * size.shape[1] > held_up_to_px:
+        # What was read ahead as a whole is of no use here.
+        kept = kept if kept is not None and kept.is_slide else None
+        start = replace(
+            _begun(cohort, region, size, settings, source, kept), placement=cohort.placement
+        )
+        watched = Progress(is_wanted, progress)
+        yield from _slide_in_steps(cohort, start, kept, first, watched)
+        return
+    kept = None if kept is None or kept.is_slide else kept
     if kept is not None and kept.is_whole_for(settings, source):
         yield kept
         return
+    yield from _held_in_steps(cohort, region, settings, source, kept, first, is_wanted)
+
+
+# --- held in memory ---------------------------------------------------------------------------
+
+
+def _held_in_steps(
+    cohort: Cohort,
+    region: Region,
+    settings: EvaluationSettings,
+    source: Source | None,
+    kept: RegionSnapshot | None,
+    first: str | None,
+    is_wanted: Callable[[], bool],
+) -> Iterator[RegionSnapshot]:
     names = [team.name for team in cohort.teams]
-    done: dict[str, KnownTeam] = {}
+    done: dict[str, Evaluated[Evaluation]] = {}
     with ThreadPoolExecutor(max_workers=1) as pool:
-        # Pixels are decoded without the interpreter, beside the annotation and the first team.
+        # Decoding pixels releases the GIL, beside the annotation and the first team.
         pixels = pool.submit(_pixels, region, kept)
-        start = _without_teams(_reference(cohort, region, settings, kept), region, settings, source)
-        start = replace(start, placement=cohort.placement)
-        if kept is not None and kept.source == source:
-            start = replace(start, known_teams=kept.known_teams)
+        if kept is not None and isinstance(kept.work, HeldRegion):
+            work = kept.work.copy()
+        else:
+            work = HeldRegion(cohort, region, settings)
+        start = replace(_without_teams(work, region, settings, source), placement=cohort.placement)
         if first in names and len(names) > 1:
-            done[first] = _team(cohort, start, first)
+            done[first] = work.evaluate(first, settings, source)
     image, odd = pixels.result()
     findings = (*odd, *(finding for finding in start.findings if finding not in odd))
     start = replace(start, image=image, findings=findings)
-    if any(known.evaluation is not None for known in done.values()):
+    if any(found.evaluation is not None for found in done.values()):
         yield _with_teams(start, names, done)
     others = [name for name in names if name not in done]
+
+    def evaluated(name: str) -> Evaluated[Evaluation] | None:
+        return work.evaluate(name, settings, source) if is_wanted() else None
+
     with ThreadPoolExecutor(max_workers=AT_A_TIME) as pool:
-        for name, known in zip(
-            others,
-            pool.map(lambda name: _team(cohort, start, name) if is_wanted() else None, others),
-            strict=True,
-        ):
-            if known is None:
+        for name, found in zip(others, pool.map(evaluated, others), strict=True):
+            if found is None:
                 return
-            done[name] = known
+            done[name] = found
     yield _with_teams(start, names, done)
 
 
 def _without_teams(
-    reference: ReferenceMasks,
-    region: Region,
-    settings: EvaluationSettings,
-    source: Source | None,
+    work: HeldRegion, region: Region, settings: EvaluationSettings, source: Source | None
 ) -> RegionSnapshot:
-    """Begin a snapshot with the annotation; pixels and teams are still to come."""
-    labels = None if reference.masks is None else reference.masks.labels
-    if labels is not None:
-        # Where that is too much, every team is told so: none can be evaluated.
-        with suppress(LabelError):
-            labels = labels.with_overlaps(settings.overlaps)
+    """Return a snapshot with the annotation; pixels and teams are still to come."""
+    reference = work.reference(settings)
+    masks = reference.masks
+    try:
+        labels = work.reference_labels(settings)
+    except LabelError:  # every team has a finding then: none can be evaluated
+        labels = None if masks is None else masks.labels
     return RegionSnapshot(
         region=region,
         shape=reference.shape,
         mpp=reference.mpp,
         image=None,
         reference=labels,
-        ambiguous=None if reference.masks is None else reference.masks.ambiguous,
+        ambiguous=None if masks is None else masks.ambiguous,
         predictions={},
         evaluations={},
         settings=settings,
         source=source,
         findings=reference.findings,
-        read_reference=reference,
+        work=work,
     )
 
 
 def _with_teams(
-    start: RegionSnapshot, names: list[str], done: Mapping[str, KnownTeam]
+    start: RegionSnapshot, names: list[str], done: Mapping[str, Evaluated[Evaluation]]
 ) -> RegionSnapshot:
-    """Put the teams that are done into a snapshot without any, in the cohort's order."""
+    """Return a snapshot with the teams that are done, in the cohort's order."""
     ready = {name: done[name] for name in names if name in done}
-    found = (f for known in ready.values() for f in (*known.findings, *known.of_overlaps))
+    findings = (finding for found in ready.values() for finding in found.of_team)
     return replace(
         start,
-        predictions={n: k.shown for n, k in ready.items() if k.shown is not None},
-        evaluations={n: k.evaluation for n, k in ready.items() if k.evaluation is not None},
-        findings=tuple(dict.fromkeys((*start.findings, *found))),
+        predictions={n: found.labels for n, found in ready.items() if found.labels is not None},
+        evaluations={
+            n: found.evaluation for n, found in ready.items() if found.evaluation is not None
+        },
+        findings=tuple(dict.fromkeys((*start.findings, *findings))),
         pending=frozenset(names) - frozenset(done),
-        known_teams={**start.known_teams, **ready},
     )
-
-
-def _team(cohort: Cohort, start: RegionSnapshot, name: str) -> KnownTeam:
-    """Read, restore and evaluate one team, as far as that is not known."""
-    settings = start.settings
-    way = way_of(settings)
-    known = start.known_teams.get(name)
-    if known is None:
-        masks, findings = load_prediction(
-            cohort, start.region, name, start.shape, settings, start.source
-        )
-        known = KnownTeam(masks, findings, way)
-    elif known.way != way and known.masks is not None and known.masks.restored is not None:
-        masks = known.masks.restored(*way)
-        others = tuple(f for f in known.findings if f not in known.masks.findings)
-        known = KnownTeam(masks, (*masks.findings, *others), way)
-    known = replace(known, way=way)
-    if known.masks is None or start.reference is None:
-        return replace(known, evaluation=None, of_overlaps=())
-    try:
-        prediction = known.masks.labels.with_overlaps(settings.overlaps)
-        pair = LabelPair(start.reference, prediction, start.ambiguous, start.mpp)
-        if known.evaluation is not None and _are_same(known.evaluation.pair, pair):
-            return replace(known, evaluation=evaluate_again(known.evaluation, settings))
-        evaluation = evaluate(pair, settings)
-    except LabelError as error:
-        problem = unreadable(error, region=start.region.name, team=name)
-        return replace(known, evaluation=None, of_overlaps=(problem,))
-    shared = shared_pixel_findings(evaluation, start.region.name, name)
-    return replace(known, evaluation=evaluation, of_overlaps=shared)
-
-
-def _are_same(one: LabelPair, other: LabelPair) -> bool:
-    """Return whether two label pairs have the very same images."""
-    return (
-        one.reference.index is other.reference.index
-        and one.prediction.index is other.prediction.index
-        and one.ambiguous is other.ambiguous
-        and one.mpp == other.mpp
-    )
-
-
-def _reference(
-    cohort: Cohort, region: Region, settings: EvaluationSettings, kept: RegionSnapshot | None
-) -> ReferenceMasks:
-    """Read the annotation, or take it over; one that is colour-coded is restored anew."""
-    if kept is None or kept.read_reference is None:
-        return load_reference(cohort, region, settings)
-    known, way = kept.read_reference, way_of(settings)
-    return known if way == way_of(kept.settings) else known.restored(way)
 
 
 def _pixels(
     region: Region, kept: RegionSnapshot | None
 ) -> tuple[SlideImage | None, tuple[Finding, ...]]:
-    """Read the image, or take it over with what was odd about it."""
+    """Return the image and what was odd about it, from an earlier snapshot if there is one."""
     if kept is not None:
         own = (f for f in kept.findings if f.path == region.image and f.path)
         return kept.image, tuple(own)
@@ -429,7 +355,7 @@ def _pixels(
 
 
 def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
-    """Read the image of a region, with what is odd about it; None where there is none to show."""
+    """Return the image of a region, and what is odd about it; None if there is none to show."""
     if region.image is None:
         return None, ()
     try:
@@ -437,3 +363,87 @@ def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]
     except (UnreadableFileError, OSError) as error:
         return None, (unreadable(error, region=region.name),)
     return image, tuple(replace(finding, region=region.name) for finding in image.findings)
+
+
+# --- read in windows --------------------------------------------------------------------------
+
+
+def _begun(
+    cohort: Cohort,
+    region: Region,
+    size: RegionSize,
+    settings: EvaluationSettings,
+    source: Source | None,
+    kept: RegionSnapshot | None,
+) -> RegionSnapshot:
+    """Return a snapshot of a slide with its picture, and with what is known already."""
+    if kept is not None and isinstance(kept.work, WindowedRegion):
+        of_source = kept.source == source
+        return replace(
+            kept,
+            settings=settings,
+            source=source,
+            slides=kept.slides if of_source and kept.settings == settings else {},
+            tried=kept.tried if of_source else frozenset(),
+            work=kept.work.copy(with_teams=of_source),
+            findings=tuple(finding for finding in kept.findings if finding.team is None),
+            pending=frozenset(),
+        )
+    image, odd = read_picture(region)
+    return RegionSnapshot(
+        region=region,
+        shape=size.shape,
+        mpp=size.mpp,
+        image=image,
+        reference=None,
+        ambiguous=None,
+        predictions={},
+        evaluations={},
+        settings=settings,
+        source=source,
+        findings=(*odd, *(finding for finding in size.findings if finding not in odd)),
+        work=WindowedRegion(cohort, region, size),
+    )
+
+
+def _slide_in_steps(
+    cohort: Cohort,
+    start: RegionSnapshot,
+    kept: RegionSnapshot | None,
+    first: str | None,
+    progress: Progress,
+) -> Iterator[RegionSnapshot]:
+    names = [team.name for team in cohort.teams]
+    team = first if first in names else next(iter(names), None)
+    if kept is None and team is not None:
+        yield replace(start, pending=frozenset({team}))
+    if team is None or team in start.slides:
+        yield start
+        return
+    try:
+        yield _with_slide(cohort, start, team, progress)
+    except StoppedError:
+        message = f"evaluating team '{team}' was stopped: press “evaluate” above the picture"
+        stopped = Finding(FindingKind.MISSING, message, region=start.region.name, team=team)
+        yield replace(start, findings=_merged(start.findings, (stopped,)))
+
+
+def _with_slide(
+    cohort: Cohort, start: RegionSnapshot, team: str, progress: Progress
+) -> RegionSnapshot:
+    """Return a snapshot with a team evaluated in windows."""
+    work = start.work
+    if not isinstance(work, WindowedRegion):
+        raise TypeError("a slide is read in windows")
+    found = work.evaluate(team, start.settings, start.source, progress=progress)
+    findings = _merged(start.findings, (*work.findings, *found.findings))
+    if any(finding.kind is FindingKind.CHANGED for finding in found.of_team):
+        work = WindowedRegion(cohort, start.region, work.size)  # opens the new files next time
+    slides = start.slides
+    if found.evaluation is not None:
+        slides = {**slides, team: found.evaluation}
+    return replace(start, slides=slides, tried=start.tried | {team}, work=work, findings=findings)
+
+
+def _merged(known: tuple[Finding, ...], new: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    return tuple(dict.fromkeys((*known, *new)))

@@ -1,118 +1,74 @@
-"""Going over a slide window by window: several at a time, with progress and an end at any time."""
+"""The windows of an image, processed several at a time, with progress and cancellation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledPair
 
 WINDOW_PX = 1024
 """About the edge of a window: its work outweighs its overhead, and several fit in memory."""
 _PATIENCE_S = 0.2
 
-Progress = Callable[[float, str], None]
-"""Told how much is done, from 0 to 1, and in words what is being done."""
-
 T = TypeVar("T")
-R = TypeVar("R")
-
-
-class StoppedError(PanopticError):
-    """Work was given up because nobody wants it any more."""
-
-
-class Elsewhere(Protocol):
-    """Other processes that can read the same slide, on this machine or others."""
-
-    def over(
-        self, work: Callable[[TiledPair, T], R], items: Sequence[T]
-    ) -> Iterator[tuple[int, R]]:
-        """Do all items there.
-
-        Parameters
-        ----------
-        work
-            Called with the slide, as opened there, and each item once. It can be
-            imported by its name.
-        items
-            What to work on; they, and the results, can be sent.
-
-        Yields
-        ------
-        tuple
-            The position of an item and its result, in any order.
-        """
 
 
 @dataclass(frozen=True)
-class Run:
-    """How to go over windows, and who hears of it.
+class WindowRun:
+    """How windows are processed, and where progress is reported.
 
     Parameters
     ----------
-    workers
-        Windows at a time.
-    is_wanted
-        Asked before each window; where it says no, `StoppedError` is raised.
     progress
-        Told of each window that is done, from the thread that asked for the
-        work; None where nobody listens.
+        Reported from the thread that asked for the work; checked for
+        cancellation before each window.
+    workers
+        Windows at a time, each in a thread.
     window_px
         About the edge of a window.
-    elsewhere
-        Who goes over the windows in the place of threads; None for threads.
-    start, end
-        Which part of the whole work this is, for ``progress``.
     """
 
+    progress: Progress = UNWATCHED
     workers: int = 2
-    is_wanted: Callable[[], bool] = lambda: True
-    progress: Progress | None = None
     window_px: int = WINDOW_PX
-    elsewhere: Elsewhere | None = None
-    start: float = 0.0
-    end: float = 1.0
 
-    def part(self, start: float, end: float) -> Run:
+    def part(self, start: float, end: float) -> WindowRun:
         """Return a part of this work, from one share of it to another."""
-        length = self.end - self.start
-        begin = self.start
-        return replace(self, start=begin + start * length, end=begin + end * length)
+        return replace(self, progress=self.progress.part(start, end))
 
-    def over(self, items: Sequence[T], work: Callable[[T], None], saying: str) -> None:
-        """Do all items, a few at a time, in threads.
+    def over(self, items: Sequence[T], work: Callable[[T], None], doing: str) -> None:
+        """Process all items, a few at a time, in threads.
 
         Parameters
         ----------
         items
-            What to work on; begun in their order.
+            What to work on, started in this order.
         work
-            Called with each item once, in a thread, of which there may be several.
-        saying
+            Called once with each item, in one of several threads.
+        doing
             What is being done, for the progress.
 
         Raises
         ------
         StoppedError
-            Where it is no longer wanted; what was begun is at an end then.
+            If cancelled; tasks already started have finished by then.
         """
-        self._tell(0.0, saying)
+        self.progress.tell(0.0, doing)
         pool = ThreadPoolExecutor(max_workers=max(self.workers, 1))
         rest = iter(items)
         running: set[Future[None]] = set()
         done = 0
         try:
             while True:
-                if not self.is_wanted():
-                    raise StoppedError("the evaluation was stopped before it was done")
+                self.progress.check()
                 free = 2 * self.workers - len(running)
                 running |= {pool.submit(work, item) for item in islice(rest, free)}
                 if not running:
@@ -121,63 +77,19 @@ class Run:
                 for future in ended:
                     future.result()
                     done += 1
-                    self._tell(done / len(items), saying)
+                    self.progress.tell(done / len(items), doing)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def results(
-        self, pair: TiledPair, work: Callable[[TiledPair, T], R], items: Sequence[T], saying: str
-    ) -> Iterator[tuple[int, R]]:
-        """Do all items, wherever that is done, and give their results.
-
-        Parameters
-        ----------
-        pair
-            The slide.
-        work
-            Called with the slide and each item once, here in a thread or elsewhere.
-        items
-            What to work on.
-        saying
-            What is being done, for the progress.
-
-        Yields
-        ------
-        tuple
-            The position of an item and its result, in any order.
-
-        Raises
-        ------
-        StoppedError
-            Where it is no longer wanted.
-        """
-        if self.elsewhere is None:
-            found: list[tuple[int, R]] = []
-            self.over(
-                range(len(items)), lambda at: found.append((at, work(pair, items[at]))), saying
-            )
-            yield from found
-            return
-        self._tell(0.0, saying)
-        for done, result in enumerate(self.elsewhere.over(work, items), start=1):
-            if not self.is_wanted():
-                raise StoppedError("the evaluation was stopped before it was done")
-            self._tell(done / len(items), saying)
-            yield result
-
-    def _tell(self, share: float, saying: str) -> None:
-        if self.progress is not None:
-            self.progress(self.start + share * (self.end - self.start), saying)
-
 
 def window_edge(pair: TiledPair, about_px: int) -> int:
-    """Choose how large windows are: about so many px, and along the tiles of the files."""
+    """Return the edge of windows in px: about the one given, and a multiple of the files' tiles."""
     tile = max(pair.reference.tile_px, pair.prediction.tile_px)
     return tile * max(1, round(about_px / tile)) if tile else about_px
 
 
 def windows(shape: tuple[int, int], edge: int) -> list[Box]:
-    """Cut an image into windows of an edge in px, line by line; together they cover it once."""
+    """Return the windows of an image, row by row, given their edge in px; they cover it once."""
     height, width = shape
     return [
         (y, x, min(y + edge, height), min(x + edge, width))
@@ -200,7 +112,7 @@ def by_window(y: NDArray[np.integer], x: NDArray[np.integer], edge: int) -> list
     -------
     list of array
         int64 (m,): positions of the points of a window, for each window that
-        has any, line by line.
+        has any, row by row.
     """
     if not len(y):
         return []

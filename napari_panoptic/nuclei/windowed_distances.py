@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.distances import (
 )
 from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels, TiledPair
-from napari_panoptic.nuclei.window_run import Run, boxes_touched, by_window, window_edge
+from napari_panoptic.nuclei.window_run import WindowRun, boxes_touched, by_window, window_edge
 
 _SAYING = "measuring distances"
 
@@ -30,7 +30,7 @@ Rows = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Outlined:
-    """What is compared: the outlines of pairs, cut or not.
+    """A slide whose pairs are measured, with or without ambiguous pixels.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Outlined:
 
 
 def tiled_distances(
-    what: Outlined, reference_rows: Rows, prediction_rows: Rows, run: Run
+    what: Outlined, reference_rows: Rows, prediction_rows: Rows, run: WindowRun
 ) -> NDArray[np.float64]:
     """Compute the distances of pairs of objects of a slide.
 
@@ -61,7 +61,7 @@ def tiled_distances(
     reference_rows, prediction_rows
         int32 (k,): the pairs, one to one.
     run
-        How to go over the windows.
+        How windows are processed.
 
     Returns
     -------
@@ -69,20 +69,21 @@ def tiled_distances(
         Hausdorff distance and its 95th percentile, in px.
     """
     figures = np.full((len(reference_rows), 2), np.nan)
-    # Twice the usual: what lies beyond a window's edge is read again for the next one.
+    # Twice the usual edge: margins of windows are read twice.
     edge = 2 * window_edge(what.pair, run.window_px)
     boxes = _pair_boxes(what, reference_rows, prediction_rows)
     is_small = ((boxes[:, 2:] - boxes[:, :2]) <= max(edge // 4, 1)).all(axis=1)
     small, large = np.flatnonzero(is_small), np.flatnonzero(~is_small)
 
+    def measure(group: NDArray[np.int64]) -> None:
+        box = _hull(boxes[group])
+        reference, prediction = _sides(what, reference_rows[group], prediction_rows[group])
+        figures[group] = _measured(
+            _outlined(reference, box), _outlined(prediction, box), len(group)
+        )
+
     groups = [small[group] for group in by_window(boxes[small, 0], boxes[small, 1], edge)]
-    pairs = [
-        _pairs_in_window(what, reference_rows[group], prediction_rows[group], _hull(boxes[group]))
-        for group in groups
-    ]
-    part = run.part(0.0, 0.9 if len(large) else 1.0)
-    for place, found in part.results(what.pair, measured_pairs, pairs, _SAYING):
-        figures[groups[place]] = found
+    run.part(0.0, 0.9 if len(large) else 1.0).over(groups, measure, _SAYING)
     if len(large):
         figures[large] = _over_windows(
             what, reference_rows[large], prediction_rows[large], edge, run.part(0.9, 1.0)
@@ -105,51 +106,8 @@ def _hull(boxes: NDArray[np.int64]) -> Box:
     return y0, x0, y1, x1
 
 
-@dataclass(frozen=True, eq=False)
-class PairsInWindow:
-    """Pairs of objects that lie in one window wholly.
-
-    Parameters
-    ----------
-    box
-        The window.
-    rows
-        Of reference and prediction, int32 (k,): the objects.
-    boxes
-        Of both, int32 (k, 4): where they are.
-    is_cut
-        Of both: whether ambiguous pixels are cut from their outlines.
-    """
-
-    box: Box
-    rows: tuple[Rows, Rows]
-    boxes: tuple[NDArray[np.int32], NDArray[np.int32]]
-    is_cut: tuple[bool, bool]
-
-
-def _pairs_in_window(what: Outlined, rows: Rows, columns: Rows, box: Box) -> PairsInWindow:
-    table = what.table
-    return PairsInWindow(
-        box,
-        (rows, columns),
-        (table.reference.bbox[rows], table.prediction.bbox[columns]),
-        (what.cut_reference, what.cut_prediction),
-    )
-
-
-def measured_pairs(pair: TiledPair, pairs: PairsInWindow) -> NDArray[np.float64]:
-    """Measure the pairs of a window; float64 (k, 2), as :func:`tiled_distances` gives them."""
-    reference, prediction = (
-        _outlined(_Side(labels, rows, boxes, pair.ambiguous if is_cut else None), pairs.box)
-        for labels, rows, boxes, is_cut in zip(
-            (pair.reference, pair.prediction), pairs.rows, pairs.boxes, pairs.is_cut, strict=True
-        )
-    )
-    return _measured(reference, prediction, len(pairs.rows[0]))
-
-
 def _over_windows(
-    what: Outlined, rows: Rows, columns: Rows, edge: int, run: Run
+    what: Outlined, rows: Rows, columns: Rows, edge: int, run: WindowRun
 ) -> NDArray[np.float64]:
     """Measure pairs of any size, gathering their contours from window to window."""
     reference, prediction = _sides(what, rows, columns)
@@ -168,7 +126,7 @@ def _measured(reference: Contours, prediction: Contours, n: int) -> NDArray[np.f
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Some objects of one side: their rows (k,), boxes (k, 4), and what is cut from them."""
+    """Some objects of one side: rows (k,), boxes (k, 4), and the area to cut from them."""
 
     labels: TiledLabels
     rows: Rows
@@ -206,7 +164,7 @@ def _outlined(side: _Side, box: Box) -> Contours:
     return contours_in_boxes(side.labels.read(box), side.rows, boxes, without=side.void_in(box))
 
 
-def _gathered(side: _Side, edge: int, run: Run) -> Contours:
+def _gathered(side: _Side, edge: int, run: WindowRun) -> Contours:
     """Collect the contours of objects of any size; they are held, and a few windows."""
     height, width = side.labels.shape
     found: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []

@@ -19,10 +19,10 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.reading import (
     HELD_UP_TO_PX,
     ReferenceMasks,
-    RegionResult,
     load_prediction,
     load_reference,
 )
+from napari_panoptic.nuclei.results import RegionResult
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

@@ -126,8 +126,3 @@ def _standard_error(shares: NDArray[np.float64], n: int, observed: float, expect
     variance = (on + (1 - observed) ** 2 * off - centre**2) / (n * (1 - expected) ** 4)
     # A variance of zero may come out just below it.
     return math.sqrt(max(0.0, variance))
-
-
-def disagreements(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Return the positions of the objects on which two reviewers differ."""
-    return [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]

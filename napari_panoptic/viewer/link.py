@@ -16,15 +16,14 @@ from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.read_ahead import ReadAhead
-from napari_panoptic.nuclei.reading import RegionSummary
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
-from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
+from napari_panoptic.nuclei.values.windowed_labels import TiledLabels, TiledPair
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.clicks import is_plain_click
 from napari_panoptic.viewer.definitions import absent_text
@@ -364,7 +363,7 @@ class Link:
         self.scene.set_team(name, self._session.snapshot)
         self._show_slide()
         snapshot = self._session.snapshot
-        if snapshot is not None and snapshot.slide.is_slide and self._session.shown is None:
+        if snapshot is not None and snapshot.is_slide and self._session.shown is None:
             self._request()  # of a slide only the team that is looked at is evaluated
         self._panels.navigator.show_team(name)
         self._panels.settings.show_team(name)
@@ -373,13 +372,13 @@ class Link:
     def _is_on_slide(self, snapshot: RegionSnapshot) -> bool:
         """Return whether what is shown of a slide goes on with another snapshot of it."""
         name = snapshot.region.name
-        return snapshot.slide.is_slide and self.slides.region in (None, name)
+        return snapshot.is_slide and self.slides.region in (None, name)
 
     def _show_slide(self) -> None:
         """Show what came of the current team on a slide; evaluate it first where it was not."""
         session, bar = self._session, self._panels.title.slide
         snapshot, team = session.snapshot, session.team
-        if snapshot is None or not snapshot.slide.is_slide:
+        if snapshot is None or not snapshot.is_slide:
             bar.show_nothing()
             self._say_when_empty(None)
             return
@@ -393,7 +392,7 @@ class Link:
         if team in snapshot.pending or self.loader.is_busy:
             bar.show_waiting("opening")
             self._say_when_empty(slide_words.waiting("opening", 0.0))
-        elif team is None or team in snapshot.slide.predictions:
+        elif team is None or team in snapshot.tried:
             bar.show_done()
             is_kept = snapshot.settings.overlaps is Overlaps.KEEP
             self._say_when_empty(slide_words.OVERLAPS if is_kept else None)
@@ -402,7 +401,7 @@ class Link:
             self._say_when_empty(slide_words.STOPPED)
 
     def _show_progress(self, share: float, saying: str) -> None:
-        if self._session.snapshot is not None and self._session.snapshot.slide.is_slide:
+        if self._session.snapshot is not None and self._session.snapshot.is_slide:
             self._panels.title.slide.show_waiting(saying, share)
             self._say_when_empty(slide_words.waiting(saying, share))
 
@@ -792,7 +791,7 @@ class Link:
         evaluation = snapshot.result(team)
         is_reference = pointed.side is Side.REFERENCE
         labels: LabelImage | TiledLabels | None
-        if isinstance(evaluation, TiledEvaluation):
+        if evaluation is not None and isinstance(evaluation.pair, TiledPair):
             labels = evaluation.pair.reference if is_reference else evaluation.pair.prediction
         else:
             labels = snapshot.reference if is_reference else snapshot.predictions.get(team)

@@ -435,7 +435,7 @@ class TeamPart(SeenPart, Generic[T]):
             return
         session, team = around.session, around.session.team
         snapshot = session.snapshot
-        is_slide = snapshot is not None and snapshot.slide.is_slide
+        is_slide = snapshot is not None and snapshot.is_slide
         if snapshot is not None and team in snapshot.pending and not is_slide:
             self._latest.drop()  # of what was shown before; this team is about to come
             self._asked = None

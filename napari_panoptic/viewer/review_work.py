@@ -14,7 +14,8 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.patients import summarise_team
-from napari_panoptic.nuclei.reading import RegionSummary, load_prediction, load_reference
+from napari_panoptic.nuclei.reading import load_prediction, load_reference
+from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

@@ -189,14 +189,14 @@ class Scene:
         previous = self._snapshot
         self._snapshot, self._scheme, self._team = snapshot, scheme, team
         self.emphasise(None)
-        if not snapshot.slide.is_slide:
+        if not snapshot.is_slide:
             self._drop_other_teams(snapshot)
         self._take_unit()
         is_new = previous is None or previous.region != snapshot.region
         if is_new:
             self.fit()  # how heavy outlines are depends on the zoom
         self._fill_ambiguous(snapshot.ambiguous)
-        if snapshot.slide.is_slide:  # a view of its own shows the objects of slides
+        if snapshot.is_slide:  # a view of its own shows the objects of slides
             for role in [REFERENCE, *(role for role in self._layers if role.startswith(_TEAM))]:
                 self._put_away(role)
         else:

@@ -15,14 +15,14 @@ from psygnal import Signal
 from qtpy.QtCore import QObject
 from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.nuclei.palette import hex_colour
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledLabels
-from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
+from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledLabels, TiledPair
 from napari_panoptic.viewer import camera
 from napari_panoptic.viewer.desk_layers import AMBIGUOUS, IMAGE, REFERENCE, SELECTED
 from napari_panoptic.viewer.failure_cells import (
@@ -137,7 +137,7 @@ class SlideView:
     def show(
         self,
         snapshot: RegionSnapshot,
-        evaluation: TiledEvaluation,
+        evaluation: Evaluation[TiledPair],
         scheme: ClassScheme,
         team: str,
     ) -> None:

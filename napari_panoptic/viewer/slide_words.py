@@ -47,7 +47,7 @@ OVERLAPS = _TOO_LARGE + (
 
 def on_slide(snapshot: RegionSnapshot | None, words: str, otherwise: str) -> str:
     """Return words for a whole slide, and others for any other region or none."""
-    return words if snapshot is not None and snapshot.slide.is_slide else otherwise
+    return words if snapshot is not None and snapshot.is_slide else otherwise
 
 
 def waiting(saying: str, share: float) -> str:

@@ -134,7 +134,7 @@ class TeamsPart(SeenPart):
         if around is None or self._grid is None:
             return
         snapshot = around.session.snapshot
-        if snapshot is not None and snapshot.pending and not snapshot.slide.is_slide:
+        if snapshot is not None and snapshot.pending and not snapshot.is_slide:
             self._latest.drop()  # of what was shown before; the other teams are about to come
             return
         known = material(around.session, teams=self._panel.chosen_teams())

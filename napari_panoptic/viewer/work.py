@@ -21,10 +21,9 @@ from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
-from napari_panoptic.nuclei.reading import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.session import Request, Session
-from napari_panoptic.nuclei.slide_snapshots import load_in_steps
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps
+from napari_panoptic.nuclei.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.object_rows import ObjectRows, WorstFirst
@@ -374,7 +373,7 @@ def _load(
             for evaluation in snapshot.slides.values():
                 # Hundreds of thousands of rows: the window must not wait for them.
                 ObjectRows.prepared(evaluation.outcomes, WorstFirst(PREFERENCES.order))
-            if stamps and not snapshot.slide.is_slide:
+            if stamps and not snapshot.is_slide:
                 ahead.keep(snapshot, stamps)
             WARM_UP.wait()
             yield _Answer(snapshot)

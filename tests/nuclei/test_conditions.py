@@ -22,24 +22,24 @@ from napari_panoptic.io.formats.labels import colour_coded
 from napari_panoptic.nuclei import challenge, evaluate
 from napari_panoptic.nuclei import reading as pipeline
 from napari_panoptic.nuclei.conditions import (
-    SHIFTS,
     Condition,
-    Experiment,
-    Shift,
-    cohort_robustness,
-    evaluate_conditions,
     lessons_conditions,
     protocol_conditions,
     radius_conditions,
-    scored_regions,
     shift_conditions,
-    shifted,
     threshold_conditions,
+)
+from napari_panoptic.nuclei.experiment import (
+    Experiment,
+    cohort_robustness,
+    evaluate_conditions,
+    scored_regions,
 )
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.protocols import challenge_versions, protocol_table
-from napari_panoptic.nuclei.reading import RegionResult, evaluate_region
+from napari_panoptic.nuclei.results import RegionResult
 from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, robustness, star
+from napari_panoptic.nuclei.shifts import SHIFTS, Shift, shifted
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import (
@@ -48,6 +48,7 @@ from napari_panoptic.nuclei.values.settings import (
     Restoration,
     challenge_protocol_name,
 )
+from tests.support.one_by_one import evaluate_alone
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 from tests.support.small_cohort import REGIONS, TEAMS, mask_path, submission_folder, write_cohort
 
@@ -119,7 +120,7 @@ def assert_all_same(cohort: Cohort, conditions: tuple[Condition, ...]) -> None:
         together = evaluate_conditions(cohort, region, names, conditions)
         assert len(together) == len(conditions)
         for condition, results in zip(conditions, together, strict=True):
-            alone = evaluate_region(cohort, region, names, condition.settings, condition.source)
+            alone = evaluate_alone(cohort, region, names, condition.settings, condition.source)
             for found, wanted in zip(results, alone, strict=True):
                 what = f"{condition.name}, {wanted.team}, {wanted.region}"
                 assert_same(found, wanted, what)
@@ -313,7 +314,7 @@ def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> 
             )
         cohort_there = open_cohort(moved)
         for region in cohort_there.regions:
-            (alone,) = evaluate_region(cohort_there, region, ["alpha"], condition.settings, None)
+            (alone,) = evaluate_alone(cohort_there, region, ["alpha"], condition.settings, None)
             (found,) = together[region.name][number]
             assert found.objects is not None
             assert alone.objects is not None
@@ -405,7 +406,7 @@ def test_all_corrections_follow_from_the_class_scores(cohort: Cohort) -> None:
         found = [
             result
             for region in cohort.regions
-            for result in evaluate_region(cohort, region, TEAMS, settings, None)
+            for result in evaluate_alone(cohort, region, TEAMS, settings, None)
         ]
         for row, team in enumerate(table.teams):
             own = [(r.patient, r.counts) for r in found if r.team == team and r.counts is not None]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.progress import UNWATCHED
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.nuclei.reading import load_prediction, load_reference, open_side
@@ -39,7 +40,7 @@ def opened(cohort: Cohort) -> list[tuple[bool, list[Finding]]]:
     reference = load_reference(cohort, region, settings)
     masks, found = load_prediction(cohort, region, "team", SHAPE, settings, None)
     (files,) = cohort.predictions["team", region.name].values()
-    tiled = open_side(cohort, region, SHAPE, files, "team", is_wanted=lambda: True, progress=None)
+    tiled = open_side(cohort, region, SHAPE, files, "team", UNWATCHED)
     kinds = (FindingKind.FALLBACK, FindingKind.UNREADABLE)
     return [
         (is_there, [f for f in findings if f.kind in kinds])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, fields
 from itertools import pairwise
@@ -153,22 +152,6 @@ def test_windows_in_any_order_give_the_whole(
     counter.table()  # looking at it between changes nothing
     counter.merge(other)
     assert_same(counter.table(), table_by_hand(*images, n))
-
-
-@settings(max_examples=100, deadline=None)
-@given(seed=seeds, shape=st.tuples(st.integers(1, 40), st.integers(1, 70)), with_void=st.booleans())
-def test_parts_that_were_sent_give_the_whole(
-    seed: int, shape: tuple[int, int], with_void: bool
-) -> None:
-    images = images_of(seed, shape, with_void=with_void)
-    n = 32, 31  # some of them without a pixel
-    counters = in_windows(images, n, np.random.default_rng(seed))
-    sent = [pickle.loads(pickle.dumps(counter.part())) for counter in counters]  # noqa: S301
-    whole = TileCounter(*n, images[0].shape)
-    for part in sent:
-        assert all(len(numbers) <= 30 for numbers in part.numbers)  # nothing of what it never met
-        whole.add_part(part)
-    assert_same(whole.table(), table_by_hand(*images, n))
 
 
 @pytest.mark.parametrize("with_void", [False, True])

@@ -10,19 +10,18 @@ import pytest
 from napari_panoptic.common.errors import FindingKind, LabelError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.polygons.rasterize import MOST_PLANES
+from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest, cohort_report
 from napari_panoptic.nuclei.crops import CropSource, cut
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.nuclei.explain.failure_groups import failure_groups
-from napari_panoptic.nuclei.reading import evaluate_cohort_summary
 from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.slide_snapshots import load_in_steps
-from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.nuclei.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.report.cohort_report import CohortReport, ReportRequest, cohort_report
 from napari_panoptic.report.markup import fragment
 from napari_panoptic.report.overlap_section import overlaps_section, overlaps_table
 from napari_panoptic.viewer.layers import SELECTED, emphasis

@@ -16,14 +16,11 @@ from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.loading import LoadedMasks, load_masks
 from napari_panoptic.nuclei import reading as pipeline
-from napari_panoptic.nuclei.reading import (
-    RegionResult,
-    choose_files,
-    evaluate_cohort_summary,
-    evaluate_region,
-    load_prediction,
-    load_reference,
-)
+from napari_panoptic.nuclei.conditions import Condition
+from napari_panoptic.nuclei.experiment import evaluate_conditions
+from napari_panoptic.nuclei.reading import choose_files, load_prediction, load_reference
+from napari_panoptic.nuclei.results import RegionResult
+from napari_panoptic.nuclei.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from tests.support.small_cohort import (
@@ -57,7 +54,8 @@ def svs_path(folder: Path) -> Path:
 def results(
     cohort: Cohort, *, teams: Sequence[str] = TEAMS, source: Source | None = None
 ) -> dict[tuple[str, str], RegionResult]:
-    found = (evaluate_region(cohort, region, teams, QUICK, source) for region in cohort.regions)
+    quick = (Condition("quick", QUICK, source),)
+    found = (evaluate_conditions(cohort, region, teams, quick)[0] for region in cohort.regions)
     return {(result.team, result.region): result for region in found for result in region}
 
 

@@ -24,15 +24,11 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import FindingKind, PanopticError, SettingsError
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei import cluster as dask_cluster
 from napari_panoptic.nuclei import result_store as parts
 from napari_panoptic.nuclei import run as jobs
-from napari_panoptic.nuclei.conditions import (
-    Condition,
-    Experiment,
-    evaluate_conditions,
-    lessons_conditions,
-    protocol_conditions,
-)
+from napari_panoptic.nuclei.conditions import Condition, lessons_conditions, protocol_conditions
+from napari_panoptic.nuclei.experiment import Experiment, evaluate_conditions
 from napari_panoptic.nuclei.result_store import DamagedPartError, PartStore, RegionResults
 from napari_panoptic.nuclei.run import (
     PROCESSES,
@@ -737,7 +733,7 @@ def test_few_regions_are_in_flight(
     cluster: Cluster, cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 0
-    original = jobs._DaskPool.submit
+    original = jobs._Pool.submit
     running: set[Any] = set()
 
     def submit(pool: Any, *arguments: Any) -> Any:
@@ -747,7 +743,7 @@ def test_few_regions_are_in_flight(
         most = max(most, sum(not future.done() for future in running))
         return future
 
-    monkeypatch.setattr(jobs._DaskPool, "submit", submit)
+    monkeypatch.setattr(jobs._Pool, "submit", submit)
     many = many_regions(cohort, 40)
     assert len(list(run_regions(many, SMALL_WORK, scheduler=cluster.address))) == 40
     assert len(running) == 40
@@ -806,7 +802,7 @@ def test_a_cluster_that_is_lost_in_the_middle(
     lost: str,
     said: str,
 ) -> None:
-    monkeypatch.setattr(jobs, "_WITHOUT_WORKERS_S", 1.0)
+    monkeypatch.setattr(dask_cluster, "_WITHOUT_WORKERS_S", 1.0)
     many = many_regions(cohort, 400)
     cluster = Cluster(tmp_path)
     try:
@@ -832,7 +828,7 @@ def test_a_cluster_that_is_lost_in_the_middle(
 def test_an_address_that_does_not_answer(
     intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setattr(jobs, "_CONNECT_S", 1.0)
+    monkeypatch.setattr(dask_cluster, "_CONNECT_S", 1.0)
     address = "tcp://127.0.0.1:1"
     arguments = ["evaluate", str(intact), "--output", str(tmp_path / "out")]
     assert main([*arguments, "--scheduler", address]) == 1

@@ -13,9 +13,9 @@ from napari_panoptic.common.errors import CohortError, PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.reading import RegionSummary
 from napari_panoptic.nuclei.session import Request, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

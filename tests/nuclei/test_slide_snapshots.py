@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from napari_panoptic.common.errors import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.reading import evaluate_cohort_summary
 from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.slide_snapshots import load_in_steps
-from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.nuclei.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, protocol
@@ -49,7 +50,7 @@ def test_the_picture_comes_first_then_the_team_that_is_looked_at(
     start, whole = steps(
         cohort, first=TEAMS[1], progress=lambda share, saying: told.append((share, saying))
     )
-    assert start.slide.is_slide
+    assert start.is_slide
     assert start.image is not None
     assert (start.shape, start.pending) == (SHAPES[SLIDE], frozenset({TEAMS[1]}))
     assert not start.slides
@@ -72,7 +73,7 @@ def test_the_picture_comes_first_then_the_team_that_is_looked_at(
 def test_small_regions_are_held_as_ever(cohort: Cohort) -> None:
     expected = load_region(cohort, SMALL, SETTINGS)
     found = steps(cohort, SMALL, first=TEAMS[0])[-1]
-    assert not found.slide.is_slide
+    assert not found.is_slide
     assert found.evaluations.keys() == expected.evaluations.keys()
     for team, evaluation in found.evaluations.items():
         assert evaluation.metrics == expected.evaluations[team].metrics
@@ -119,6 +120,24 @@ def test_what_is_missing_or_cannot_be_done_is_told(cohort: Cohort) -> None:
     challenge = protocol("monusac-2020-as-run")
     whole = steps(cohort, settings=challenge, first=TEAMS[0])[-1]
     assert any("the challenge's scoring is not possible" in f.message for f in whole.findings)
+
+
+def test_a_file_that_changed_is_told_and_opened_again(tmp_path: Path) -> None:
+    write_slide_cohort(tmp_path)
+    cohort = open_cohort(tmp_path)
+    *_, first = steps(cohort, first=TEAMS[0])
+    path, other = (
+        next(iter(cohort.predictions[team, SLIDE].values())).all_paths[0] for team in TEAMS[:2]
+    )
+    shutil.copyfile(other, tmp_path / "other")
+    (tmp_path / "other").replace(path)
+    settings = SETTINGS.replaced(near_iou=0.3)
+    (second,) = steps(cohort, settings=settings, first=TEAMS[0], previous=first)
+    assert not second.slides
+    assert [f.path for f in second.findings if f.kind is FindingKind.CHANGED] == [path]
+    (third,) = steps(cohort, settings=settings, first=TEAMS[0], previous=second)
+    assert third.slides[TEAMS[0]].counts.tp.sum() != first.slides[TEAMS[0]].counts.tp.sum()
+    assert not any(f.kind is FindingKind.CHANGED for f in third.findings)
 
 
 def test_summaries_leave_slides_out(cohort: Cohort) -> None:

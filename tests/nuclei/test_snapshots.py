@@ -11,7 +11,7 @@ import pytest
 
 from napari_panoptic.common.errors import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei import snapshots
+from napari_panoptic.nuclei import region
 from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region
@@ -237,8 +237,8 @@ def test_files_are_read_once_whatever_the_settings(
     def read_again(*_args: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(snapshots, "load_prediction", read_again)
-    monkeypatch.setattr(snapshots, "load_reference", read_again)
+    monkeypatch.setattr(region, "read_prediction", read_again)
+    monkeypatch.setattr(region, "load_reference", read_again)
     for change in CHANGES.values():
         previous = load_region(cohort, NAMES[0], DEFAULT.replaced(**change), previous=previous)
     monkeypatch.undo()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import LabelError
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -22,11 +21,8 @@ from napari_panoptic.nuclei.values.windowed_labels import (
     TiledArea,
     TiledLabels,
     TiledPair,
-    UnknownIds,
 )
-from napari_panoptic.nuclei.window_run import StoppedError
 from napari_panoptic.nuclei.windowed_evaluation import (
-    TiledEvaluation,
     evaluate_tiles,
     evaluate_tiles_again,
 )
@@ -108,7 +104,7 @@ def some_pair(seed: int, shape: tuple[int, int], *, mpp: float | None = 0.25) ->
     return evaluate_case(case, mpp=mpp, distances=False).pair
 
 
-def assert_same(found: TiledEvaluation, expected: Evaluation) -> None:
+def assert_same(found: Evaluation[TiledPair], expected: Evaluation) -> None:
     """To the last digit."""
     pd.testing.assert_frame_equal(found.objects, expected.objects, check_exact=True)
     pd.testing.assert_frame_equal(found.by_class, expected.by_class, check_exact=True)
@@ -145,66 +141,6 @@ def test_equals_the_evaluation_of_images_that_are_held(
     pair = some_pair(seed, shape)
     slide = tiled(pair, tile_px=tile_px, empty_rows=min(empty_rows, len(pair.reference)))
     assert_same(evaluate_tiles(slide, how, window_px=window_px), evaluate(pair, how))
-
-
-class OtherProcesses:
-    """Does what is asked in another order, on what can be sent, and sends the results back."""
-
-    def __init__(self, pair: TiledPair, seed: int) -> None:
-        self.pair, self.order, self.done = pair, np.random.default_rng(seed), 0
-
-    def over(self, work: Any, items: Any) -> Any:
-        for place in self.order.permutation(len(items)).tolist():
-            self.done += 1
-            sent = pickle.loads(pickle.dumps((work, items[place])))  # noqa: S301
-            result = sent[0](self.pair, sent[1])
-            yield place, pickle.loads(pickle.dumps(result))  # noqa: S301
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=seeds, shape=shapes, how=every_settings, window_px=st.integers(1, 24))
-def test_windows_may_be_gone_over_elsewhere(
-    seed: int, shape: tuple[int, int], how: EvaluationSettings, window_px: int
-) -> None:
-    pair = some_pair(seed, shape)
-    others = OtherProcesses(tiled(pair), seed)
-    found = evaluate_tiles(tiled(pair), how, window_px=window_px, elsewhere=others)
-    assert_same(found, evaluate(pair, how))
-    assert others.done > 0
-
-
-def test_work_elsewhere_can_be_stopped() -> None:
-    pair = some_pair(3, (40, 40))
-    asked = 0
-
-    def is_wanted() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked < 2
-
-    others = OtherProcesses(tiled(pair), 3)
-    with pytest.raises(StoppedError):
-        evaluate_tiles(tiled(pair), window_px=2, is_wanted=is_wanted, elsewhere=others)
-    assert others.done == 2
-
-
-def test_unknown_ids_met_elsewhere_are_known_here() -> None:
-    here, there = (replace(tiled(some_pair(3, (40, 40)))) for _ in range(2))
-    here, there = (
-        replace(slide, prediction=replace(slide.prediction, unknown_ids=UnknownIds()))
-        for slide in (here, there)
-    )
-    read = there.prediction.read
-    there = replace(
-        there,
-        prediction=replace(
-            there.prediction,
-            read=lambda box: (there.prediction.unknown_ids.note([box[0] + 7]), read(box))[1],
-        ),
-    )
-    evaluate_tiles(here, window_px=2, elsewhere=OtherProcesses(there, 3))
-    assert here.prediction.unknown_ids is not None
-    assert here.prediction.unknown_ids.ids() == [row + 7 for row in range(0, 40, 2)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -287,7 +223,7 @@ def test_progress_goes_from_nothing_to_all() -> None:
         tiled(large_objects()),
         how,
         window_px=20,
-        progress=lambda share, saying: told.append((share, saying)),
+        progress=Progress(report=lambda share, doing: told.append((share, doing))),
     )
     shares = [share for share, _ in told]
     assert shares == sorted(shares)
@@ -305,7 +241,7 @@ def test_can_be_stopped_between_windows(after: int) -> None:
         return len(asked) <= after
 
     with pytest.raises(StoppedError):
-        evaluate_tiles(slide, window_px=10, is_wanted=is_wanted)
+        evaluate_tiles(slide, window_px=10, progress=Progress(is_wanted))
     assert len(slide.reference.read.boxes) <= 4 * (after + 1)
 
 

@@ -16,23 +16,21 @@ import zarr
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.nuclei import reading as pipeline
-from napari_panoptic.nuclei import slide_cluster
-from napari_panoptic.nuclei.conditions import Condition, Experiment, threshold_conditions
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
+from napari_panoptic.nuclei.conditions import Condition, threshold_conditions
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.reading import RegionResult, load_prediction, load_reference
+from napari_panoptic.nuclei.experiment import Experiment, evaluate_slide
+from napari_panoptic.nuclei.reading import load_prediction, load_reference
 from napari_panoptic.nuclei.result_store import PartStore
+from napari_panoptic.nuclei.results import RegionResult, object_frames
 from napari_panoptic.nuclei.run import PROCESSES, THREADS, RegionDone, run_regions
-from napari_panoptic.nuclei.slide_cluster import OtherFileError, SlideFiles, SlideNow
-from napari_panoptic.nuclei.slide_snapshots import load_in_steps
+from napari_panoptic.nuclei.snapshots import load_in_steps
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
-from napari_panoptic.nuclei.window_run import StoppedError
-from napari_panoptic.nuclei.windowed_regions import SlideRun, evaluate_slide, object_frames
-from napari_panoptic.report.tables import CohortEvaluation, InputWatch
 from tests.support.builders import write_svs
 from tests.support.dask_cluster import Cluster
 from tests.support.label_cases import random_pair
@@ -271,7 +269,7 @@ def test_polygons_without_a_pixel_are_told_of(tmp_path: Path) -> None:
     cohort = open_cohort(tmp_path)
     work = Experiment(("predictions",), (Condition("one", EvaluationSettings()),))
     held = work.evaluate(cohort, cohort.regions[0])[0][0]
-    found = evaluate_slide(cohort, cohort.regions[0], work, SlideRun())[0][0]
+    found = evaluate_slide(cohort, cohort.regions[0], work)[0][0]
     vanished = [f for f in found.findings if f.kind is FindingKind.VANISHED]
     expected = [f for f in held.findings if f.kind is FindingKind.VANISHED]
     for team in (None, "predictions"):
@@ -355,15 +353,13 @@ def test_conditions_equal_those_of_held_regions(folder: Path) -> None:
     work = small_work()
     for region in cohort.regions:
         expected = replace(work, held_up_to_px=10**9).evaluate(cohort, region)
-        found = evaluate_slide(cohort, region, work, SlideRun())
+        found = evaluate_slide(cohort, region, work)
         assert as_compared(found) == as_compared(expected)
 
 
 def test_sums_alone(folder: Path) -> None:
     cohort = open_cohort(folder)
-    ((result, *_), *_) = evaluate_slide(
-        cohort, cohort.regions[0], small_work(with_objects=False), SlideRun()
-    )
+    ((result, *_), *_) = evaluate_slide(cohort, cohort.regions[0], small_work(with_objects=False))
     assert result.objects is None
     assert result.rows is None
     assert result.counts is not None
@@ -438,7 +434,7 @@ def test_a_slide_that_changes_while_it_is_read_is_a_finding(tmp_path: Path) -> N
         if not changed and saying == "counting overlaps":
             changed.append(replaced_by_another(path))
 
-    (found, *_) = evaluate_slide(cohort, region, small_work(), SlideRun(progress=change))
+    (found, *_) = evaluate_slide(cohort, region, small_work(), progress=Progress(report=change))
     alpha, beta = found
     assert alpha.counts is None
     assert alpha.rows is None
@@ -476,9 +472,9 @@ def test_an_early_end_stops_between_windows(folder: Path) -> None:
         return len(asked) < 2
 
     with pytest.raises(StoppedError):
-        evaluate_slide(cohort, cohort.regions[0], small_work(), SlideRun(is_wanted=is_wanted))
+        evaluate_slide(cohort, cohort.regions[0], small_work(), progress=Progress(is_wanted))
     # The next one has its turn.
-    assert evaluate_slide(cohort, cohort.regions[0], small_work(), SlideRun())
+    assert evaluate_slide(cohort, cohort.regions[0], small_work())
 
 
 def test_leaving_a_run_early_ends_it(folder: Path) -> None:
@@ -496,7 +492,7 @@ def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
         start = tiff.pages[0].dataoffsets[0]
     data = path.read_bytes()
     path.write_bytes(data[:start] + b"\0" * 8 + data[start + 8 :])
-    (found, *_) = evaluate_slide(cohort, region, small_work(), SlideRun())
+    (found, *_) = evaluate_slide(cohort, region, small_work())
     alpha, beta = found
     assert alpha.counts is None
     kinds = [finding.kind for finding in alpha.findings]
@@ -531,28 +527,7 @@ def held_outcomes(cohort: Cohort, name: str, settings: EvaluationSettings) -> An
 # --- a cluster --------------------------------------------------------------------------------
 
 
-def box_of(pair: TiledPair, _item: int) -> tuple[int, int]:
-    return pair.reference.shape
-
-
-def test_a_worker_that_sees_another_slide_says_so(tmp_path: Path) -> None:
-    cohort = open_cohort(write_labels_cohort(tmp_path / "cohort"))
-    region = cohort.regions[0]
-    (prediction,) = cohort.predictions["alpha", region.name].values()
-    assert region.reference is not None
-    shape = REGIONS[region.name]
-    files = SlideFiles(region.reference, prediction, cohort.scheme, shape, 0.25)
-    slide = SlideNow(files, files.state(), files.content())
-    (path, *_) = prediction.all_paths
-    before = replaced_by_another(path)
-    with pytest.raises(OtherFileError, match="sees another file") as error:
-        slide_cluster._do(slide, box_of, 0)
-    assert error.value.path == path
-    path.write_bytes(before)  # the same content at another time is the same slide
-    assert slide_cluster._do(slide, box_of, 0) == shape
-
-
-def test_the_workers_of_a_cluster_go_over_a_slide_together(folder: Path, tmp_path: Path) -> None:
+def test_a_cluster_evaluates_slides_like_this_process(folder: Path, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     try:
         cluster.wait_for_workers(2)

@@ -17,13 +17,14 @@ import pytest
 from napari_panoptic.common.errors import Finding, FindingKind
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
+from napari_panoptic.nuclei.conditions import Condition
+from napari_panoptic.nuclei.experiment import evaluate_conditions
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
-from napari_panoptic.nuclei.reading import PLACE_COLUMNS, RegionResult, evaluate_region, placed
+from napari_panoptic.nuclei.results import PLACE_COLUMNS, ObjectsFile, RegionResult, placed
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, EvaluationSettings
 from napari_panoptic.report.tables import (
-    CohortEvaluation,
-    ObjectsFile,
     input_fingerprints,
     patients_by_class_table,
     patients_table,
@@ -46,7 +47,8 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
 def evaluated(
     cohort: Cohort, settings: EvaluationSettings, teams: Sequence[str]
 ) -> list[RegionResult]:
-    regions = (evaluate_region(cohort, r, teams, settings, None) for r in cohort.regions)
+    alone = (Condition("alone", settings),)
+    regions = (evaluate_conditions(cohort, r, teams, alone)[0] for r in cohort.regions)
     return [result for found in regions for result in found]
 
 

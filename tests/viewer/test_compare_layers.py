@@ -534,7 +534,7 @@ def test_large_lazy_layers_are_slides(window, monkeypatch):
     window.viewer.add_labels(da.from_array(truth, chunks=40), name="truth")
     window.viewer.add_labels(da.from_array(model, chunks=40), name="model")
     window.compare()
-    assert window.session.snapshot.slide.is_slide
+    assert window.session.snapshot.is_slide
     assert window.session.shown.metrics.pq == evaluate_pair(truth, model).metrics.pq
 
 

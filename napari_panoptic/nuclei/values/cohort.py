@@ -45,7 +45,7 @@ class FoundByName(Generic[_NamedT]):
         Raises
         ------
         CohortError
-            Where there is no such region; the message names similar ones.
+            If there is no such region; the message names similar ones.
         """
         for each in self.all_regions:
             if each.name == name:
@@ -59,7 +59,7 @@ class FoundByName(Generic[_NamedT]):
         Raises
         ------
         CohortError
-            Where there is no such team; the message names those there are.
+            If there is no such team; the message names the existing ones.
         """
         if name not in self.team_names:
             raise CohortError(no_such("team", name, self.team_names))
@@ -92,7 +92,7 @@ class ClassScheme:
         Other spellings found in files, mapped to the names above. Spelling is
         compared without regard to case.
     default
-        The class of objects whose class has another name; None where such
+        The class of objects whose class has another name; None if such
         objects are left out.
     """
 
@@ -156,7 +156,7 @@ class Task(StrEnum):
 
 
 class Source(str):
-    """In which form objects are on disk: the name of a form, equal to that text.
+    """The format in which objects are on disk: its name, equal to that text.
 
     Those below are built in; `napari_panoptic.io.formats.registry` knows every one there is.
     """
@@ -212,10 +212,10 @@ class OutlineRules:
     Parameters
     ----------
     vertices
-        None where the cohort does not say: read as pixel edges, and reported
+        None if the cohort does not say: read as pixel edges, and reported
         where they look like pixel centres.
     multipolygons
-        None where the cohort does not say: read as one object each, and
+        None if the cohort does not say: read as one object each, and
         reported where their parts lie far apart.
     """
 
@@ -229,7 +229,7 @@ UNSTATED = OutlineRules()
 
 @dataclass(frozen=True)
 class MaskFiles:
-    """The file or files that hold the objects of one region in one form.
+    """The file or files that hold the objects of one region in one format.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class MaskFiles:
         Which region of a file that holds many, as its format counts them; None
         where a file holds one.
     within
-        A folder that links may not lead out of; None where they may lead
+        A folder that links may not lead out of; None if they may lead
         anywhere.
     rules
         How outlines are read.
@@ -272,12 +272,12 @@ class Region:
     patient
         Which patient it belongs to.
     image
-        The image file, or None where there is none.
+        The image file, or None if there is none.
     reference
-        The annotation, or None where there is none: such a region can be
+        The annotation, or None if there is none: such a region can be
         looked at, not evaluated.
     image_item
-        Which image of a file that holds many; None where it holds one.
+        Which image of a file that holds many; None if it holds one.
     """
 
     name: str
@@ -341,7 +341,7 @@ class Cohort(FoundByName[Region]):
     teams
         Sorted by name; the annotation's own version, if any, last.
     predictions
-        ``(team name, region name)`` -> the forms in which the prediction is
+        ``(team name, region name)`` -> the formats in which the prediction is
         there. Missing pairs are absent.
     findings
         What was missing, extra or odd in the folder.
@@ -380,12 +380,12 @@ class Cohort(FoundByName[Region]):
 
     @property
     def annotation_expected(self) -> str:
-        """Say to people who have no annotation where it is expected."""
+        """Where an annotation is expected, for users who have none."""
         return expected_at(self.annotation_places)
 
     @property
     def predictions_expected(self) -> str:
-        """Say to people who have no predictions where they are expected."""
+        """Where predictions are expected, for users who have none."""
         return expected_at(self.prediction_places)
 
     @property
@@ -395,7 +395,7 @@ class Cohort(FoundByName[Region]):
 
 
 def expected_at(places: Sequence[str]) -> str:
-    """Say to people where files are expected that are not there."""
+    """Return where missing files are expected, for users."""
     description = "a cohort.toml that says where they are"
     if not places:
         return f"expected is {description}"

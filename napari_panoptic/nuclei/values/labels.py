@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -509,21 +510,8 @@ class LabelPair:
 
     def __post_init__(self) -> None:
         """Check that everything fits together."""
-        if self.prediction.shape != self.reference.shape:
-            raise LabelError(
-                f"the prediction must have the reference's size of "
-                f"{size_text(self.reference.shape)}, found {size_text(self.prediction.shape)}"
-            )
-        if self.ambiguous is not None and self.ambiguous.shape != self.reference.shape:
-            raise LabelError(
-                f"the ambiguous mask must have the reference's size of "
-                f"{size_text(self.reference.shape)}, found {size_text(self.ambiguous.shape)}"
-            )
-        if self.reference.class_names != self.prediction.class_names:
-            raise LabelError(
-                f"reference and prediction must have the same classes, found "
-                f"{self.reference.class_names} and {self.prediction.class_names}"
-            )
+        shape = None if self.ambiguous is None else self.ambiguous.shape
+        check_pair(self.reference, self.prediction, shape)
 
     @classmethod
     def from_arrays(
@@ -569,6 +557,14 @@ class LabelPair:
         """Whether objects of one side may share pixels."""
         return bool(self.reference.planes or self.prediction.planes)
 
+    def reference_at(self, y: NDArray[np.int64], x: NDArray[np.int64]) -> list[NDArray[np.int32]]:
+        """Return the reference objects (row plus one; 0 for none) at points, image by image."""
+        return [sheet[y, x] for sheet in self.reference.sheets]
+
+    def ambiguous_at(self, y: NDArray[np.int64], x: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which points (n,) are in the ambiguous area."""
+        return np.zeros(len(y), bool) if self.ambiguous is None else self.ambiguous[y, x]
+
     def with_overlaps(self, overlaps: Overlaps) -> LabelPair:
         """Return both sides with the pixels that objects share, or without.
 
@@ -582,6 +578,36 @@ class LabelPair:
         if reference is self.reference and prediction is self.prediction:
             return self
         return replace(self, reference=reference, prediction=prediction)
+
+
+class Sized(Protocol):
+    """The objects of a side, held or read in windows."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Height and width in px."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The scored classes, in order."""
+
+
+def check_pair(
+    reference: Sized, prediction: Sized, ambiguous_shape: tuple[int, ...] | None
+) -> None:
+    """Raise a LabelError if the sizes or the classes of two sides differ."""
+    of_others = {"prediction": prediction.shape, "ambiguous mask": ambiguous_shape}
+    for name, shape in of_others.items():
+        if shape is not None and shape != reference.shape:
+            raise LabelError(
+                f"the {name} must have the reference's size of "
+                f"{size_text(reference.shape)}, found {size_text(shape)}"
+            )
+    if reference.class_names != prediction.class_names:
+        raise LabelError(
+            f"reference and prediction must have the same classes, found "
+            f"{reference.class_names} and {prediction.class_names}"
+        )
 
 
 def class_compacts(

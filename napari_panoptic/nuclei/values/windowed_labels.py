@@ -9,27 +9,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import LabelError
-from napari_panoptic.nuclei.values.labels import Scores, size_text
+from napari_panoptic.nuclei.values.labels import Scores, check_pair
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""
 
 
 class UnknownIds:
-    """Gathers, from several threads, ids that were met in the pixels and that nothing tells of."""
+    """Collects unknown ids found in the pixels; thread-safe."""
 
     def __init__(self) -> None:
         self._ids: set[int] = set()
         self._lock = threading.Lock()
 
     def note(self, ids: Iterable[int]) -> None:
-        """Add ids, new or not."""
+        """Add ids."""
         with self._lock:
             self._ids.update(int(id_) for id_ in ids)
 
     def ids(self) -> list[int]:
-        """Return those noted so far, ascending."""
+        """Return the ids so far, ascending."""
         with self._lock:
             return sorted(self._ids)
 
@@ -44,8 +43,7 @@ class TiledLabels:
         Height and width in px.
     ids
         int64 (n,): the objects' ids for people and files, ascending, unique,
-        positive. Other than in a `LabelImage` a row may turn out to have no
-        pixel.
+        positive. Unlike in a `LabelImage`, a row may have no pixel.
     class_index
         int16 (n,): 1-based index into ``class_names``.
     original_ids
@@ -53,15 +51,14 @@ class TiledLabels:
     class_names
         The scored classes, in order.
     read
-        Gives a window as a new int32 image (y, x): 0 is background, ``k`` the
-        object of row ``k - 1``. May be called from several threads at once,
-        and works on the pixels without the interpreter where it can.
+        Returns a window as a new int32 image (y, x): 0 is background, ``k`` the
+        object of row ``k - 1``. Thread-safe, and releases the GIL if possible.
     tile_px
-        Edge of the tiles in which the pixels are stored, or 0 where any window
-        costs the same. Windows are best read along such tiles.
+        Edge of the tiles in which the pixels are stored, or 0 if any window
+        costs the same. Windows are best aligned with such tiles.
     unknown_ids
-        Ids that reading meets and that belong to no row are noted here; their
-        pixels are given as background. None where there are none such.
+        Collects ids that belong to no row; their pixels are returned as
+        background. None if there cannot be any.
     known_scores
         As in `LabelImage`.
     """
@@ -90,8 +87,8 @@ class TiledArea:
     shape
         Height and width in px.
     read
-        Gives a window as a bool image (y, x), or None where nothing of the
-        area lies in it. May be called from several threads at once.
+        Returns a window as a bool image (y, x), or None if nothing of the area
+        lies in it. Thread-safe.
     """
 
     shape: tuple[int, int]
@@ -107,14 +104,14 @@ class TiledPair:
     reference, prediction
         The two sides, of one shape and one class list.
     ambiguous
-        The excluded area; None where nothing is excluded.
+        The excluded area; None if nothing is excluded.
     mpp
-        Micrometres per pixel, or None where unknown.
+        Micrometres per pixel, or None if unknown.
 
     Raises
     ------
     LabelError
-        Where shapes or class lists differ.
+        If shapes or class lists differ.
     """
 
     reference: TiledLabels
@@ -124,17 +121,13 @@ class TiledPair:
 
     def __post_init__(self) -> None:
         """Check that everything fits together."""
-        for name, other in (("prediction", self.prediction), ("ambiguous area", self.ambiguous)):
-            if other is not None and other.shape != self.reference.shape:
-                raise LabelError(
-                    f"the {name} must have the reference's size of "
-                    f"{size_text(self.reference.shape)}, found {size_text(other.shape)}"
-                )
-        if self.reference.class_names != self.prediction.class_names:
-            raise LabelError(
-                f"reference and prediction must have the same classes, found "
-                f"{self.reference.class_names} and {self.prediction.class_names}"
-            )
+        shape = None if self.ambiguous is None else self.ambiguous.shape
+        check_pair(self.reference, self.prediction, shape)
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether objects of one side may share pixels: never in windows."""
+        return False
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import detection_counts
 from napari_panoptic.nuclei.palette import class_colours
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
-from napari_panoptic.nuclei.windowed_evaluation import TiledEvaluation
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.viewer.behind import (
     behind_cell,
     behind_class,
@@ -66,7 +66,7 @@ _SCROLL_BAR_PX = 24
 """Width of a scroll bar and the margins, generously."""
 ABSENT = "This class is not annotated here, so its predictions make it 0; the mean counts that."
 
-Shown = Evaluation | TiledEvaluation
+Shown = Evaluation | Evaluation[TiledPair]
 """What figures are shown of: a region in memory, or a slide that was gone over in windows."""
 
 

@@ -26,7 +26,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
-from napari_panoptic.nuclei.reading import RegionSummary
+from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.vocabulary import Status
 from napari_panoptic.viewer.glossary import (

@@ -6,7 +6,7 @@ from qtpy.QtCore import Qt
 
 from napari_panoptic.common.errors import Finding, FindingKind
 from napari_panoptic.nuclei.explain.consensus import consensus
-from napari_panoptic.nuclei.reading import RegionSummary
+from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source, Team
 from napari_panoptic.nuclei.values.settings import (
     EvaluationSettings,

@@ -18,14 +18,8 @@ from napari_panoptic.cli import main as cli
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.conditions import Experiment, cohort_robustness
-from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, Robustness, star
-from napari_panoptic.nuclei.run import AUTO, PROCESSES, RegionDone
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
-from napari_panoptic.report.cohort_report import (
+from napari_panoptic.nuclei.cohort_report import (
     CohortReport,
-    PatientSums,
     ReportRequest,
     Varied,
     cohort_report,
@@ -33,7 +27,13 @@ from napari_panoptic.report.cohort_report import (
     n_passes,
     remove_kept,
 )
+from napari_panoptic.nuclei.experiment import Experiment, PatientSums
+from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, Robustness, star
+from napari_panoptic.nuclei.run import AUTO, PROCESSES, RegionDone
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
 from napari_panoptic.report.html import report_page
+from tests.support.one_by_one import robustness_of_results
 from tests.support.paths import REPOSITORY
 from tests.support.reports import report_on, without_team_in
 from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
@@ -98,7 +98,7 @@ def test_sums_of_patients_give_the_figures_of_all_results(cohort: Cohort) -> Non
         varied: Varied = getattr(report, name)
         work = Experiment(TEAMS, varied.conditions, with_objects=False)
         results = [work.evaluate(cohort, region) for region in cohort.regions]
-        wanted = cohort_robustness(results, work, cohort.scheme.names, neighbours=pairs)
+        wanted = robustness_of_results(results, work, cohort.scheme.names, neighbours=pairs)
         assert np.isfinite(wanted.pq).any()
         assert_same(varied.found, wanted)
 
@@ -113,7 +113,7 @@ def test_patients_whose_regions_are_not_together_are_summed_all_the_same(cohort:
     sums = PatientSums(TEAMS, conditions, mixed.scheme.names)
     for region in results:
         sums.add(region)
-    assert_same(sums.varied().found, cohort_robustness(results, work, mixed.scheme.names))
+    assert_same(sums.robustness(), robustness_of_results(results, work, mixed.scheme.names))
 
 
 # --- taken up again ----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Everything that a report shows of a cohort, computed in two passes over its files."""
+"""Everything that a report shows of a cohort, computed in two passes over its regions."""
 
 from __future__ import annotations
 
@@ -23,16 +23,20 @@ from napari_panoptic.nuclei.averages import (
     RegionCounts,
     aggregation_table,
 )
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch, statistics_of
 from napari_panoptic.nuclei.conditions import (
-    SHIFTS,
     Condition,
-    Experiment,
     lessons_conditions,
     protocol_conditions,
     radius_conditions,
-    scored_regions,
     shift_conditions,
     threshold_conditions,
+)
+from napari_panoptic.nuclei.experiment import (
+    Experiment,
+    PatientSums,
+    left_out_of_reports,
+    scored_regions,
 )
 from napari_panoptic.nuclei.explain.breakdown import (
     RegionObjects,
@@ -40,37 +44,35 @@ from napari_panoptic.nuclei.explain.breakdown import (
     by_size,
     quartile_classes,
 )
-from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.protocols import ProtocolTable, ScoredRegion, protocol_table
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, RegionResult
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.result_store import PartStore, RegionResults
+from napari_panoptic.nuclei.results import RegionResult
 from napari_panoptic.nuclei.robustness import (
     LESSONS_NEIGHBOURS,
     Robustness,
-    robustness,
     star,
 )
 from napari_panoptic.nuclei.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.shifts import SHIFTS
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.nuclei.windowed_regions import left_out_of_reports
-from napari_panoptic.report.tables import CohortEvaluation, InputWatch, statistics_of
-from napari_panoptic.report.team_statistics import TeamStatistics
+from napari_panoptic.statistics.teams import TeamStatistics
 
 RADII = tuple(range(-3, 6))
 THRESHOLDS = tuple(k / 100 for k in range(5, 100, 5))
 OWN_GROUP = "organ"
-"""The column of the metadata that patients are grouped by, where there is one of the name."""
+"""The column of the metadata by which patients are grouped if there is one of this name."""
 
 _BOTH_WAYS = (Overlaps.FLATTEN, Overlaps.KEEP)
 _PASSES = ("objects", "sums")
-"""Of the two passes, the folders of what is done."""
+"""The folders of the two passes in a store."""
 
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What to report on.
+    """What a report is about.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ class ReportRequest:
     team_names
         Which teams.
     source
-        Which form of the predictions; None for the usual one.
+        Which format of the predictions; None for the usual one.
     metadata
         What is known of patients, or None.
     group
@@ -104,7 +106,7 @@ class ReportRequest:
     held_up_to_px: int = HELD_UP_TO_PX
 
     def __post_init__(self) -> None:
-        """Check that the column is there; a SettingsError where it is not."""
+        """Check that the column exists; raise a SettingsError if it is not."""
         columns = [] if self.metadata is None else list(self.metadata.columns)
         if self.group and self.group not in columns:
             known = english_list(columns) or "none; a table of patients is needed"
@@ -117,14 +119,14 @@ class ReportRequest:
 
     @property
     def group_column(self) -> str:
-        """The column by which patients are grouped; empty where there is none."""
+        """The column by which patients are grouped; empty if there is none."""
         columns = [] if self.metadata is None else list(self.metadata.columns)
         if self.group:
             return self.group
         return OWN_GROUP if OWN_GROUP in columns else next(iter(columns), "")
 
     def group_of(self, patient: str) -> str:
-        """Return a patient's group; empty where there is none."""
+        """Return a patient's group; empty if there is none."""
         return "" if self.metadata is None else self.metadata.group_of(self.group_column, patient)
 
 
@@ -137,7 +139,7 @@ class Varied:
     conditions
         The conditions.
     found
-        What came of them.
+        Their figures and ranks.
     """
 
     conditions: tuple[Condition, ...]
@@ -151,12 +153,12 @@ class CohortReport:
     Parameters
     ----------
     request
-        What was asked for.
+        What was requested.
     evaluation
-        By the settings asked for.
+        Under the requested settings.
     detailed
         By the same settings under disentangled scoring, with the objects; the
-        same as `evaluation` where that is what was asked for.
+        same as `evaluation` if that was requested.
     lessons
         Restoration and rule -> the evaluation under them, without findings,
         which are those of `evaluation`.
@@ -168,8 +170,8 @@ class CohortReport:
     scored
         Team -> its regions, scored class by class: what tells why versions differ.
     overlaps
-        Where objects keep the pixels that they share, and beside it where they do not;
-        of the regions in which both is possible.
+        With objects that keep the pixels that they share, and flattened; of the
+        regions in which both is possible.
     """
 
     request: ReportRequest
@@ -214,7 +216,7 @@ class CohortReport:
 
     @cached_property
     def sizes(self) -> pd.DataFrame | None:
-        """Figures by size of object; None where no nucleus is annotated."""
+        """Figures by size of object; None if no nucleus is annotated."""
         regions = self._objects()
         counted = any(
             (
@@ -239,25 +241,25 @@ class CohortReport:
 
 
 def n_passes() -> int:
-    """Return how often `cohort_report` goes over all regions."""
+    """Return the number of passes of `cohort_report` over all regions."""
     return len(_PASSES)
 
 
 def n_kept(store: Path) -> int:
-    """Count what `cohort_report` left in a store: at most `n_passes` times the regions.
+    """Return the number of results in a store of `cohort_report`, at most `n_passes` per region.
 
-    Whether it still holds is told only when it is taken over.
+    Whether they are still valid is checked when they are reused.
     """
     return sum(part.n_regions() for part in _parts(store))
 
 
 def remove_kept(store: Path) -> None:
-    """Remove what `cohort_report` left in a store, and the folder where nothing else is in it.
+    """Remove the results of `cohort_report` in a store, and the folder if nothing else is in it.
 
     Raises
     ------
     PanopticError
-        Where that is not allowed.
+        If that is not permitted.
     """
     for part in _parts(store):
         part.remove()
@@ -291,22 +293,22 @@ def cohort_report(
     request
         What to report on.
     jobs, scheduler
-        Regions at a time, and where they are done; see
+        Regions at a time, and where they are evaluated; see
         `napari_panoptic.nuclei.run.run_regions`.
     store
-        A folder for the regions that are done; what an earlier run has left
-        there is taken over. It stays until :func:`remove_kept` is called, but
-        for a cohort of which nothing could be evaluated. None to keep nothing.
+        A folder for finished regions, which reuses those of an earlier run. It
+        stays until :func:`remove_kept` is called, unless nothing could be
+        evaluated. None to keep nothing.
     on_result
         Called `n_passes` times per region, from the thread that computes.
     is_wanted
-        Asked again and again; where it says no, None comes back.
+        Polled; None is returned once it returns False.
 
     Raises
     ------
     PanopticError
-        Where nothing could be evaluated, the store cannot be written, or
-        workers cannot be reached or die again and again.
+        If nothing could be evaluated, the store cannot be written, or workers
+        cannot be reached or keep dying.
     """
     watch = InputWatch(request.cohort, request.team_names)
     run = _Run(request.cohort, jobs, scheduler, store, on_result, is_wanted)
@@ -330,7 +332,7 @@ def cohort_report(
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """How all regions are gone over."""
+    """How a pass over all regions is run."""
 
     cohort: Cohort
     jobs: int | None
@@ -340,7 +342,7 @@ class _Run:
     is_wanted: Callable[[], bool]
 
     def go(self, number: int, work: Experiment, add: Callable[[RegionResults], None]) -> bool:
-        """Go over all regions, and tell whether the whole of it was wanted."""
+        """Evaluate all regions, and return whether the pass was not cancelled."""
         for region in run_regions(
             self.cohort,
             work,
@@ -385,65 +387,12 @@ def _evaluation(
     return CohortEvaluation(request.cohort, condition.settings, condition.name, results)
 
 
-class PatientSums:
-    """Counts under many conditions, of which only the sums over patients are kept.
-
-    They are summed in the order in which regions come, so that figures are the
-    same, bit by bit, as those of `napari_panoptic.nuclei.conditions.cohort_robustness`.
-
-    Parameters
-    ----------
-    team_names, conditions
-        Which teams were evaluated, and how.
-    class_names
-        The scored classes.
-    """
-
-    def __init__(
-        self,
-        team_names: Sequence[str],
-        conditions: tuple[Condition, ...],
-        class_names: tuple[str, ...],
-    ) -> None:
-        self._conditions, self._class_names = conditions, class_names
-        self._zero = Counts.zero(class_names)
-        self._sums: dict[str, list[dict[str, Counts]]] = {
-            team: [{} for _ in conditions] for team in team_names
-        }
-
-    def add(self, region: Sequence[Sequence[RegionResult]]) -> None:
-        """Add the results of a region: per condition, the teams."""
-        for number, results in enumerate(region):
-            for result in results:
-                if result.counts is not None:
-                    sums = self._sums[result.team][number]
-                    known = sums.get(result.patient, self._zero)
-                    sums[result.patient] = known + result.counts
-
-    def varied(self, neighbours: Sequence[tuple[int, int]] | None = None) -> Varied:
-        """Return figures and ranks under each condition, and where ranks change between neighbours.
-
-        Parameters
-        ----------
-        neighbours
-            As in `napari_panoptic.nuclei.robustness.robustness`.
-        """
-        counts = {
-            team: [list(sums.items()) for sums in by_condition]
-            for team, by_condition in self._sums.items()
-        }
-        names = tuple(condition.name for condition in self._conditions)
-        found = robustness(counts, names, self._class_names, neighbours=neighbours)
-        return Varied(self._conditions, found)
-
-
 class _Second:
-    """Gathers the second pass: sums of patients, and of regions no more than is shown of them."""
+    """The second pass: sums of patients, and what is shown of single regions."""
 
     def __init__(self, request: ReportRequest) -> None:
         self._request = request
-        families = _families(request)
-        self._lessons = families[1]
+        self._families = families = _families(request)
         all_conditions = tuple(condition for family in families for condition in family)
         self.work = Experiment(
             request.team_names,
@@ -457,11 +406,10 @@ class _Second:
         self._sums = [PatientSums(request.team_names, family, names) for family in families]
         self._by_lesson: list[RegionResults] = []
         self._challenge: list[RegionResult] = []
-        self._overlaps = families[-1]
         self._both_ways: list[tuple[RegionResult, RegionResult]] = []
 
     def add(self, region: RegionResults) -> None:
-        """Take what is needed of a region's results."""
+        """Add the results of a region."""
         for sums, place in zip(self._sums, self._places, strict=True):
             sums.add(region[place])
         (_, challenge), lessons, *_ = (region[place] for place in self._places)
@@ -478,7 +426,7 @@ class _Second:
         """Return the report, once all regions are there."""
         protocols, two_by_two, radii, thresholds, shifts, _ = self._sums
         scored = scored_regions(self._challenge)
-        disentangled = protocols.varied().found
+        disentangled = protocols.robustness()
         means = {
             team: (float(disentangled.pq[row, 0]), int(disentangled.n_patients[row, 0]))
             for row, team in enumerate(disentangled.teams)
@@ -491,18 +439,18 @@ class _Second:
                 condition.name: _evaluation(
                     self._request, condition, [region[number] for region in self._by_lesson]
                 )
-                for number, condition in enumerate(self._lessons)
+                for number, condition in enumerate(self._families[1])
             },
-            two_by_two=two_by_two.varied(LESSONS_NEIGHBOURS),
-            radii=radii.varied(),
-            thresholds=thresholds.varied(),
-            shifts=shifts.varied(star(len(SHIFTS))),
+            two_by_two=Varied(self._families[1], two_by_two.robustness(LESSONS_NEIGHBOURS)),
+            radii=Varied(self._families[2], radii.robustness()),
+            thresholds=Varied(self._families[3], thresholds.robustness()),
+            shifts=Varied(self._families[4], shifts.robustness(star(len(SHIFTS)))),
             protocols=protocol_table(scored, means),
             scored=scored,
             overlaps=CohortEvaluation(
                 self._request.cohort,
-                self._overlaps[1].settings,
-                self._overlaps[1].name,
+                self._families[-1][1].settings,
+                self._families[-1][1].name,
                 [kept for _, kept in self._both_ways],
                 [replace(flat, findings=()) for flat, _ in self._both_ways],
             ),

@@ -1,0 +1,91 @@
+"""Dataclasses as JSON values, and back: checked against the types of their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pandas as pd
+
+
+def encoded(value: Any) -> Any:
+    """Return a value as JSON can hold it, with all digits.
+
+    Dataclasses and mappings become objects; arrays, tuples and lists become
+    lists; a table becomes the name, type and values of each column.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, pd.DataFrame):
+        return [[name, str(column.dtype), _values(column)] for name, column in value.items()]
+    if isinstance(value, Mapping):
+        return {str(key): encoded(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [encoded(each) for each in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
+
+
+def decoded(kind: Any, record: Any) -> Any:
+    """Return the value of a type that `encoded` made a JSON value of.
+
+    Parameters
+    ----------
+    kind
+        The type: a dataclass, or whatever the fields of dataclasses hold.
+    record
+        The JSON value.
+
+    Raises
+    ------
+    TypeError, ValueError, LookupError
+        If it is no value of that type.
+    """
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is UnionType:  # with None
+        (kind,) = (each for each in arguments if each is not NoneType)
+        return None if record is None else decoded(kind, record)
+    if origin is np.ndarray:
+        (scalar,) = get_args(arguments[1])
+        return np.array(_checked(list, record), scalar)
+    if origin in (tuple, list):
+        return origin(decoded(arguments[0], each) for each in _checked(list, record))
+    if origin is not None:  # a mapping
+        return {key: decoded(arguments[1], each) for key, each in _checked(dict, record).items()}
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _hints(kind)
+        values = _checked(dict, record).items()
+        return kind(**{name: decoded(hints[name], each) for name, each in values})
+    if kind is pd.DataFrame:
+        return pd.DataFrame({name: pd.Series(each, dtype=dtype) for name, dtype, each in record})
+    if issubclass(kind, Enum | Path):
+        return kind(_checked(str, record))
+    if kind is float and type(record) is int:
+        return float(record)
+    return _checked(kind, record)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _checked(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"expected a {kind.__name__}, found {value!r}")
+    return value
+
+
+def _values(column: pd.Series[Any]) -> list[Any]:
+    if isinstance(column.dtype, pd.Int64Dtype):
+        return list(column.array.to_numpy(object, na_value=None).tolist())
+    return column.tolist()

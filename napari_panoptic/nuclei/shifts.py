@@ -1,0 +1,87 @@
+"""Objects moved by whole pixels, as a registration that is a pixel off would move them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.values.labels import LabelImage, Vanished
+from napari_panoptic.nuclei.values.settings import Overlaps
+
+Shift = tuple[int, int]
+NO_SHIFT: Shift = (0, 0)
+SHIFTS: tuple[Shift, ...] = (
+    NO_SHIFT,
+    *((dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if (dy, dx) != NO_SHIFT),
+)
+"""None, and one pixel in each of eight directions, as (dy, dx)."""
+
+
+def shifted(labels: LabelImage, shift: Shift) -> LabelImage:
+    """Move all objects by whole pixels; not in place.
+
+    Parameters
+    ----------
+    labels
+        The objects.
+    shift
+        (dy, dx) in px.
+
+    Returns
+    -------
+    LabelImage
+        Of the same shape. Objects keep their ids; pixels that leave the image
+        are lost, and objects without any pixel left have vanished.
+    """
+    if shift == NO_SHIFT:
+        return labels
+    masks = _ShiftedMasks(labels.class_masks, shift)
+    otherwise = None if labels.otherwise is None else partial(_shifted_whole, labels, shift)
+    moved = replace(
+        labels, index=_moved(labels.index, shift), class_masks=masks, otherwise=otherwise
+    ).tidied()
+    is_gone = ~np.isin(labels.ids, moved.ids)
+    names = labels.class_names_of_objects()[is_gone].tolist()
+    gone = [
+        Vanished(id_, name, "moved out of the image")
+        for id_, name in zip(labels.ids[is_gone].tolist(), names, strict=True)
+    ]
+    return replace(moved, vanished=(*labels.vanished, *gone))
+
+
+def _shifted_whole(labels: LabelImage, shift: Shift) -> LabelImage:
+    """Move objects with the pixels that they share."""
+    whole = labels.with_overlaps(Overlaps.KEEP)
+    planes = [_moved(plane, shift) for plane in whole.planes]
+    flat = shifted(labels, shift)
+    return flat.in_planes(planes, whole.ids, whole.class_index, whole.original_ids)
+
+
+class _ShiftedMasks(Mapping[str, NDArray[np.int32]]):
+    """The masks of single classes, moved lazily: few are used."""
+
+    def __init__(self, masks: Mapping[str, NDArray[np.int32]], shift: Shift) -> None:
+        self._masks, self._shift = masks, shift
+
+    def __getitem__(self, name: str) -> NDArray[np.int32]:
+        return _moved(self._masks[name], self._shift)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._masks)
+
+    def __len__(self) -> int:
+        return len(self._masks)
+
+
+def _moved(image: NDArray[np.int32], shift: Shift) -> NDArray[np.int32]:
+    moved = np.zeros_like(image)
+    (y_from, y_to), (x_from, x_to) = (
+        (slice(max(-step, 0), max(size - step, 0)), slice(max(step, 0), max(size + step, 0)))
+        for size, step in zip(image.shape, shift, strict=True)
+    )
+    moved[y_to, x_to] = image[y_from, x_from]
+    return moved
