@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.counting import (
+from napari_panoptic.kernels.counts import (
     AREA,
     FAR,
     FIRST,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.kernels.changes import blank_notes, list_changes
-from napari_panoptic.kernels.counting import (
+from napari_panoptic.kernels.counts import (
     AREA,
     FIRST,
     SUM_X,

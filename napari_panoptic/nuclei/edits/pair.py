@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, english_list
-from napari_panoptic.kernels.counting import (
+from napari_panoptic.kernels.counts import (
     AREA,
     FIRST,
     SUM_X,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import LabelError, english_list
 from napari_panoptic.kernels.changes import blank_notes, list_changes
-from napari_panoptic.kernels.counting import (
+from napari_panoptic.kernels.counts import (
     KEY,
     TOTAL,
     PairTable,
