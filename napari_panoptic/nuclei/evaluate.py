@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.distances import PairDistances
 from napari_panoptic.nuclei.matching import match
 from napari_panoptic.nuclei.metrics import Counts, count
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
-from napari_panoptic.nuclei.overlap import OverlapTable, counted_pair, overlap_table
+from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
 from napari_panoptic.nuclei.tables import EvaluatedFigures
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelPair
@@ -27,7 +27,7 @@ class Evaluation(EvaluatedFigures):
     """What came of evaluating one label pair.
 
     Nothing in it is ever changed, but the images of a pair under edit: see
-    `napari_panoptic.nuclei.edits.pair.LiveEvaluation.pair`.
+    `napari_panoptic.nuclei.edits.pair.EditedPair.pair`.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def evaluate_pair(
     """
     if class_names is None:
         class_names = _usual_order([*reference_classes.values(), *prediction_classes.values()])
-    pair, table = counted_pair(
+    pair = LabelPair.from_arrays(
         reference,
         prediction,
         reference_classes,
@@ -181,7 +181,7 @@ def evaluate_pair(
         ambiguous=None if ambiguous is None else _mask(ambiguous),
         mpp=mpp,
     )
-    return evaluated(pair, table, settings or EvaluationSettings(), KnownDistances.none())
+    return evaluate(pair, settings)
 
 
 def _usual_order(mentioned: Sequence[str]) -> tuple[str, ...]:

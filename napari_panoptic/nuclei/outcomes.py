@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
 from napari_panoptic.nuclei.causes import Decisions, decide
 from napari_panoptic.nuclei.distances import PairDistances
@@ -176,24 +175,6 @@ def outcomes(
     near_iou
         Least IoU at which an unmatched pair explains a failure.
     """
-    slots = slot_outcomes(pair, table, judged, matches, distances, near_iou=near_iou)
-    return of_objects_with_pixels(slots)
-
-
-def slot_outcomes(
-    pair: LabelPair,
-    table: OverlapTable,
-    judged: JudgedOverlap,
-    matches: Matches,
-    distances: PairDistances | None,
-    *,
-    near_iou: float,
-) -> Outcomes:
-    """Do the same, with one row per row of the label images.
-
-    Those under edit also have rows of objects that were erased (with an area
-    of 0), and ids that do not ascend; see :func:`of_objects_with_pixels`.
-    """
     classes = pair.reference.class_index, pair.prediction.class_index
     decided = decide(judged, matches, *classes, near_iou=near_iou)
 
@@ -222,22 +203,25 @@ def slot_outcomes(
             bbox=counted.bbox,
         )
 
-    return Outcomes(
-        reference=side(Side.REFERENCE, judged.reference, decided[0]),
-        prediction=side(Side.PREDICTION, judged.prediction, decided[1]),
-        class_names=pair.class_names,
-        mpp=pair.mpp,
+    return _of_objects_with_pixels(
+        Outcomes(
+            reference=side(Side.REFERENCE, judged.reference, decided[0]),
+            prediction=side(Side.PREDICTION, judged.prediction, decided[1]),
+            class_names=pair.class_names,
+            mpp=pair.mpp,
+        )
     )
 
 
-def of_objects_with_pixels(decided: Outcomes) -> Outcomes:
+def _of_objects_with_pixels(decided: Outcomes) -> Outcomes:
     """Drop the rows without a pixel, and sort the others by id.
 
-    Objects of slides may have no pixel of their own, and images under edit have
-    rows of objects that were erased; other label images have no such rows and
-    are sorted already.
+    Slides may have objects without pixels, and images under edit have rows of erased objects
+    and ids in the order in which they were drawn. Other label images are sorted already.
     """
-    if all(_is_in_order(own.area_px, own.ids) for own in map(decided.side, Side)):
+    if all(
+        own.area_px.all() and (own.ids[1:] > own.ids[:-1]).all() for own in map(decided.side, Side)
+    ):
         return decided
     kept: dict[Side, NDArray[np.int64]] = {}
     for side in Side:
@@ -258,14 +242,3 @@ def of_objects_with_pixels(decided: Outcomes) -> Outcomes:
         reference=reordered(Side.REFERENCE),
         prediction=reordered(Side.PREDICTION),
     )
-
-
-@compiled
-def _is_in_order(area: NDArray[np.int64], ids: NDArray[np.int64]) -> bool:
-    """Return whether all rows have pixels and ids ascend."""
-    odd = 0
-    for row in range(len(ids)):
-        odd += area[row] == 0
-    for row in range(1, len(ids)):
-        odd += ids[row] <= ids[row - 1]
-    return odd == 0

@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.distances import PairDistances, cuts
 from napari_panoptic.nuclei.matching import match
 from napari_panoptic.nuclei.metrics import Counts, count
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
-from napari_panoptic.nuclei.overlap import CountedPart, OverlapTable, TileCounter
+from napari_panoptic.nuclei.overlap import CountedPart, OverlapCounter, OverlapTable
 from napari_panoptic.nuclei.tables import EvaluatedFigures
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
@@ -180,8 +180,8 @@ def count_windows(pair: TiledPair, boxes: Sequence[Box]) -> CountedStrip:
     return CountedStrip(counter.part(), (reference, prediction))
 
 
-def _counter_for(pair: TiledPair) -> TileCounter:
-    return TileCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
+def _counter_for(pair: TiledPair) -> OverlapCounter:
+    return OverlapCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
 
 
 def _read(

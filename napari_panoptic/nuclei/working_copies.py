@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
-from napari_panoptic.nuclei.edits.pair import Edit, IdWindow, LiveEvaluation
+from napari_panoptic.nuclei.edits.pair import Edit, EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -75,7 +75,7 @@ class _RegionCopies:
     """
 
     originals: Originals
-    live: dict[str, LiveEvaluation] = field(default_factory=dict)
+    live: dict[str, EditedPair] = field(default_factory=dict)
     bases: dict[str | None, LabelImage] = field(default_factory=dict)
     """What each edited side was copied from; other sides are as on disk."""
     at_rest: dict[str | None, LabelImage] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class WorkingCopies:
             The team whose prediction is edited, or against which an edited
             reference is looked at.
         side, y, x, ids, classes
-            As in :meth:`LiveEvaluation.set_pixels`.
+            As in :meth:`EditedPair.set_pixels`.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class WorkingCopies:
         """
         (y, x), (height, width) = window.corner_yx, window.numbers.shape
 
-        def do(live: LiveEvaluation) -> Edit:
+        def do(live: EditedPair) -> Edit:
             known = live.pair().reference if side is Side.REFERENCE else live.pair().prediction
             ids = set(known.ids.tolist())
             for id_, name in (renamed or {}).items():  # before anything is changed
@@ -210,7 +210,7 @@ class WorkingCopies:
         originals: Originals,
         team: str,
         side: Side,
-        do: Callable[[LiveEvaluation], T],
+        do: Callable[[EditedPair], T],
         area: Area = (slice(0), slice(0)),
     ) -> T:
         known = originals.region in self._regions
@@ -304,7 +304,7 @@ class WorkingCopies:
         """Go back to the originals of a region."""
         self._regions.pop(region, None)
 
-    def _live(self, copies: _RegionCopies, team: str) -> LiveEvaluation:
+    def _live(self, copies: _RegionCopies, team: str) -> EditedPair:
         if team not in copies.live:
             pair, known = copies.originals.pair(team), None
             now = _resting_pair(copies, team)
@@ -314,7 +314,7 @@ class WorkingCopies:
             }
             if is_as_on_disk and len(now.reference) == len(pair.reference):
                 now, known = pair, copies.originals.evaluations.get(team)
-            copies.live[team] = LiveEvaluation(now, known=known)
+            copies.live[team] = EditedPair(now, known=known)
             copies.at_rest.pop(team, None)
         return copies.live[team]
 
