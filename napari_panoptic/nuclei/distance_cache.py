@@ -47,7 +47,9 @@ class KnownDistances:
     def without(
         self, reference_rows: NDArray[np.integer], prediction_rows: NDArray[np.integer]
     ) -> KnownDistances:
-        """Forget the pairs of objects whose pixels changed."""
+        """Return the distances without those of objects whose pixels changed."""
+        if not len(self.keys):
+            return self
         rows = self.keys >> _REFERENCE_SHIFT
         columns = (self.keys >> _PREDICTION_SHIFT) & ((1 << (_REFERENCE_SHIFT - 2)) - 1)
         kept = ~np.isin(rows, reference_rows) & ~np.isin(columns, prediction_rows)

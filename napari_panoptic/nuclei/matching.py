@@ -1,4 +1,4 @@
-"""Which predicted object belongs to which reference object."""
+"""Match predicted objects to reference objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.values.labels import LabelPair
@@ -40,8 +39,6 @@ def match(
     table: OverlapTable,
     judged: JudgedOverlap,
     settings: EvaluationSettings,
-    *,
-    rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
 ) -> Matches:
     """Match the objects of a label pair by the rule that the settings name.
 
@@ -51,9 +48,6 @@ def match(
         The label pair, its overlap table, and that table after the policy.
     settings
         Rule and threshold.
-    rows
-        Where table and judged hold some objects of the pair only: their rows among all
-        reference objects and predictions, ascending.
 
     Returns
     -------
@@ -65,7 +59,7 @@ def match(
         objects of a side share pixels, the one-to-one subset in any case.
     """
     if settings.matching is Matching.CENTROID:
-        chosen = _centroid_pairs(pair, judged, rows)
+        chosen = _centroid_pairs(pair, judged)
         is_contested = pair.has_planes
     else:
         chosen = np.flatnonzero(judged.iou > settings.iou_threshold)
@@ -73,51 +67,20 @@ def match(
         is_contested = settings.one_to_one_enforced or pair.has_planes
     if is_contested:
         chosen = _best_assignment(chosen, table, judged)
-    partners = _partners(
-        len(table.reference),
-        len(table.prediction),
-        judged.pair_reference,
-        judged.pair_prediction,
-        chosen,
-    )
-    return Matches(*partners, chosen)
+    rows, columns = judged.pair_reference[chosen], judged.pair_prediction[chosen]
+    reference_partner = np.full(len(table.reference), NO_PARTNER, np.int32)
+    prediction_partner = np.full(len(table.prediction), NO_PARTNER, np.int32)
+    reference_partner[rows], prediction_partner[columns] = columns, rows
+    return Matches(reference_partner, prediction_partner, chosen)
 
 
-@compiled
-def _partners(
-    n_reference: int,
-    n_prediction: int,
-    rows: NDArray[np.int32],
-    columns: NDArray[np.int32],
-    chosen: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the row of each object's partner among the chosen pairs; -1 for none."""
-    of_row = np.full(n_reference, NO_PARTNER, np.int32)
-    of_column = np.full(n_prediction, NO_PARTNER, np.int32)
-    for k in chosen:
-        of_row[rows[k]], of_column[columns[k]] = columns[k], rows[k]
-    return of_row, of_column
-
-
-def _centroid_pairs(
-    pair: LabelPair,
-    judged: JudgedOverlap,
-    rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
-) -> NDArray[np.int64]:
-    best = _best_of_each(
-        judged.pair_reference,
-        judged.pair_prediction,
-        judged.iou,
-        pair.prediction.ids if rows is None else pair.prediction.ids[rows[1]],
-        len(judged.reference.area),
-    )
-    best = best[best >= 0]
+def _centroid_pairs(pair: LabelPair, judged: JudgedOverlap) -> NDArray[np.int64]:
+    best = _best_of_each(judged, pair.prediction.ids)
     # Rounds half to even, as the published rule does.
     y, x = (
         np.rint(judged.prediction.centroid_yx_px[judged.pair_prediction[best]]).astype(np.int64).T
     )
-    reference = judged.pair_reference[best]
-    wanted = (reference if rows is None else rows[0][reference]) + 1
+    wanted = judged.pair_reference[best] + 1
     hit = np.any([sheet[y, x] == wanted for sheet in pair.reference.sheets], axis=0)
     if judged.cuts_reference and pair.ambiguous is not None:
         hit &= ~pair.ambiguous[y, x]
@@ -125,24 +88,12 @@ def _centroid_pairs(
     return matched
 
 
-@compiled
-def _best_of_each(
-    rows: NDArray[np.int32],
-    columns: NDArray[np.int32],
-    iou: NDArray[np.float64],
-    ids: NDArray[np.int64],
-    n: int,
-) -> NDArray[np.int64]:
-    """Find the pair of highest IoU of each row, of equals that of the lowest id; -1 for none."""
-    best = np.full(n, -1, np.int64)
-    for k in range(len(rows)):
-        known = best[rows[k]]
-        if iou[k] > 0 and (
-            known < 0
-            or iou[k] > iou[known]
-            or (iou[k] == iou[known] and ids[columns[k]] < ids[columns[known]])
-        ):
-            best[rows[k]] = k
+def _best_of_each(judged: JudgedOverlap, prediction_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the pair of highest IoU of each reference object that has one; ties: lowest id."""
+    pairs = np.flatnonzero(judged.iou > 0)
+    rows, ids = judged.pair_reference[pairs], prediction_ids[judged.pair_prediction[pairs]]
+    order = np.lexsort((ids, -judged.iou[pairs], rows))
+    best: NDArray[np.int64] = pairs[order[np.diff(rows[order], prepend=-1) != 0]]
     return best
 
 

@@ -320,12 +320,15 @@ class OverlapCounter:
 
     def _side(self, side: int) -> SideTable:
         rows = self.rows[side][1:]
+        area, far = rows[:, AREA].copy(), max(self._shape)
+        bbox = rows[:, Y0 : X1 + 1].astype(np.int32)
+        bbox[area == 0] = far, far, 0, 0
         return SideTable(
-            area=rows[:, AREA].copy(),
+            area=area,
             void_area=rows[:, VOID_AREA].copy(),
             sum_yx=rows[:, [SUM_Y, SUM_X]],
             void_sum_yx=rows[:, [VOID_SUM_Y, VOID_SUM_X]],
-            bbox=np.minimum(rows[:, Y0 : X1 + 1], max(self._shape)).astype(np.int32),
+            bbox=bbox,
             first_pixel=rows[:, FIRST].copy(),
         )
 

@@ -315,14 +315,15 @@ class EditedPair:
         if not changed_px:
             return Edit(side, 0, ())
         rows = self._counter.rows[number]
-        lost = _labels_in(pixels[changed], len(rows))
-        touched = np.union1d(lost, _labels_in(wanted[changed], len(rows)))
-        boxes = rows[lost, Y0 : X1 + 1]
-        is_inside = (boxes >= [box[0].start, box[1].start, 0, 0]).all(axis=1) & (
-            boxes <= [FAR, FAR, box[0].stop, box[1].stop]
-        ).all(axis=1)
-        sides_px = boxes[~is_inside, 2:] - boxes[~is_inside, :2]
-        if sides_px.prod(axis=1).sum() > own.index.size:  # scattered objects, as in noise
+        is_touched = np.zeros(len(rows), np.bool_)
+        is_touched[pixels[changed]] = True
+        lost = np.flatnonzero(is_touched[1:]) + 1
+        is_touched[wanted[changed]] = True
+        touched = np.flatnonzero(is_touched[1:])
+        y0, x0, y1, x1 = rows[lost, Y0 : X1 + 1].T
+        ys, xs = box
+        is_inside = (y0 >= ys.start) & (x0 >= xs.start) & (y1 <= ys.stop) & (x1 <= xs.stop)
+        if ((y1 - y0) * (x1 - x0))[~is_inside].sum() > own.index.size:  # scattered, as in noise
             pixels[...] = wanted
             self._counter = OverlapCounter.from_table(overlap_table(self.pair()), own.index.shape)
         else:
@@ -333,9 +334,9 @@ class EditedPair:
                 _shrink(rows[label], own.index, label)
             self._count(box, self._pair.ambiguous, sign=1)
         nothing = np.zeros(0, np.int64)
-        both = (touched - 1, nothing) if side is Side.REFERENCE else (nothing, touched - 1)
+        both = (touched, nothing) if side is Side.REFERENCE else (nothing, touched)
         self._distances = self._distances.without(*both)
-        ids = own.labels.ids[touched - 1]
+        ids = own.labels.ids[touched]
         own.drop_scores(ids)
         return Edit(side, changed_px, tuple(sorted(ids.tolist())))
 
@@ -354,14 +355,6 @@ class EditedPair:
                 f"{y1 - 1} and columns {x0} to {x1 - 1}"
             )
         return slice(y0, y1), slice(x0, x1)
-
-
-def _labels_in(values: Labels, n: int) -> NDArray[np.intp]:
-    """Return the labels among values below n, ascending, without the background."""
-    present = np.zeros(n, np.bool_)
-    present[values] = True
-    present[0] = False
-    return np.flatnonzero(present)
 
 
 def _shrink(row: NDArray[np.int64], index: Labels, label: int) -> None:
