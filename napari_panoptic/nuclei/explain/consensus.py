@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, SettingsError, english_list
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.overlap import overlap_table
@@ -274,89 +273,13 @@ def _shared(
     void: BoolArray | None,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Count the pixels outside of an area that FPs of two teams share."""
-    box = one.table.prediction.bbox[one_rows].astype(np.int64)
-    box_px = ((box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1])).sum()
-    wanted = np.full(len(other.outcomes.prediction) + 1, -1, np.int64)
-    wanted[other_rows + 1] = np.arange(len(other_rows))
     between = LabelPair(one.pair.prediction, other.pair.prediction, void)
-    if box_px <= one.pair.prediction.index.size and not between.has_planes:
-        return _shared_in_boxes(
-            one.pair.prediction.index,
-            other.pair.prediction.index,
-            _NO_VOID if void is None else np.ascontiguousarray(void).view(np.uint8),
-            void is not None,
-            one_rows,
-            box,
-            wanted,
-        )
-    # Scattered objects, each with a box as large as the image: one pass is less work. Where
-    # objects share pixels, it is the pass over all of their planes that counts these.
     table = overlap_table(between)
     own = np.full(len(one.outcomes.prediction), -1, np.int64)
     own[one_rows] = np.arange(len(one_rows))
-    i, j = own[table.pair_reference], wanted[1:][table.pair_prediction]
+    theirs = np.full(len(other.outcomes.prediction), -1, np.int64)
+    theirs[other_rows] = np.arange(len(other_rows))
+    i, j = own[table.pair_reference], theirs[table.pair_prediction]
     shared = table.intersection - table.void_intersection
     both = (i >= 0) & (j >= 0) & (shared > 0)
     return i[both], j[both], shared[both]
-
-
-_NO_VOID = np.zeros((1, 1), np.uint8)
-
-
-@compiled
-def _shared_in_boxes(
-    index: NDArray[np.int32],
-    other: NDArray[np.int32],
-    void: NDArray[np.uint8],
-    has_void: bool,
-    rows: IntArray,
-    box: IntArray,
-    wanted: IntArray,
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Count the pixels that objects of two images share, looking only where those of one are.
-
-    Parameters
-    ----------
-    index, other
-        int32 (y, x): both images, 0 for background, else 1 + the row of an object.
-    void, has_void
-        uint8 (y, x): where nothing counts, if there is such a place.
-    rows, box
-        Rows and bounding boxes of the objects of the one image.
-    wanted
-        Number of each object of the other image, -1 for those not asked for;
-        the first is the background.
-
-    Returns
-    -------
-    position, number, shared
-        Of each pair that shares a pixel: the position in ``rows``, the number
-        from ``wanted``, and how many pixels.
-    """
-    shared = np.zeros(len(wanted), np.int64)
-    met = np.zeros(len(wanted), np.int64)
-    pairs = np.empty((256, 3), np.int64)
-    n_pairs = 0
-    for position in range(len(rows)):
-        label = rows[position] + 1
-        n_met = 0
-        for y in range(box[position, 0], box[position, 2]):
-            for x in range(box[position, 1], box[position, 3]):
-                if index[y, x] != label or (has_void and void[y, x] != 0):
-                    continue
-                number = wanted[other[y, x]]
-                if number < 0:
-                    continue
-                if shared[number] == 0:
-                    met[n_met] = number
-                    n_met += 1
-                shared[number] += 1
-        for k in range(n_met):
-            if n_pairs == len(pairs):
-                pairs = np.concatenate((pairs, np.empty_like(pairs)))
-            pairs[n_pairs, 0] = position
-            pairs[n_pairs, 1] = met[k]
-            pairs[n_pairs, 2] = shared[met[k]]
-            shared[met[k]] = 0
-            n_pairs += 1
-    return pairs[:n_pairs, 0].copy(), pairs[:n_pairs, 1].copy(), pairs[:n_pairs, 2].copy()
