@@ -418,7 +418,7 @@ def _loss(evaluation: Evaluation, links: _Links, sets: _Sets, number: int) -> fl
         np.where(sets.of_prediction == number, number, NO_GROUP),
     )
     edited = _evaluate_plan(evaluation, links, _plan(evaluation, links, alone))
-    return float(tally_all(edited).pq() - tally_all(evaluation.outcomes).pq())
+    return float((tally_all(edited).pq() - tally_all(evaluation.outcomes).pq())[0])
 
 
 def _sets_are_independent(evaluation: Evaluation) -> bool:
