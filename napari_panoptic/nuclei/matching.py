@@ -11,6 +11,7 @@ from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
+from napari_panoptic.statistics.graphs import pairs_by_component
 
 NO_PARTNER = -1
 
@@ -101,36 +102,19 @@ def _best_assignment(
     candidates: NDArray[np.int64], table: OverlapTable, judged: JudgedOverlap
 ) -> NDArray[np.int64]:
     """Choose, among candidate pairs, the one-to-one subset of largest summed IoU."""
-    from scipy.sparse import coo_array  # the default rule needs none of these
-    from scipy.sparse.csgraph import connected_components
-
-    n_reference, n_prediction = len(table.reference), len(table.prediction)
-    rows = judged.pair_reference[candidates]
-    columns = judged.pair_prediction[candidates]
+    rows, columns = judged.pair_reference[candidates], judged.pair_prediction[candidates]
     # Most pairs compete with no other.
-    is_contested = (np.bincount(rows, minlength=n_reference)[rows] > 1) | (
-        np.bincount(columns, minlength=n_prediction)[columns] > 1
-    )
-    chosen = [candidates[~is_contested]]
+    is_contested = (np.bincount(rows)[rows] > 1) | (np.bincount(columns)[columns] > 1)
     contested = candidates[is_contested]
-    if not len(contested):
-        return candidates
-    rows, columns = rows[is_contested], columns[is_contested]
-    n_objects = n_reference + n_prediction
-    graph = coo_array(
-        (np.ones(len(contested)), (rows, n_reference + columns)), shape=(n_objects, n_objects)
-    )
-    _, component = connected_components(graph, directed=False)
-    order = np.argsort(component[rows], kind="stable")
-    borders = np.flatnonzero(np.diff(component[rows][order])) + 1
-    chosen += [_assign(group, table, judged) for group in np.split(contested[order], borders)]
-    return np.sort(np.concatenate(chosen))
+    groups = pairs_by_component(rows[is_contested], columns[is_contested])
+    chosen = [_assign(contested[group], table, judged) for group in groups]
+    return np.sort(np.concatenate([candidates[~is_contested], *chosen]))
 
 
 def _assign(
     group: NDArray[np.int64], table: OverlapTable, judged: JudgedOverlap
 ) -> NDArray[np.int64]:
-    from scipy.optimize import linear_sum_assignment
+    from scipy.optimize import linear_sum_assignment  # the default rule does not need it
 
     # Objects enter in the order of their first pixels, so that which of several
     # equally good assignments is taken does not depend on how objects are labelled.
@@ -145,7 +129,7 @@ def _assign(
 
 
 def _in_order(rows: NDArray[np.int32], side: SideTable) -> NDArray[np.int64]:
-    """Return the objects in some rows numbers from 0, by their first pixels.
+    """Return numbers from 0 for the objects in some rows, by their first pixels.
 
     Objects that share their first pixel follow each other by area, then by row.
     """

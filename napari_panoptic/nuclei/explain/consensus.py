@@ -17,6 +17,7 @@ from napari_panoptic.nuclei.overlap import overlap_table
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.statistics.graphs import connected_components
 
 SAME_PLACE_IOU = 0.1
 BoolArray = NDArray[np.bool_]
@@ -189,9 +190,6 @@ def _same_reference(first: Evaluation, other: Evaluation) -> bool:
 
 
 def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPlace, ...]:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     # FPs of all teams are numbered through, team by team.
     fps = [
         np.flatnonzero(evaluation.outcomes.prediction.status == STATUS_CODE[Status.FP])
@@ -204,10 +202,7 @@ def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPla
         i, j = _same_place(several[a], fps[a], several[b], fps[b])
         ends.append((offsets[a] + i, offsets[b] + j))
     i, j = (np.concatenate(parts) for parts in zip(*ends, strict=True))
-    n = int(offsets[-1])
-    graph = coo_array((np.ones(len(i), np.int8), (i, j)), shape=(n, n))
-    _, place = connected_components(graph, directed=False) if n else (0, np.zeros(0, np.int64))
-    places = _places(evaluations, fps, place)
+    places = _places(evaluations, fps, connected_components(i, j, int(offsets[-1])))
     return tuple(sorted(places, key=lambda p: (-len(p.rows), p.bbox)))
 
 

@@ -24,9 +24,10 @@ from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
+from napari_panoptic.statistics.graphs import connected_components
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    pass
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -301,19 +302,16 @@ def _links(evaluation: Evaluation) -> _Links:
 
 def _group_sets(evaluation: Evaluation, links: _Links) -> _Sets:
     """Return the failure group of each object."""
-    from scipy.sparse.csgraph import connected_components
-
     outcomes = evaluation.outcomes
     matched = outcomes.reference.partner[links.reference] == links.prediction
     edge = links.reference_inside | links.prediction_inside | matched
     n_reference, n_prediction = len(outcomes.reference), len(outcomes.prediction)
     n = n_reference + n_prediction
-    ends = (links.reference[edge], n_reference + links.prediction[edge])
-    n_components, component = connected_components(_matrix(*ends, (n, n)), directed=False)
+    component = connected_components(links.reference[edge], n_reference + links.prediction[edge], n)
     causes = [CAUSE_CODE[cause] for cause in (*_OVER, *_UNDER)]
     cause = np.concatenate([outcomes.reference.cause, outcomes.prediction.cause])
     failing = np.unique(component[np.isin(cause, causes)])
-    number = np.full(n_components, NO_GROUP, np.int64)
+    number = np.full(n, NO_GROUP, np.int64)
     number[failing] = np.arange(len(failing))
     return _Sets(len(failing), number[component[:n_reference]], number[component[n_reference:]])
 
@@ -434,14 +432,6 @@ def _sets_are_independent(evaluation: Evaluation) -> bool:
         return False
     has_void = bool(evaluation.table.prediction.void_area.any())
     return settings.ambiguous is not AmbiguousPolicy.MAJORITY or not has_void
-
-
-def _matrix(
-    rows: NDArray[np.integer], columns: NDArray[np.integer], shape: tuple[int, int]
-) -> csr_array:
-    from scipy.sparse import coo_array
-
-    return coo_array((np.ones(len(rows), np.int64), (rows, columns)), shape=shape).tocsr()
 
 
 def _counts_with(evaluation: Evaluation, links: _Links, sets: _Sets) -> Counts:
