@@ -20,7 +20,7 @@ class JudgedSide:
     area
         int64 (n,): pixels that count.
     centroid_yx_px
-        float64 (n, 2): centroid of these pixels; of the whole object where
+        float64 (n, 2): centroid of these pixels; of the whole object if
         none counts.
     gone
         bool (n,): objects with no pixel that counts.

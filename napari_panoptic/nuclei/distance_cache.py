@@ -1,8 +1,8 @@
-"""Distances that were measured already, kept for the next evaluation of the same pair.
+"""Cache of pair distances, reused when settings change and after edits.
 
-A setting changes which objects match, never how far two outlines lie apart,
-unless it cuts ambiguous pixels from one of them. So a step of a slider measures
-the few pairs that are new, and a stroke of the brush those that it touched.
+A setting changes which objects match, but not the distance between two outlines, unless it
+cuts ambiguous pixels from one of them. So a step of a slider measures only the few new pairs,
+and a stroke of the brush only those that it touched.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class KnownDistances:
 
     @classmethod
     def none(cls) -> KnownDistances:
-        """Know nothing yet."""
+        """Return an empty cache."""
         return cls(np.zeros(0, np.int64), np.zeros((0, 2)))
 
     def without(
@@ -56,14 +56,14 @@ class KnownDistances:
         return self if kept.all() else KnownDistances(self.keys[kept], self.figures[kept])
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Look pairs up.
+        """Look up pairs.
 
         Returns
         -------
         place
-            int64 (k,): where in `figures` each is, as far as it is.
+            int64 (k,): the row of each pair in `figures`, if it is there.
         found
-            bool (k,): whether it is.
+            bool (k,): whether it is there.
         """
         place = np.searchsorted(self.keys, keys)
         found = place < len(self.keys)
@@ -71,7 +71,7 @@ class KnownDistances:
         return place, found
 
     def with_new(self, keys: NDArray[np.int64], figures: NDArray[np.float64]) -> KnownDistances:
-        """Know more pairs, none of which was known before."""
+        """Return the cache with more pairs, which it does not have yet."""
         if not len(keys):
             return self
         all_keys = np.concatenate([self.keys, keys])
@@ -87,16 +87,16 @@ def matched_distances(
     outlines: Outlines,
     known: KnownDistances,
 ) -> tuple[PairDistances, KnownDistances]:
-    """Compute the distances of matched pairs, as far as they are not known.
+    """Return the distances of matched pairs; measure those that are not known.
 
     Parameters
     ----------
     pair, table, judged, matches
         The label pair and the stages before this one.
     outlines
-        Which outlines to compare where ambiguous pixels are cut away.
+        Which outlines to compare if ambiguous pixels are cut.
     known
-        What was measured before on the same pixels.
+        Distances measured before on the same pixels.
 
     Returns
     -------
@@ -120,14 +120,14 @@ def known_or_measured(
     known: KnownDistances,
     measure: Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float64]],
 ) -> tuple[PairDistances, KnownDistances]:
-    """Look up the distances of matched pairs, and have those measured that are not known.
+    """Look up the distances of matched pairs; call a function for those that are not known.
 
     Parameters
     ----------
     table, judged, matches, outlines, known
         As in :func:`matched_distances`.
     measure
-        Gives the figures (k, 2) of pairs of rows, int32 (k,) each.
+        Returns the figures (k, 2) of pairs of rows, int32 (k,) each.
 
     Returns
     -------

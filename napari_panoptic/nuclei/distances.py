@@ -53,7 +53,7 @@ class PairDistances:
     ----------
     hausdorff_px
         float64 (k,): greatest distance from a contour pixel of one object to
-        the nearest of the other, both directions. NaN where an outline is empty.
+        the nearest of the other, both directions. NaN if an outline is empty.
     hausdorff95_px
         float64 (k,): the same with the 95th percentile (linear interpolation)
         of the nearest distances of each direction instead of their maximum.
@@ -138,12 +138,12 @@ def pair_distances(
     Parameters
     ----------
     pair, table, judged
-        The label pair, its overlap table (which tells where objects are) and
-        its judged overlap (which tells what is cut).
+        The label pair, its overlap table (for the boxes of objects) and
+        its judged overlap (for what is cut).
     reference_rows, prediction_rows
         int32 (k,): the pairs.
     outlines
-        Which outlines to compare where ambiguous pixels are cut away.
+        Which outlines to compare if ambiguous pixels are cut.
     """
     cut_reference, cut_prediction = cuts(judged, outlines)
     sides = (

@@ -1,4 +1,4 @@
-"""The whole chain for one label pair."""
+"""Evaluate one label pair: the whole chain."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(EvaluatedFigures):
-    """What came of evaluating one label pair.
+    """The evaluation of one label pair.
 
-    Nothing in it is ever changed, but the images of a pair under edit: see
+    It never changes, except the images of a pair under edit: see
     `napari_panoptic.nuclei.edits.pair.EditedPair.pair`.
 
     Parameters
     ----------
     pair
-        What was evaluated.
+        The label pair.
     settings
-        How.
+        The settings.
     table
         Areas and intersections.
     outcomes
@@ -42,7 +42,7 @@ class Evaluation(EvaluatedFigures):
     counts
         Their sums, which can be added over regions.
     distances
-        What was measured on these pixels so far, under whatever settings.
+        All distances measured on these pixels so far, under any settings.
     """
 
     pair: LabelPair
@@ -61,12 +61,12 @@ def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Eva
     pair
         Reference, prediction and ambiguous area; not changed.
     settings
-        How to evaluate; the defaults where None.
+        How to evaluate; None for the defaults.
 
     Raises
     ------
     LabelError
-        Where overlaps are kept and too many objects lie over one another.
+        If overlaps are kept and too many objects overlap.
     """
     settings = settings or EvaluationSettings()
     pair = pair.with_overlaps(settings.overlaps)
@@ -76,8 +76,8 @@ def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Eva
 def evaluate_again(evaluation: Evaluation, settings: EvaluationSettings) -> Evaluation:
     """Evaluate the same pixels under other settings.
 
-    No setting but ``overlaps`` changes the overlap table, and few the distances:
-    both are taken over. The result equals that of :func:`evaluate`.
+    Only ``overlaps`` changes the overlap table, and few settings change the distances: both
+    are reused. The result equals that of :func:`evaluate`.
     """
     if evaluation.pair.with_overlaps(settings.overlaps) is not evaluation.pair:
         return evaluate(evaluation.pair, settings)
@@ -87,7 +87,7 @@ def evaluate_again(evaluation: Evaluation, settings: EvaluationSettings) -> Eval
 def evaluated(
     pair: LabelPair, table: OverlapTable, settings: EvaluationSettings, known: KnownDistances
 ) -> Evaluation:
-    """Evaluate a label pair whose overlap is counted already.
+    """Evaluate a label pair from its overlap table.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def evaluated(
     settings
         How to evaluate.
     known
-        Distances that were measured on the same pixels before.
+        Distances measured before on the same pixels.
     """
     judged = judge(table, settings.ambiguous)
     matches = match(pair, table, judged, settings)
@@ -137,12 +137,12 @@ def evaluate_pair(
     ambiguous
         Boolean array (y, x), True where the annotation excludes the area.
     settings
-        How to evaluate; the defaults where None.
+        How to evaluate; None for the defaults.
     mpp
         Micrometres per pixel; without it distances are in px only.
     class_names
         The classes in the order of the confusion matrix. By default the four
-        of MoNuSAC where the two mappings name no others, else those that they
+        of MoNuSAC if the two mappings name no others, else those that they
         name, in order of first mention.
 
     Returns
@@ -153,7 +153,7 @@ def evaluate_pair(
     Raises
     ------
     LabelError
-        For arrays that are no label images, do not fit together, or hold ids
+        For arrays that are not label images, differ in shape, or hold ids
         without a class.
 
     Examples

@@ -56,15 +56,15 @@ def match(
         Class-blind. Strict IoU: pairs above the threshold, strictly; below a
         threshold of 0.5 the one-to-one subset of largest summed IoU. Centroid:
         for each reference object the prediction of highest IoU (lowest id of
-        equals), if its rounded centroid falls on that reference object. Where
-        objects of a side share pixels, the one-to-one subset in any case.
+        equals), if its rounded centroid falls on that reference object. If
+        objects of a side share pixels, always the one-to-one subset.
     """
     if settings.matching is Matching.CENTROID:
         chosen = _centroid_pairs(pair, judged)
         is_contested = pair.has_planes
     else:
         chosen = np.flatnonzero(judged.iou > settings.iou_threshold)
-        # Above 0.5 two objects can only want the same one where they share pixels.
+        # Above 0.5 two objects compete for the same one only if they share pixels.
         is_contested = settings.one_to_one_enforced or pair.has_planes
     if is_contested:
         chosen = _best_assignment(chosen, table, judged)

@@ -61,7 +61,7 @@ class Counts:
     hausdorff95_sum_px
         float64 (C,): the same for its 95th percentile, over the same pairs.
     present
-        int64 (C,): regions that count the class. A class counts where
+        int64 (C,): regions that count the class. A class counts if
         tp + fp + fn > 0; a scoring may also count one that has nothing left,
         whose PQ and DQ are then 0.
     ignored_reference, ignored_prediction
@@ -170,7 +170,7 @@ def count(outcomes: Outcomes) -> Counts:
     Parameters
     ----------
     outcomes
-        What became of every object.
+        The outcomes of all objects.
     """
     reference, prediction = outcomes.reference, outcomes.prediction
     n = len(outcomes.class_names) + 1

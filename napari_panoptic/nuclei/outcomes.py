@@ -1,4 +1,4 @@
-"""What became of each object, and why."""
+"""The outcome of each object: status, cause, partner, IoU and distances."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OBJECT_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class SideOutcomes:
-    """What became of the objects of one side; one row per object.
+    """The outcomes of one side; one row per object.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class SideOutcomes:
         float64 (n,): contour distances to the partner; NaN without one.
     area_px
         int64 (n,): pixels that the ambiguous policy leaves; all pixels of an
-        object of which it leaves none.
+        object if it leaves none.
     centroid_yx_px
         float64 (n, 2): centroid of these pixels.
     bbox
@@ -81,7 +81,7 @@ class SideOutcomes:
         return len(self.ids)
 
     def row_of(self, id_: int) -> int | None:
-        """Find the row of an id, or None where there is no such object."""
+        """Return the row of an id, or None if there is no such object."""
         row = int(np.searchsorted(self.ids, id_))
         return row if row < len(self.ids) and self.ids[row] == id_ else None
 
@@ -92,7 +92,7 @@ class SideOutcomes:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What became of every object of a label pair.
+    """The outcomes of all objects of a label pair.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Outcomes:
         return self.reference if side is Side.REFERENCE else self.prediction
 
     def other(self, side: Side) -> SideOutcomes:
-        """Return the side across."""
+        """Return the opposite side."""
         return self.prediction if side is Side.REFERENCE else self.reference
 
     def to_frame(self) -> pd.DataFrame:
@@ -171,7 +171,7 @@ def outcomes(
     pair, table, judged, matches
         The label pair and the stages before this one.
     distances
-        Contour distances of ``matches.pair``, or None where not computed.
+        Contour distances of ``matches.pair``, or None if they are not computed.
     near_iou
         Least IoU at which an unmatched pair explains a failure.
     """

@@ -92,7 +92,7 @@ class Consensus:
 
     @cached_property
     def ignored(self) -> IntArray:
-        """For how many teams each reference object is not judged, (n,)."""
+        """The number of teams for which each reference object is ignored, (n,)."""
         return self._count(Status.IGNORED)
 
     @property
@@ -112,7 +112,7 @@ class Consensus:
         return found
 
     def invented_by(self, at_least: int = 2) -> tuple[InventedPlace, ...]:
-        """Return the places where so many teams or more invent something."""
+        """Return the places where at least this many teams have an FP."""
         return tuple(place for place in self.invented if len(place.rows) >= at_least)
 
     def _count(self, status: Status) -> IntArray:
@@ -121,7 +121,7 @@ class Consensus:
 
 
 def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
-    """Lay the outcomes of several teams on one region beside each other.
+    """Compare the outcomes of several teams on one region.
 
     FPs of two teams are at the same place where their IoU, after the ambiguous
     policy, is at least 0.1; places are what chains of such pairs connect. Two
@@ -136,9 +136,9 @@ def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
     Raises
     ------
     LabelError
-        Without teams, or where the references or ambiguous areas differ.
+        Without teams, or if the references or ambiguous areas differ.
     SettingsError
-        Where the settings differ: statuses cannot be compared then.
+        If the settings differ: statuses cannot be compared then.
     """
     _check(evaluations)
     first = next(iter(evaluations.values()))
@@ -186,7 +186,7 @@ def _same_reference(first: Evaluation, other: Evaluation) -> bool:
     return same_objects and (same_area or np.array_equal(ours.ambiguous, theirs.ambiguous))
 
 
-# --- where several teams invent something -----------------------------------------------------
+# --- FPs of several teams at the same place ---------------------------------------------------
 
 
 def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPlace, ...]:

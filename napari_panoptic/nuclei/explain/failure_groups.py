@@ -110,7 +110,7 @@ class CohortLoss:
 
     @property
     def pq_lost(self) -> float:
-        """PQ of the summed counts after, minus before; NaN where there is nothing."""
+        """PQ of the summed counts after, minus before; NaN if there is nothing."""
         return unit_metrics(self.after).pq - unit_metrics(self.before).pq
 
 
@@ -244,7 +244,7 @@ def _without_distances(counts: Counts) -> Counts:
 
 @dataclass(frozen=True, eq=False)
 class _Links:
-    """The judged pairs of objects that are not ignored, and how they lie in each other."""
+    """The pairs of objects that are not ignored, and which object lies inside the other."""
 
     judged: JudgedOverlap
     reference: IntArray  # rows

@@ -101,7 +101,7 @@ class PolicyAudit:
     first, second
         The evaluations, from one overlap table, without distances.
     reference, prediction
-        What became of each object under both.
+        The outcomes of each object under both.
     unit_contribution
         float64 (k,): contribution of each unit of change to the difference in
         PQ, leave-one-out: PQ under the second policy, minus the same with only
@@ -189,7 +189,7 @@ class PolicyAudit:
 def audit_policies(
     evaluation: Evaluation, first: AmbiguousPolicy | str, second: AmbiguousPolicy | str
 ) -> PolicyAudit:
-    """Judge one label pair by two ambiguous policies.
+    """Evaluate one label pair under two ambiguous policies.
 
     Both are read from the evaluation's overlap table; all its other settings
     stay. Pixels are looked at only by the centroid rule, one per object.

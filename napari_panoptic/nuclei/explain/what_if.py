@@ -1,4 +1,4 @@
-"""What the figures would be if some objects had been judged otherwise.
+"""Compute the figures that other outcomes of some objects would give.
 
 Counts are sums over objects: where the outcomes of a few objects change, the
 old contribution of these objects is taken away and the new one is added.
@@ -231,7 +231,7 @@ def tally(
     Parameters
     ----------
     outcomes
-        What became of every object.
+        The outcomes of all objects.
     reference_set, prediction_set
         int64 (n,): the set (from 0) of each object, -1 for none. A matched
         pair counts in the set of its reference object.

@@ -30,7 +30,7 @@ class Vanished:
     class_name
         Its class.
     reason
-        Why it has no pixel, in words for people.
+        Why it has no pixel, for the user.
     """
 
     id: int
@@ -40,21 +40,21 @@ class Vanished:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """How sure a model was of its objects, as its file says.
+    """The confidence scores of a model, from its file.
 
     Parameters
     ----------
     ids
         int64 (n,): of the objects, ascending, unique.
     values
-        float64 (n,); NaN where the file has none.
+        float64 (n,); NaN if the file has none.
     """
 
     ids: NDArray[np.int64]
     values: NDArray[np.float64]
 
     def of(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return float64 (m,): the score of each id, NaN where there is none."""
+        """Return float64 (m,): the score of each id, NaN if there is none."""
         if not len(self.ids):
             return np.full(len(ids), np.nan)
         places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
@@ -82,23 +82,22 @@ class LabelImage:
         The scored classes, in order.
     class_masks
         Class name -> int32 image (y, x) of that class alone, before classes
-        were flattened over each other, with ids as in the file. Empty where
-        there never were such masks.
+        were flattened over each other, with ids as in the file. Empty if
+        there were no such masks.
     vanished
         Objects of the file that have no pixel here.
     overlapping_px
         Number of pixels that more than one object of the file claimed.
     planes
-        Where objects keep the pixels that they share: int32 images (y, x) numbered as
-        ``index``, each object whole in one of them, and none in two. ``index``
-        then shows the uppermost object of each pixel, and none of a row that
-        is covered completely. Empty where every pixel has one object.
+        If objects keep the pixels that they share: int32 images (y, x) numbered as
+        ``index``, each object whole in exactly one of them. ``index``
+        then shows the uppermost object of each pixel, so that completely covered objects
+        have no pixel in it. Empty if every pixel has one object.
     otherwise
-        Gives the same objects with the pixels that they share where these
-        have gone to the uppermost ones, and the reverse; None where objects
-        share no pixel, or nothing is known of it.
+        Returns the same objects in the other form: with ``planes`` if this label image has
+        none, flattened if it has. None if no objects share pixels, or if this is unknown.
     known_scores
-        The scores in the file, perhaps of more objects than are here; None where
+        The scores in the file, perhaps of more objects than are here; None if
         it has none.
     """
 
@@ -116,7 +115,7 @@ class LabelImage:
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """float64 (n,): the score of each object in row order, NaN where there is none."""
+        """float64 (n,): the score of each object in row order, NaN if there is none."""
         if self.known_scores is None:
             return np.full(len(self.ids), np.nan)
         return self.known_scores.of(self.ids)
@@ -150,7 +149,7 @@ class LabelImage:
         Raises
         ------
         LabelError
-            Where too many objects lie over one another.
+            If too many objects overlap.
         """
         if (overlaps is Overlaps.KEEP) == bool(self.planes) or self.otherwise is None:
             return self
@@ -181,8 +180,8 @@ class LabelImage:
         Parameters
         ----------
         planes
-            int32 images (y, x) as in ``planes``, but rows may have no pixel:
-            these have vanished.
+            int32 images (y, x) as in ``planes``, but objects without a
+            pixel have vanished.
         ids, class_index, original_ids
             Of every row, as in `LabelImage`.
         """
@@ -206,7 +205,7 @@ class LabelImage:
         )
 
     def with_class_overlaps(self) -> LabelImage:
-        """Remember that objects of several class masks may share pixels."""
+        """Return the same objects, able to keep the pixels that classes share."""
         return replace(self, otherwise=_InClassPlanes(self)) if self.overlapping_px else self
 
     def tidied(self) -> LabelImage:
@@ -224,10 +223,10 @@ class LabelImage:
         Parameters
         ----------
         present
-            bool (n,): which rows; all others must have no pixel.
+            bool (n,): rows to keep; every other row must be empty.
         index
             int32 (y, x): receives the new numbers; may be that of this label image, which
-            nobody can use then.
+            becomes invalid.
         """
         rows = np.flatnonzero(present)
         rows = rows[np.argsort(self.ids[rows], kind="stable")]
@@ -267,14 +266,14 @@ class LabelImage:
         ----------
         labels
             Integer array (y, x) of any integer type, 0 for background. Kept, not
-            copied, where it is int32 and numbered 1..n; not changed.
+            copied, if it is int32 and numbered 1..n; not changed.
         classes
             Id -> class name, for at least every id in the array; or one class
             name for all.
         class_names
             The known classes, in order.
         side
-            What to call the array in error messages.
+            Name of the array in error messages.
 
         Raises
         ------
@@ -303,7 +302,7 @@ class LabelImage:
     ) -> LabelImage:
         """Flatten one mask per class, in class order: a later class overwrites.
 
-        An object keeps its id where no other class uses the same id;
+        Objects keep their ids if no two classes use the same id;
         otherwise all objects get new ids, class by class in class order. An
         object that is overwritten completely has vanished and is reported.
 
@@ -317,7 +316,7 @@ class LabelImage:
         shape
             Height and width in px.
         vanished, overlapping_px
-            What was already lost or found to overlap inside a class.
+            Objects lost, and pixels found to overlap, within a class.
         """
         own = class_compacts(masks, class_names)
         flat = np.zeros(shape, np.int32)
@@ -345,7 +344,7 @@ class LabelImage:
         vanished: Sequence[Vanished] = (),
         overlapping_px: int,
     ) -> LabelImage:
-        """Return the objects of classes that lie over each other already their ids.
+        """Make a label image of classes that are already flattened.
 
         Parameters
         ----------
@@ -358,8 +357,8 @@ class LabelImage:
         class_names
             The scored classes, in order.
         class_masks, vanished, overlapping_px
-            As in :meth:`from_class_masks`, which also tells how ids are given
-            and what becomes of objects that are covered completely.
+            As in :meth:`from_class_masks`, which also describes the ids, and objects
+            that are covered completely.
         """
         nothing = np.zeros(0, np.int64)
         every_id = np.concatenate([nothing, *own_ids.values()])
@@ -369,7 +368,7 @@ class LabelImage:
             np.array(numbers, np.int16), [len(class_own) for class_own in own_ids.values()]
         )
         order = np.argsort(ids, kind="stable")
-        # Where no pixel was taken from another class, nothing is covered.
+        # If no pixel was taken from another class, nothing is covered.
         survives = (
             present_labels(flat, len(ids)) if overlapping_px else np.ones(len(ids) + 1, np.bool_)
         )
@@ -447,14 +446,14 @@ class LabelPair:
         The two sides, of one shape and one class list.
     ambiguous
         bool image (y, x), True where the annotation excludes the area; None
-        where nothing is excluded.
+        if nothing is excluded.
     mpp
-        Micrometres per pixel, or None where unknown.
+        Micrometres per pixel, or None if unknown.
 
     Raises
     ------
     LabelError
-        Where shapes or class lists differ.
+        If shapes or class lists differ.
     """
 
     reference: LabelImage
@@ -463,7 +462,7 @@ class LabelPair:
     mpp: float | None = None
 
     def __post_init__(self) -> None:
-        """Check that everything fits together."""
+        """Check that shapes and classes agree."""
         if self.prediction.shape != self.reference.shape:
             raise LabelError(
                 f"the prediction must have the reference's size of "
@@ -492,12 +491,12 @@ class LabelPair:
         ambiguous: NDArray[np.bool_] | None = None,
         mpp: float | None = None,
     ) -> LabelPair:
-        """Take both sides' arrays of ids, as :meth:`LabelImage.from_array` does, at once.
+        """Make a pair of two arrays of ids, see :meth:`LabelImage.from_array`.
 
         Raises
         ------
         LabelError
-            As for each side, and where they do not fit together.
+            As for each side, and if the sides differ in shape.
         """
 
         def taken(side: tuple[str, ArrayLike, Mapping[int, str] | str]) -> LabelImage:
@@ -558,8 +557,8 @@ def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np
     Returns
     -------
     dict
-        Class -> ids in the region: the same where no id is used by two
-        classes; otherwise all objects are numbered anew from 1, class by class.
+        Class -> ids in the region: the same if no two classes use the same id; otherwise all
+        objects are numbered from 1, class by class.
     """
     every_id = np.concatenate([np.zeros(0, np.int64), *own_ids.values()])
     if len(np.unique(every_id)) == len(every_id):
@@ -572,7 +571,7 @@ def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np
 
 
 def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:
-    """Check that something is a 2-D array of whole, non-negative numbers.
+    """Return labels as an array, checked to be 2-D, whole and not negative.
 
     Raises
     ------
@@ -604,7 +603,7 @@ def _negative(array: NDArray[np.integer], side: str) -> LabelError:
 
 
 def _numbered(labels: ArrayLike, side: str) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Check an array and give its ids the numbers 1..n, reading int32 but once."""
+    """Check an array and relabel it 1..n, in a single pass for int32."""
     array = _integers(labels, side)
     if array.dtype != np.int32:
         return compact(checked_array(array, side))
@@ -672,7 +671,7 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
         return narrow, ids
     lookup = np.zeros(len(present), np.int32)
     lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
-    # A converted copy belongs to nobody else and can be overwritten.
+    # A converted copy is not shared and can be overwritten.
     result = np.empty_like(narrow) if np.shares_memory(narrow, values) else narrow
     return look_up(lookup, narrow, result), ids
 
@@ -688,5 +687,5 @@ def _compact_sparse(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDA
 
 
 def size_text(shape: tuple[int, ...]) -> str:
-    """Write a shape as people do: width x height in px."""
+    """Return a shape as text for messages: width x height in px."""
     return f"{shape[1]} x {shape[0]} px"
