@@ -194,10 +194,8 @@ def test_the_process_beside_compiles_what_the_window_needs(tmp_path):
         for what in ("beside", str(tmp_path))
     )
     assert beside - here == set()
-    engine = (
-        "napari_panoptic.nuclei.",
-        "napari_panoptic.kernels.count",
-        "napari_panoptic.kernels.re",
+    engine = tuple(
+        f"napari_panoptic.kernels.{name}." for name in ("changes", "contours", "counts", "relabel")
     )
     evaluated = {line for line in here if line.startswith(engine)}
     assert len(beside & evaluated) > 0.8 * len(evaluated)

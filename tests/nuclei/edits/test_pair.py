@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.edits.pair import EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.support.label_cases import CLASS_NAMES, LabelCase, random_pair
 
@@ -408,3 +408,19 @@ def test_another_class_for_an_object() -> None:
     assert live.labels(Side.PREDICTION).class_names_of_objects().tolist() == ["Macrophage"]
     with pytest.raises(LabelError, match="no object 77"):
         live.set_class(Side.PREDICTION, 77, "Macrophage")
+
+
+def test_objects_keep_their_scores_until_an_edit_touches_them() -> None:
+    image = np.zeros((12, 12), int)
+    image[2:6, 2:6], image[8:10, 8:10] = 3, 7
+    labels = LabelImage.from_array(image, dict.fromkeys((3, 7), "Epithelial"), CLASS_NAMES)
+    scored = replace(labels, known_scores=Scores(labels.ids, np.array([0.25, 0.75])))
+    live = EditedPair(LabelPair(labels, scored))
+    np.testing.assert_array_equal(live.pair().prediction.scores, [0.25, 0.75])
+    live.set_pixels(Side.PREDICTION, np.array([2]), np.array([2]), 9, classes={9: "Macrophage"})
+    before = live.pair().prediction
+    np.testing.assert_array_equal(before.scores, [np.nan, 0.75, np.nan])
+    np.testing.assert_array_equal(live.labels(Side.PREDICTION).scores, [np.nan, 0.75, np.nan])
+    live.set_pixels(Side.PREDICTION, np.array([8]), np.array([8]), 0)
+    assert np.isnan(live.pair().prediction.scores).all()
+    np.testing.assert_array_equal(before.scores, [np.nan, 0.75, np.nan])
