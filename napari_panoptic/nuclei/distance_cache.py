@@ -13,15 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.kernels.counts import pair_keys, pair_rows
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.distances import PairDistances, cuts, pair_distances
 from napari_panoptic.nuclei.matching import Matches
 from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import Outlines
-
-# A key holds both rows and, in its two lowest bits, which of the outlines is cut.
-_REFERENCE_SHIFT, _PREDICTION_SHIFT = 33, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,8 @@ class KnownDistances:
     Parameters
     ----------
     keys
-        int64 (n,), ascending: which pairs, with which of their outlines cut.
+        int64 (n,), ascending: the pairs. The keys of `pair_keys`, with twice the row, plus one
+        if ambiguous pixels are cut from the outline.
     figures
         float64 (n, 2): their `PairDistances`, a column each, in px.
     """
@@ -50,9 +49,8 @@ class KnownDistances:
         """Return the distances without those of objects whose pixels changed."""
         if not len(self.keys):
             return self
-        rows = self.keys >> _REFERENCE_SHIFT
-        columns = (self.keys >> _PREDICTION_SHIFT) & ((1 << (_REFERENCE_SHIFT - 2)) - 1)
-        kept = ~np.isin(rows, reference_rows) & ~np.isin(columns, prediction_rows)
+        rows, columns = pair_rows(self.keys)
+        kept = ~np.isin(rows // 2, reference_rows) & ~np.isin(columns // 2, prediction_rows)
         return self if kept.all() else KnownDistances(self.keys[kept], self.figures[kept])
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -139,11 +137,7 @@ def known_or_measured(
     # An outline without an ambiguous pixel is the same, cut or whole.
     reference_cut = cut_reference & (table.reference.void_area[rows] > 0)
     prediction_cut = cut_prediction & (table.prediction.void_area[columns] > 0)
-    keys = (
-        (rows.astype(np.int64) << _REFERENCE_SHIFT)
-        | (columns.astype(np.int64) << _PREDICTION_SHIFT)
-        | (2 * reference_cut + prediction_cut)
-    )
+    keys = pair_keys(2 * rows + reference_cut, 2 * columns + prediction_cut)
     place, found = known.find(keys)
     figures = np.full((len(keys), 2), np.nan)
     figures[found] = known.figures[place[found]]
