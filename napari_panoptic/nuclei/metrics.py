@@ -235,7 +235,7 @@ def class_metrics(counts: Counts) -> pd.DataFrame:
 
 
 def class_figures(counts: Counts) -> dict[str, NDArray[np.int64] | FloatArray]:
-    """Compute the same without the names: the columns but ``class``, each (C,)."""
+    """Compute the columns of :func:`class_metrics` except ``class``, each (C,)."""
     return {
         "tp": counts.tp,
         "fp": counts.fp,

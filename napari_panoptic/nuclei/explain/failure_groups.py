@@ -117,10 +117,10 @@ class CohortLoss:
 def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
     """Find the splits, mergers and duplicates of a region.
 
-    A group is a connected component of the pairs that either match or of which
-    one object lies mostly (more than half of its area after the ambiguous
-    policy) inside the other, if it has at least one unmatched object of cause
-    split, merged, fragment, merger or duplicate. Ignored objects take no part.
+    Two objects are connected if they match, or if one lies mostly (more than half of its area
+    after the ambiguous policy) inside the other. A group is a connected component with at least
+    one unmatched object of cause split, merged, fragment, merger or duplicate. Ignored objects
+    take no part.
 
     Parameters
     ----------
@@ -132,14 +132,16 @@ def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
     tuple of FailureGroup
         The one that costs most PQ first. No object is in two groups.
 
+    Raises
+    ------
+    LabelError
+        If objects keep shared pixels: the areas of merged objects cannot be added then.
+
     Notes
     -----
-    Of objects that keep shared pixels there are no groups: a `LabelError` says so.
-
-    Under strict IoU of at least 0.5 no group touches the outcome of another,
-    and the losses of all are computed in one pass; under the other rules (and
-    ``majority`` with an ambiguous area) in as few passes as keep those apart
-    that do.
+    With strict IoU of at least 0.5 no group changes the outcomes of another, and one pass
+    computes the losses of all. Other rules (and ``majority`` with an ambiguous area) need one
+    pass for each group.
     """
     links = _links(evaluation)
     sets = _group_sets(evaluation, links)
@@ -158,7 +160,7 @@ def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> 
     reference object, the parts and predictions that lie in it (more than half
     of their area; or that it matched) become one object, of the class that
     holds most of their area (the earlier class of equals). Then everything is
-    matched anew.
+    matched again.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def without_annotation_errors(
     """Count as if the verdicts "prediction right" were the truth.
 
     ==============================  =========================================
-    object with the verdict          what becomes of it
+    object with the verdict          its new outcome
     ==============================  =========================================
     FN                               the reference object is dropped
     misclassified (either side)      the reference class becomes the predicted
@@ -46,9 +46,9 @@ def without_annotation_errors(
     ==============================  =========================================
 
     A verdict is about one object: the fragments of a dropped reference object
-    stay FPs unless they have the verdict too. Nothing else is matched anew.
-    SQ, PQ and the mean IoU are upper bounds where a nucleus is added: nobody has
-    drawn the outline that the prediction should have been compared with.
+    stay FPs unless they have the verdict too. Nothing else is matched again.
+    SQ, PQ and the mean IoU are upper bounds if a nucleus is added, because there is no
+    outline with which the prediction could be compared.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Tally:
         return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def __sub__(self, other: Tally) -> Tally:
-        """Take contributions away, set by set."""
+        """Subtract contributions, set by set."""
         return Tally(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
 
     def pq(self) -> FloatArray:

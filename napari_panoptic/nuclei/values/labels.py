@@ -260,7 +260,7 @@ class LabelImage:
         *,
         side: str = "labels",
     ) -> LabelImage:
-        """Take a 2-D array of ids and a class for each id.
+        """Make a label image of an array of ids and a class for each id.
 
         Parameters
         ----------
