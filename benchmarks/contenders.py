@@ -39,12 +39,12 @@ from napari_panoptic.kernels.restore import classify
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
 from napari_panoptic.nuclei.distance_cache import KnownDistances
 from napari_panoptic.nuclei.distances import pair_distances
-from napari_panoptic.nuclei.edits.pair import LiveEvaluation
+from napari_panoptic.nuclei.edits.pair import EditedPair
 from napari_panoptic.nuclei.evaluate import evaluate, evaluated
 from napari_panoptic.nuclei.matching import Matches, match
 from napari_panoptic.nuclei.metrics import Counts, class_figures, count, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
-from napari_panoptic.nuclei.overlap import OverlapTable, counted_pair, overlap_table
+from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Restoration
@@ -96,7 +96,8 @@ def trusted_pair(reference: Labels, prediction: Labels) -> LabelPair:
 
 def counted(reference: Labels, prediction: Labels) -> tuple[LabelPair, OverlapTable]:
     """Make the same and count its overlap, as `evaluate_pair` does."""
-    return counted_pair(reference, prediction, CLASSES[0], CLASSES[0], CLASSES)
+    pair = LabelPair.from_arrays(reference, prediction, CLASSES[0], CLASSES[0], CLASSES)
+    return pair, overlap_table(pair)
 
 
 def match_pair(pair: LabelPair, table: OverlapTable, *rules: EvaluationSettings) -> Pairs:
@@ -509,7 +510,7 @@ class _Edited:
     """A pair under edit, and the strokes that `benchmarks.live` draws on its prediction."""
 
     def __init__(self, reference: Labels, prediction: Labels) -> None:
-        self.live = LiveEvaluation(_classed_pair(reference, prediction))
+        self.live = EditedPair(_classed_pair(reference, prediction))
         self.live.evaluate(SETTINGS)
         labels = prediction.copy()
         # Drawn beforehand: finding out where to draw is no part of a stroke.
@@ -520,14 +521,6 @@ class _Edited:
         y, x, ids = next(self._strokes)
         classes = {ids: CLASSES[0]} if isinstance(ids, int) else {}
         self.live.set_pixels(Side.PREDICTION, y, x, ids, classes=classes)
-
-
-def stroke_touched(reference: Labels, prediction: Labels) -> Pairs:
-    """Count anew, and decide about the objects that a stroke can concern."""
-    edited = _once("touched", _Edited, reference, prediction)
-    edited.stroke()
-    edited.live.decide(SETTINGS)
-    return np.zeros(0, np.int64)
 
 
 def stroke_figures(reference: Labels, prediction: Labels) -> Pairs:
@@ -585,7 +578,6 @@ CONTENDERS: dict[str, Contender] = {
     "matches of table": matches_of_table,
     "outcomes of matches": outcomes_of_matches,
     "figures of outcomes": figures_of_outcomes,
-    "stroke touched": stroke_touched,
     "stroke figures": stroke_figures,
     "stroke recounted": stroke_recounted,
 }

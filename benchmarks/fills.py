@@ -24,7 +24,7 @@ from benchmarks.cases import LARGE, MEDIUM, Size
 from benchmarks.strokes import write_cohort
 from benchmarks.windows import settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.edits.pair import LiveEvaluation
+from napari_panoptic.nuclei.edits.pair import EditedPair
 from napari_panoptic.viewer.widgets.desk import Desk, desk_of
 
 REPEATS = 2
@@ -89,7 +89,7 @@ def ambiguous(desk: Desk, size: Size) -> list[float]:
     evaluation = desk.session.evaluation if desk.session is not None else None
     if evaluation is None:
         return []
-    live = LiveEvaluation(evaluation.pair)
+    live = EditedPair(evaluation.pair)
     rng = np.random.default_rng(5)
     mask, times = np.zeros((size.side, size.side), bool), []
     for _ in range(REPEATS + 3):

@@ -2,17 +2,14 @@
 
 ``python -m benchmarks.live``, with ``--distances`` to measure outlines too. On a
 seeded pair of 1500 x 1500 and one of 8192 x 8192 px, 200 strokes of about 400 px
-enlarge an object, erase, or draw a new one; some are undone at once. Three
-stages, each on top of the one before:
+enlarge an object, erase, or draw a new one; some are undone at once. Two
+stages, the second including the first:
 
 counts
     The pixels are set, and areas, boxes and overlaps are counted again.
-touched outcomes
-    Partner, status, cause and IoU of all objects that the stroke can concern
-    are decided anew.
 all figures
-    Frozen outcomes of all objects, the confusion matrix, and the figures of the
-    region and of each class.
+    Outcomes of all objects, the confusion matrix, and the figures of the region and of each
+    class.
 """
 
 import argparse
@@ -24,19 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import CLASSES, LARGE, MEDIUM, Labels, Size, label_pair
-from napari_panoptic.nuclei.edits.pair import LiveEvaluation
+from napari_panoptic.nuclei.edits.pair import EditedPair
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 STROKES = 200
 RADIUS_PX = 11
-LIMITS_MS = {"counts": 0.2, "counts + touched outcomes": 0.2, "counts + all figures": 1.0}
+LIMITS_MS = {"counts": 0.2, "counts + all figures": 3.0}
 
 Stroke = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | int]
 
 
-def live_pair(size: Size) -> tuple[LiveEvaluation, Labels]:
+def live_pair(size: Size) -> tuple[EditedPair, Labels]:
     """Make a pair under edit whose objects have random classes, and its prediction."""
     reference, prediction = label_pair(size)
     rng = np.random.default_rng(3)
@@ -46,7 +43,7 @@ def live_pair(size: Size) -> tuple[LiveEvaluation, Labels]:
         )
         for labels in (reference, prediction)
     ]
-    return LiveEvaluation(LabelPair(*sides)), prediction
+    return EditedPair(LabelPair(*sides)), prediction
 
 
 def strokes(labels: Labels) -> Iterator[Stroke]:
@@ -68,7 +65,7 @@ def strokes(labels: Labels) -> Iterator[Stroke]:
 
 
 def measure(size: Size, settings: EvaluationSettings) -> dict[str, list[float]]:
-    """Give ms per stage and stroke."""
+    """Return ms per stage and stroke."""
     live, prediction = live_pair(size)
     live.evaluate(settings)
     times: dict[str, list[float]] = {stage: [] for stage in LIMITS_MS}
@@ -76,8 +73,6 @@ def measure(size: Size, settings: EvaluationSettings) -> dict[str, list[float]]:
         classes = {ids: CLASSES[0]} if isinstance(ids, int) else {}
         marks = [time.perf_counter()]
         live.set_pixels(Side.PREDICTION, y, x, ids, classes=classes)
-        marks.append(time.perf_counter())
-        live.decide(settings)
         marks.append(time.perf_counter())
         evaluation = live.evaluate(settings)
         _ = evaluation.metrics, evaluation.class_figures

@@ -33,7 +33,7 @@ from qtpy.QtWidgets import QApplication
 
 from benchmarks.windows import opened, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.edits.pair import LiveEvaluation
+from napari_panoptic.nuclei.edits.pair import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
@@ -46,7 +46,7 @@ from napari_panoptic.viewer.widgets.edits_panel import EditsPart
 SWITCHES, STROKES, ROUNDS = 1000, 10_000, 100
 LINES = 10
 MOST_GROWTH = 0.05
-WATCHED = (Session, RegionSnapshot, Evaluation, LabelImage, LiveEvaluation)
+WATCHED = (Session, RegionSnapshot, Evaluation, LabelImage, EditedPair)
 
 
 @dataclass(frozen=True)

@@ -406,10 +406,7 @@ def _stroke(size: Size) -> Stage:
         text="All over the prediction: some enlarge an object, some erase, some draw a new one.",
         inputs=f"pair {size.name}",
         limit=None,
-        ours=(
-            Row(f"{OURS}, all figures of the region", "stroke figures"),
-            Row(f"{OURS}, counts and touched objects", "stroke touched"),
-        ),
+        ours=(Row(f"{OURS}, all figures of the region", "stroke figures"),),
         others=(Row("evaluating the whole region anew", "stroke recounted"),),
         compare=same_figures,
     )
@@ -576,11 +573,7 @@ TARGETS = (
         _ms("figures", f"{OURS}, all of it"),
     ),
     *(
-        Target(f"a stroke, {what}, {s}", bound, "ms", _ms(f"stroke {s}", row.label))
-        for s in "ML"
-        for what, bound, row in (
-            ("counts and touched objects", 0.2, _STROKE[1]),
-            ("all figures", 1.0, _STROKE[0]),
-        )
+        Target(f"a stroke, all figures, {s}", bound, "ms", _ms(f"stroke {s}", _STROKE[0].label))
+        for s, bound in (("M", 0.4), ("L", 3.0))
     ),
 )

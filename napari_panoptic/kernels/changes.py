@@ -1,4 +1,4 @@
-"""Where labels change in the lines of an image, for compiled kernels."""
+"""List where labels change in the lines of an image."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from numpy.typing import NDArray
 
 from napari_panoptic.kernels.jit import compiled
 
-# Changes of a line are looked for a word at a time, one byte per pixel.
+# Changes of a line are found a word at a time, one byte per pixel.
 _WORD = 8
-# A word of nothing but changes.
+# A word in which every byte is a change.
 _EVERY_BYTE = np.uint64(0x0101010101010101)
-# Times the lowest byte of a word that is 1, this has the byte's place in its highest byte.
+# Multiplied by a word with a single 1, this has the place of its byte in the highest byte.
 _PLACE_OF_BYTE = np.uint64(0x0001020304050607)
 
 Notes = tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]
-"""Of a line: per pixel whether it differs from the one before; words with changes; changes."""
+"""Buffers for a line: whether each pixel differs from the previous one, the words with changes,
+and the positions of the changes."""
 
 
 @compiled
 def blank_notes(width: int) -> Notes:
-    """Make room for what is noted of a line."""
+    """Return buffers for lines of this width."""
     words = width // _WORD + 1
     return (
         np.zeros(words * _WORD, np.uint8),
@@ -31,10 +32,10 @@ def blank_notes(width: int) -> Notes:
 
 @compiled
 def list_changes(notes: Notes) -> int:
-    """List the places of the changes that are marked, ascending; return how many there are.
+    """List the positions of the marked changes, ascending; return their number.
 
-    No branch per pixel or word: changes cannot be predicted, and a wrong guess
-    costs more than all other work on them.
+    There is no branch per pixel or word: changes cannot be predicted, and a wrong prediction
+    costs more than all other work.
     """
     changed, places, changes = notes
     words = changed.view(np.uint64)

@@ -1,4 +1,4 @@
-"""The four ambiguous policies: what of the overlap counts, and which objects are judged."""
+"""Apply one of the four ambiguous policies to an overlap table."""
 
 from __future__ import annotations
 
@@ -7,18 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
-from napari_panoptic.nuclei.overlap import OverlapTable
+from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-
-_Counted = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-"""Of each object: area, ambiguous area, sums of coordinates, those of ambiguous pixels."""
-_Shared = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
-"""Of each pair: reference row, prediction row, shared pixels, ambiguous ones among them."""
-_Judged = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]
-"""As in `JudgedSide`."""
-_Pairs = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]
-"""Of each pair: reference row, prediction row, shared pixels, IoU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +20,7 @@ class JudgedSide:
     area
         int64 (n,): pixels that count.
     centroid_yx_px
-        float64 (n, 2): centroid of these pixels; of the whole object where
+        float64 (n, 2): centroid of these pixels; of the whole object if
         none counts.
     gone
         bool (n,): objects with no pixel that counts.
@@ -74,12 +64,12 @@ class JudgedOverlap:
     @property
     def cuts_reference(self) -> bool:
         """Whether ambiguous pixels are cut from reference objects."""
-        return self.policy is AmbiguousPolicy.CLIP
+        return _cuts_reference(self.policy)
 
     @property
     def cuts_prediction(self) -> bool:
         """Whether ambiguous pixels are cut from predicted objects."""
-        return self.policy in (AmbiguousPolicy.CLIP, AmbiguousPolicy.CLIP_PREDICTIONS)
+        return _cuts_prediction(self.policy)
 
 
 def judge(table: OverlapTable, policy: AmbiguousPolicy) -> JudgedOverlap:
@@ -96,68 +86,46 @@ def judge(table: OverlapTable, policy: AmbiguousPolicy) -> JudgedOverlap:
     policy
         Which pixels count.
     """
-    reference, prediction = table.reference, table.prediction
-    judged_reference, judged_prediction, pairs = _judged(
-        (reference.area, reference.void_area, reference.sum_yx, reference.void_sum_yx),
-        (prediction.area, prediction.void_area, prediction.sum_yx, prediction.void_sum_yx),
-        (
-            table.pair_reference,
-            table.pair_prediction,
-            table.intersection,
-            table.void_intersection,
-        ),
-        policy is AmbiguousPolicy.CLIP,
-        policy in (AmbiguousPolicy.CLIP, AmbiguousPolicy.CLIP_PREDICTIONS),
-        policy is AmbiguousPolicy.MAJORITY,
-    )
-    return JudgedOverlap(
-        policy, JudgedSide(*judged_reference), JudgedSide(*judged_prediction), *pairs
-    )
-
-
-@compiled
-def _judged(
-    reference: _Counted,
-    prediction: _Counted,
-    pairs: _Shared,
-    cut_reference: bool,
-    cut_prediction: bool,
-    is_majority: bool,
-) -> tuple[_Judged, _Judged, _Pairs]:
-    references = _judged_side(reference, cut_reference)
-    predictions = _judged_side(prediction, cut_prediction)
-    # Under majority the IoU alone leaves ambiguous pixels out.
-    reference_area = reference[0] - reference[1] if is_majority else references[0]
-    prediction_area = prediction[0] - prediction[1] if is_majority else predictions[0]
-    pair_reference, pair_prediction, shared, void_shared = pairs
-    intersection = shared - void_shared if cut_prediction else shared
+    cuts_reference, cuts_prediction = _cuts_reference(policy), _cuts_prediction(policy)
+    reference = _judge_side(table.reference, is_cut=cuts_reference)
+    prediction = _judge_side(table.prediction, is_cut=cuts_prediction)
+    areas = reference.area, prediction.area
+    intersection = table.intersection
+    if cuts_prediction:
+        intersection = intersection - table.void_intersection
     counting = np.flatnonzero(intersection > 0)
-    rows, columns = pair_reference[counting], pair_prediction[counting]
-    iou = np.zeros(len(counting))
-    for k in range(len(counting)):
-        place = counting[k]
-        common = intersection[place] - (void_shared[place] if is_majority else 0)
-        union = reference_area[rows[k]] + prediction_area[columns[k]] - common
-        if union > 0:
-            iou[k] = common / union
-    return references, predictions, (rows, columns, intersection[counting], iou)
+    rows, columns = table.pair_reference[counting], table.pair_prediction[counting]
+    intersection = common = intersection[counting]
+    if policy is AmbiguousPolicy.MAJORITY:
+        areas = (
+            table.reference.area - table.reference.void_area,
+            table.prediction.area - table.prediction.void_area,
+        )
+        common = common - table.void_intersection[counting]
+    union = areas[0][rows] + areas[1][columns] - common
+    iou = np.divide(common, union, out=np.zeros(len(common)), where=union > 0)
+    return JudgedOverlap(policy, reference, prediction, rows, columns, intersection, iou)
 
 
-@compiled
-def _judged_side(side: _Counted, cut: bool) -> _Judged:
-    counted, void_counted, sums, void_sums = side
-    n = len(counted)
-    area, centroid = counted.copy(), np.empty((n, 2))
-    gone, share = np.empty(n, np.bool_), np.empty(n)
-    for k in range(n):
-        if cut:
-            area[k] -= void_counted[k]
-        gone[k] = area[k] == 0
-        # What is gone keeps the place where it was, so that it can be looked at.
-        is_cut = cut and not gone[k]
-        pixels = max(area[k] if is_cut else counted[k], 1)
-        for axis in range(2):
-            cut_away = void_sums[k, axis] if is_cut else 0
-            centroid[k, axis] = (sums[k, axis] - cut_away) / pixels
-        share[k] = void_counted[k] / max(counted[k], 1)
-    return area, centroid, gone, share
+def _cuts_reference(policy: AmbiguousPolicy) -> bool:
+    return policy is AmbiguousPolicy.CLIP
+
+
+def _cuts_prediction(policy: AmbiguousPolicy) -> bool:
+    return policy in (AmbiguousPolicy.CLIP, AmbiguousPolicy.CLIP_PREDICTIONS)
+
+
+def _judge_side(side: SideTable, *, is_cut: bool) -> JudgedSide:
+    area, sum_yx, pixels = side.area, side.sum_yx, side.area
+    if is_cut and side.void_area.any():
+        area = side.area - side.void_area
+        # An object that is cut completely keeps its centroid, so that it can be shown.
+        is_left = area > 0
+        pixels = np.where(is_left, area, side.area)
+        sum_yx = sum_yx - side.void_sum_yx * is_left[:, np.newaxis]
+    return JudgedSide(
+        area=area,
+        centroid_yx_px=sum_yx / np.maximum(pixels, 1)[:, np.newaxis],
+        gone=area == 0,
+        ambiguous_share=side.void_area / np.maximum(side.area, 1),
+    )

@@ -1,61 +1,25 @@
-"""What became of each object and why: the rules, compiled.
-
-Every rule looks at an object, at what it overlaps, and at what that overlaps
-in turn. So objects that no chain of overlaps joins have nothing to do with
-each other, and the rules may be given any part of an overlap that leaves no
-pair of its objects out.
-"""
+"""Decide the status of each object, and the cause of each failure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
 
-_TP, _MISCLASSIFIED = STATUS_CODE[Status.TP], STATUS_CODE[Status.MISCLASSIFIED]
-_FN, _FP, _IGNORED = (
-    STATUS_CODE[Status.FN],
-    STATUS_CODE[Status.FP],
-    STATUS_CODE[Status.IGNORED],
-)
-_SPILL, _SPLIT, _MERGED = (
-    CAUSE_CODE[Cause.AMBIGUOUS_SPILL],
-    CAUSE_CODE[Cause.SPLIT],
-    CAUSE_CODE[Cause.MERGED],
-)
-_FRAGMENT, _MERGER, _DUPLICATE = (
-    CAUSE_CODE[Cause.FRAGMENT],
-    CAUSE_CODE[Cause.MERGER],
-    CAUSE_CODE[Cause.DUPLICATE],
-)
-_TOO_SMALL, _TOO_LARGE, _DISPLACED = (
-    CAUSE_CODE[Cause.TOO_SMALL],
-    CAUSE_CODE[Cause.TOO_LARGE],
-    CAUSE_CODE[Cause.DISPLACED],
-)
-_MISSED, _SPURIOUS = CAUSE_CODE[Cause.MISSED], CAUSE_CODE[Cause.SPURIOUS]
-
-_Pairs = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]
-"""Of each pair: reference row, prediction row, shared pixels, IoU."""
-_Objects = tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64], NDArray[np.int16]]
-"""Of each object: area, whether it is gone, its ambiguous share, its class."""
-_Both = tuple[NDArray[np.int8], NDArray[np.int8]]
-"""Codes of the reference objects and of the predictions."""
-_Inside = tuple[NDArray[np.bool_], NDArray[np.bool_]]
-"""Of each pair: whether the prediction is inside the reference object; the reverse."""
-_Decided = tuple[NDArray[np.int8], NDArray[np.int8], NDArray[np.float64]]
+_Flags = NDArray[np.bool_]
+_Codes = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What became of the objects of one side.
+    """The status and cause of the objects of one side.
 
     Parameters
     ----------
@@ -95,218 +59,160 @@ def decide(
     reference, prediction
         The decisions on either side.
     """
-    reference, prediction = _decided(
-        (judged.pair_reference, judged.pair_prediction, judged.intersection, judged.iou),
-        _objects(judged.reference, reference_class),
-        _objects(judged.prediction, prediction_class),
-        (matches.reference_partner, matches.prediction_partner, matches.pair),
-        judged.policy is AmbiguousPolicy.MAJORITY,
-        near_iou,
+    rows, columns, iou = judged.pair_reference, judged.pair_prediction, judged.iou
+    partners = matches.reference_partner, matches.prediction_partner
+    is_majority = judged.policy is AmbiguousPolicy.MAJORITY
+    statuses = (
+        _statuses(
+            judged.reference, reference_class, prediction_class, partners[0], is_majority, Status.FN
+        ),
+        _statuses(
+            judged.prediction,
+            prediction_class,
+            reference_class,
+            partners[1],
+            is_majority,
+            Status.FP,
+        ),
     )
-    return Decisions(*reference), Decisions(*prediction)
+    causes = _causes(judged, *statuses, near_iou)
+    return (
+        Decisions(statuses[0], causes[0], _ious(rows, iou, matches.pair, statuses[0])),
+        Decisions(statuses[1], causes[1], _ious(columns, iou, matches.pair, statuses[1])),
+    )
 
 
-def _objects(side: JudgedSide, class_index: NDArray[np.int16]) -> _Objects:
-    return side.area, side.gone, side.ambiguous_share, class_index
-
-
-@compiled
 def _statuses(
-    own: _Objects,
+    side: JudgedSide,
+    own_class: NDArray[np.int16],
     other_class: NDArray[np.int16],
     partner: NDArray[np.int32],
     is_majority: bool,
-    unmatched: int,
-) -> NDArray[np.int8]:
-    _, gone, ambiguous_share, class_index = own
-    status = np.empty(len(partner), np.int8)
-    for row in range(len(partner)):
-        other = partner[row]
-        if other != NO_PARTNER:
-            is_same = class_index[row] == other_class[other]
-            status[row] = _TP if is_same else _MISCLASSIFIED
-        elif ambiguous_share[row] > 0.5 if is_majority else gone[row]:
-            status[row] = _IGNORED
-        else:
-            status[row] = unmatched
+    unmatched: Status,
+) -> _Codes:
+    is_ignored = side.ambiguous_share > 0.5 if is_majority else side.gone
+    status = np.full(len(partner), STATUS_CODE[unmatched], np.int8)
+    status[is_ignored] = STATUS_CODE[Status.IGNORED]
+    matched = np.flatnonzero(partner != NO_PARTNER)
+    is_same = own_class[matched] == other_class[partner[matched]]
+    status[matched] = np.where(is_same, STATUS_CODE[Status.TP], STATUS_CODE[Status.MISCLASSIFIED])
     return status
 
 
-@compiled
 def _ious(
-    rows: NDArray[np.int32],
-    iou: NDArray[np.float64],
-    matched: NDArray[np.int64],
-    status: NDArray[np.int8],
+    rows: NDArray[np.int32], iou: NDArray[np.float64], matched: NDArray[np.int64], status: _Codes
 ) -> NDArray[np.float64]:
     best = np.zeros(len(status))
-    for k in range(len(rows)):
-        best[rows[k]] = max(best[rows[k]], iou[k])
-    for k in matched:
-        best[rows[k]] = iou[k]
-    for row in range(len(status)):
-        if status[row] == _IGNORED:
-            best[row] = np.nan
+    is_unmatched = (status == STATUS_CODE[Status.FN]) | (status == STATUS_CODE[Status.FP])
+    pairs = np.flatnonzero(is_unmatched[rows])
+    np.maximum.at(best, rows[pairs], iou[pairs])
+    best[rows[matched]] = iou[matched]
+    best[status == STATUS_CODE[Status.IGNORED]] = np.nan
     return best
 
 
-@compiled
-def _is_better(pairs: _Pairs, k: int, best: int, area_k: int, area_best: int) -> bool:
-    """Return whether a pair explains a failure better than the best one so far.
-
-    Best IoU first; of equals the larger intersection, then the smaller
-    counterpart: what is equal after that gives the same cause, so that causes
-    do not depend on labels.
-    """
-    _, _, shared, iou = pairs
-    if iou[k] != iou[best]:
-        return bool(iou[k] > iou[best])
-    if shared[k] != shared[best]:
-        return bool(shared[k] > shared[best])
-    return area_k < area_best
-
-
-@compiled
-def _taking_part(pairs: _Pairs, statuses: _Both) -> NDArray[np.int64]:
-    """List the pairs of objects that are not ignored."""
-    rows, columns, _, _ = pairs
-    reference_status, prediction_status = statuses
-    found = np.empty(len(rows), np.int64)
-    count = 0
-    for k in range(len(rows)):
-        found[count] = k
-        count += reference_status[rows[k]] != _IGNORED and prediction_status[columns[k]] != _IGNORED
-    return found[:count]
-
-
-@compiled
-def _nearest(
-    pairs: _Pairs,
-    near: NDArray[np.int64],
-    own_rows: NDArray[np.int32],
-    other_rows: NDArray[np.int32],
-    other_area: NDArray[np.int64],
-    n_own: int,
-) -> NDArray[np.int64]:
-    """Find the pair of each object that decides between size and place, or -1."""
-    found = np.full(n_own, -1, np.int64)
-    for k in near:
-        best = found[own_rows[k]]
-        if best < 0 or _is_better(
-            pairs, k, best, other_area[other_rows[k]], other_area[other_rows[best]]
-        ):
-            found[own_rows[k]] = k
-    return found
-
-
-@compiled
-def _split_or_spilt(
-    pairs: _Pairs, part: NDArray[np.int64], statuses: _Both, references: _Objects, inside: _Inside
-) -> NDArray[np.int8]:
-    """Find the FNs to which the first two rules apply; 0 for all others."""
-    rows, _, shared, _ = pairs
-    area, _, ambiguous_share, _ = references
-    # The predictions inside each object, and the pixels that they cover together.
-    pieces, covered = np.zeros(len(area), np.int32), np.zeros(len(area), np.int64)
-    for k in part:
-        if inside[0][k]:
-            pieces[rows[k]] += 1
-            covered[rows[k]] += shared[k]
-    cause = np.zeros(len(area), np.int8)
-    for r in range(len(area)):
-        if statuses[0][r] != _FN:
-            continue
-        if ambiguous_share[r] > 0.5:
-            cause[r] = _SPILL
-        elif pieces[r] >= 2 and 2 * covered[r] > area[r]:
-            cause[r] = _SPLIT
-    return cause
-
-
-@compiled
-def _size_or_place(inside: _Inside, k: int) -> int:
-    prediction_inside, reference_inside = inside
-    if prediction_inside[k] and not reference_inside[k]:
-        return _TOO_SMALL
-    if reference_inside[k] and not prediction_inside[k]:
-        return _TOO_LARGE
-    return _DISPLACED
-
-
-@compiled
 def _causes(
-    pairs: _Pairs, statuses: _Both, references: _Objects, predictions: _Objects, near_iou: float
-) -> _Both:
-    """Describe why objects are unmatched: of each side's rules the first that applies.
+    judged: JudgedOverlap, reference_status: _Codes, prediction_status: _Codes, near_iou: float
+) -> tuple[_Codes, _Codes]:
+    """Assign a cause to every unmatched object: the first rule that applies.
 
-    A pair is "inside" one of its objects where the intersection is more than
-    half of the other one. Ignored objects take no part.
+    A pair is "inside" one of its objects if the intersection is more than half of the other
+    one. Ignored objects take no part.
     """
-    rows, columns, shared, iou = pairs
-    reference_status, prediction_status = statuses
-    reference_area, prediction_area = references[0], predictions[0]
-    inside = (2 * shared > prediction_area[columns], 2 * shared > reference_area[rows])
-    part = _taking_part(pairs, statuses)
-    reference_cause = _split_or_spilt(pairs, part, statuses, references, inside)
+    ignored = STATUS_CODE[Status.IGNORED]
+    is_fn = reference_status == STATUS_CODE[Status.FN]
+    is_fp = prediction_status == STATUS_CODE[Status.FP]
+    rows, columns = judged.pair_reference, judged.pair_prediction
+    # The predictions that are unmatched, or overlap an unmatched reference object.
+    is_asked = is_fp.copy()
+    is_asked[columns[is_fn[rows]]] = True
+    takes_part = (reference_status != ignored)[rows] & (is_asked & (prediction_status != ignored))[
+        columns
+    ]
+    pairs = np.flatnonzero(takes_part)
+    rows, columns = rows[pairs], columns[pairs]
+    shared, iou = judged.intersection[pairs], judged.iou[pairs]
+    reference_area, prediction_area = judged.reference.area, judged.prediction.area
+    prediction_inside = 2 * shared > prediction_area[columns]
+    reference_inside = 2 * shared > reference_area[rows]
 
-    swallowed = np.zeros(len(prediction_area), np.int32)
-    is_fragment = np.zeros(len(prediction_area), np.bool_)
-    is_duplicate = np.zeros(len(prediction_area), np.bool_)
-    near, n_near = np.empty(len(part), np.int64), 0
-    for k in part:
-        r, p = rows[k], columns[k]
-        swallowed[p] += inside[1][k]
-        if inside[0][k]:
-            is_fragment[p] |= reference_cause[r] == _SPLIT
-            is_duplicate[p] |= reference_status[r] != _FN
-        near[n_near] = k
-        is_unmatched = reference_status[r] == _FN and prediction_status[p] == _FP
-        n_near += is_unmatched and iou[k] >= near_iou
-    for k in part:
-        r = rows[k]
-        is_open = reference_status[r] == _FN and reference_cause[r] == 0
-        if is_open and inside[1][k] and swallowed[columns[k]] >= 2:
-            reference_cause[r] = _MERGED
+    def any_of(objects: NDArray[np.int32], n: int, pairs: _Flags) -> _Flags:
+        """Return which of n objects have one of these pairs."""
+        found = np.zeros(n, np.bool_)
+        found[objects[pairs]] = True
+        return found
 
-    best = _nearest(pairs, near[:n_near], rows, columns, prediction_area, len(reference_area))
-    for r in range(len(reference_area)):
-        if reference_status[r] == _FN and reference_cause[r] == 0:
-            reference_cause[r] = _size_or_place(inside, best[r]) if best[r] >= 0 else _MISSED
-    best = _nearest(pairs, near[:n_near], columns, rows, reference_area, len(prediction_area))
-    prediction_cause = np.zeros(len(prediction_area), np.int8)
-    for p in range(len(prediction_area)):
-        if prediction_status[p] != _FP:
-            continue
-        if predictions[2][p] > 0.5:
-            prediction_cause[p] = _SPILL
-        elif is_fragment[p]:
-            prediction_cause[p] = _FRAGMENT
-        elif swallowed[p] >= 2:
-            prediction_cause[p] = _MERGER
-        elif is_duplicate[p]:
-            prediction_cause[p] = _DUPLICATE
-        else:
-            prediction_cause[p] = _size_or_place(inside, best[p]) if best[p] >= 0 else _SPURIOUS
+    # The predictions inside each reference object, and the pixels that they cover together.
+    n, m = len(is_fn), len(is_fp)
+    pieces = np.bincount(rows[prediction_inside], minlength=n)
+    covered = np.bincount(rows[prediction_inside], shared[prediction_inside], minlength=n)
+    is_spill = judged.reference.ambiguous_share > 0.5
+    is_split = (pieces >= 2) & (2 * covered > reference_area)
+    is_merger = np.bincount(columns[reference_inside], minlength=m) >= 2
+    split_fn = is_fn & ~is_spill & is_split
+    size_or_place = _size_or_place(prediction_inside, reference_inside)
+    near = np.flatnonzero(is_fn[rows] & is_fp[columns] & (iou >= near_iou))
+    nearest = [
+        _nearest(own[near], iou[near], shared[near], area[other[near]], size_or_place[near], count)
+        for own, other, area, count in (
+            (rows, columns, prediction_area, n),
+            (columns, rows, reference_area, m),
+        )
+    ]
+    reference_cause = _first_of(
+        is_fn,
+        [
+            (is_spill, Cause.AMBIGUOUS_SPILL),
+            (is_split, Cause.SPLIT),
+            (any_of(rows, n, reference_inside & is_merger[columns]), Cause.MERGED),
+        ],
+        np.where(nearest[0] > 0, nearest[0], CAUSE_CODE[Cause.MISSED]),
+    )
+    prediction_cause = _first_of(
+        is_fp,
+        [
+            (judged.prediction.ambiguous_share > 0.5, Cause.AMBIGUOUS_SPILL),
+            (any_of(columns, m, prediction_inside & split_fn[rows]), Cause.FRAGMENT),
+            (is_merger, Cause.MERGER),
+            (any_of(columns, m, prediction_inside & ~is_fn[rows]), Cause.DUPLICATE),
+        ],
+        np.where(nearest[1] > 0, nearest[1], CAUSE_CODE[Cause.SPURIOUS]),
+    )
     return reference_cause, prediction_cause
 
 
-@compiled
-def _decided(
-    pairs: _Pairs,
-    references: _Objects,
-    predictions: _Objects,
-    matches: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]],
-    is_majority: bool,
-    near_iou: float,
-) -> tuple[_Decided, _Decided]:
-    rows, columns, _, iou = pairs
-    reference_partner, prediction_partner, matched = matches
-    statuses = (
-        _statuses(references, predictions[3], reference_partner, is_majority, _FN),
-        _statuses(predictions, references[3], prediction_partner, is_majority, _FP),
-    )
-    causes = _causes(pairs, statuses, references, predictions, near_iou)
-    return (
-        (statuses[0], causes[0], _ious(rows, iou, matched, statuses[0])),
-        (statuses[1], causes[1], _ious(columns, iou, matched, statuses[1])),
-    )
+def _first_of(is_open: _Flags, rules: Sequence[tuple[_Flags, Cause]], otherwise: _Codes) -> _Codes:
+    """Return the code of the first rule that applies to each open object; 0 for all others."""
+    cause = otherwise.astype(np.int8)
+    for applies, name in reversed(rules):
+        cause[applies] = CAUSE_CODE[name]
+    cause[~is_open] = 0
+    return cause
+
+
+def _size_or_place(prediction_inside: _Flags, reference_inside: _Flags) -> _Codes:
+    """Return the cause that each pair would explain."""
+    cause = np.full(len(prediction_inside), CAUSE_CODE[Cause.DISPLACED], np.int8)
+    cause[prediction_inside & ~reference_inside] = CAUSE_CODE[Cause.TOO_SMALL]
+    cause[reference_inside & ~prediction_inside] = CAUSE_CODE[Cause.TOO_LARGE]
+    return cause
+
+
+def _nearest(
+    objects: NDArray[np.int32],
+    iou: NDArray[np.float64],
+    shared: NDArray[np.int64],
+    other_area: NDArray[np.int64],
+    cause: _Codes,
+    n: int,
+) -> _Codes:
+    """Return the cause of each object's best pair; 0 if it has none.
+
+    The best pair has the highest IoU; of equals the larger intersection, then the smaller
+    counterpart. Pairs that are equal after that give the same cause, so that causes do not
+    depend on labels.
+    """
+    found = np.zeros(n, np.int8)
+    worst_first = np.lexsort((-other_area, shared, iou))
+    found[objects[worst_first]] = cause[worst_first]
+    return found

@@ -1,8 +1,8 @@
-"""Distances that were measured already, kept for the next evaluation of the same pair.
+"""Cache of pair distances, reused when settings change and after edits.
 
-A setting changes which objects match, never how far two outlines lie apart,
-unless it cuts ambiguous pixels from one of them. So a step of a slider measures
-the few pairs that are new, and a stroke of the brush those that it touched.
+A setting changes which objects match, but not the distance between two outlines, unless it
+cuts ambiguous pixels from one of them. So a step of a slider measures only the few new pairs,
+and a stroke of the brush only those that it touched.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.kernels.counts import pair_keys, pair_rows
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.distances import PairDistances, cuts, pair_distances
 from napari_panoptic.nuclei.matching import Matches
 from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import Outlines
-
-# A key holds both rows and, in its two lowest bits, which of the outlines is cut.
-_REFERENCE_SHIFT, _PREDICTION_SHIFT = 33, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,8 @@ class KnownDistances:
     Parameters
     ----------
     keys
-        int64 (n,), ascending: which pairs, with which of their outlines cut.
+        int64 (n,), ascending: the pairs. The keys of `pair_keys`, with twice the row, plus one
+        if ambiguous pixels are cut from the outline.
     figures
         float64 (n, 2): their `PairDistances`, a column each, in px.
     """
@@ -41,27 +40,28 @@ class KnownDistances:
 
     @classmethod
     def none(cls) -> KnownDistances:
-        """Know nothing yet."""
+        """Return an empty cache."""
         return cls(np.zeros(0, np.int64), np.zeros((0, 2)))
 
     def without(
         self, reference_rows: NDArray[np.integer], prediction_rows: NDArray[np.integer]
     ) -> KnownDistances:
-        """Forget the pairs of objects whose pixels changed."""
-        rows = self.keys >> _REFERENCE_SHIFT
-        columns = (self.keys >> _PREDICTION_SHIFT) & ((1 << (_REFERENCE_SHIFT - 2)) - 1)
-        kept = ~np.isin(rows, reference_rows) & ~np.isin(columns, prediction_rows)
+        """Return the distances without those of objects whose pixels changed."""
+        if not len(self.keys):
+            return self
+        rows, columns = pair_rows(self.keys)
+        kept = ~np.isin(rows // 2, reference_rows) & ~np.isin(columns // 2, prediction_rows)
         return self if kept.all() else KnownDistances(self.keys[kept], self.figures[kept])
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Look pairs up.
+        """Look up pairs.
 
         Returns
         -------
         place
-            int64 (k,): where in `figures` each is, as far as it is.
+            int64 (k,): the row of each pair in `figures`, if it is there.
         found
-            bool (k,): whether it is.
+            bool (k,): whether it is there.
         """
         place = np.searchsorted(self.keys, keys)
         found = place < len(self.keys)
@@ -69,7 +69,7 @@ class KnownDistances:
         return place, found
 
     def with_new(self, keys: NDArray[np.int64], figures: NDArray[np.float64]) -> KnownDistances:
-        """Know more pairs, none of which was known before."""
+        """Return the cache with more pairs, which it does not have yet."""
         if not len(keys):
             return self
         all_keys = np.concatenate([self.keys, keys])
@@ -85,16 +85,16 @@ def matched_distances(
     outlines: Outlines,
     known: KnownDistances,
 ) -> tuple[PairDistances, KnownDistances]:
-    """Compute the distances of matched pairs, as far as they are not known.
+    """Return the distances of matched pairs; measure those that are not known.
 
     Parameters
     ----------
     pair, table, judged, matches
         The label pair and the stages before this one.
     outlines
-        Which outlines to compare where ambiguous pixels are cut away.
+        Which outlines to compare if ambiguous pixels are cut.
     known
-        What was measured before on the same pixels.
+        Distances measured before on the same pixels.
 
     Returns
     -------
@@ -118,14 +118,14 @@ def known_or_measured(
     known: KnownDistances,
     measure: Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float64]],
 ) -> tuple[PairDistances, KnownDistances]:
-    """Look up the distances of matched pairs, and have those measured that are not known.
+    """Look up the distances of matched pairs; call a function for those that are not known.
 
     Parameters
     ----------
     table, judged, matches, outlines, known
         As in :func:`matched_distances`.
     measure
-        Gives the figures (k, 2) of pairs of rows, int32 (k,) each.
+        Returns the figures (k, 2) of pairs of rows, int32 (k,) each.
 
     Returns
     -------
@@ -137,11 +137,7 @@ def known_or_measured(
     # An outline without an ambiguous pixel is the same, cut or whole.
     reference_cut = cut_reference & (table.reference.void_area[rows] > 0)
     prediction_cut = cut_prediction & (table.prediction.void_area[columns] > 0)
-    keys = (
-        (rows.astype(np.int64) << _REFERENCE_SHIFT)
-        | (columns.astype(np.int64) << _PREDICTION_SHIFT)
-        | (2 * reference_cut + prediction_cut)
-    )
+    keys = pair_keys(2 * rows + reference_cut, 2 * columns + prediction_cut)
     place, found = known.find(keys)
     figures = np.full((len(keys), 2), np.nan)
     figures[found] = known.figures[place[found]]

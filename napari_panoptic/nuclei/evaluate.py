@@ -1,4 +1,4 @@
-"""The whole chain for one label pair."""
+"""Evaluate one label pair: the whole chain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from napari_panoptic.nuclei.metrics import (
     unit_metrics,
 )
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
-from napari_panoptic.nuclei.overlap import OverlapTable, counted_pair, overlap_table
+from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -50,15 +50,15 @@ else:
 class Evaluation(Generic[PairT]):
     """The outcomes, counts and figures of one label pair, held or read in windows.
 
-    Nothing in it is ever changed, but the images of a pair under edit: see
-    `napari_panoptic.nuclei.edits.pair.LiveEvaluation.pair`.
+    It never changes, except the images of a pair under edit: see
+    `napari_panoptic.nuclei.edits.pair.EditedPair.pair`.
 
     Parameters
     ----------
     pair
-        What was evaluated.
+        The label pair.
     settings
-        How.
+        The settings.
     table
         Areas and intersections; a row per object of the pair, also of those
         without a pixel.
@@ -67,7 +67,7 @@ class Evaluation(Generic[PairT]):
     counts
         Their sums, which can be added over regions.
     distances
-        The distances measured on these pixels so far, under any settings.
+        All distances measured on these pixels so far, under any settings.
     """
 
     pair: PairT
@@ -111,12 +111,12 @@ def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Eva
     pair
         Reference, prediction and ambiguous area; not changed.
     settings
-        How to evaluate; the defaults where None.
+        How to evaluate; None for the defaults.
 
     Raises
     ------
     LabelError
-        Where overlaps are kept and too many objects lie over one another.
+        If overlaps are kept and too many objects overlap.
     """
     settings = settings or EvaluationSettings()
     pair = pair.with_overlaps(settings.overlaps)
@@ -126,8 +126,8 @@ def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Eva
 def evaluate_again(evaluation: Evaluation, settings: EvaluationSettings) -> Evaluation:
     """Evaluate the same pixels under other settings.
 
-    No setting but ``overlaps`` changes the overlap table, and few the distances:
-    both are taken over. The result equals that of :func:`evaluate`.
+    Only ``overlaps`` changes the overlap table, and few settings change the distances: both
+    are reused. The result equals that of :func:`evaluate`.
     """
     if evaluation.pair.with_overlaps(settings.overlaps) is not evaluation.pair:
         return evaluate(evaluation.pair, settings)
@@ -151,7 +151,7 @@ def evaluated(
     *,
     windows: WindowReads | None = None,
 ) -> Evaluation[PairT]:
-    """Evaluate a label pair whose overlap is counted already.
+    """Evaluate a label pair from its overlap table.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def evaluated(
     settings
         How to evaluate.
     known
-        Distances that were measured on the same pixels before.
+        Distances measured before on the same pixels.
     windows
         Reads the pixels of a pair that is not held; None for one that is.
     """
@@ -208,12 +208,12 @@ def evaluate_pair(
     ambiguous
         Boolean array (y, x), True where the annotation excludes the area.
     settings
-        How to evaluate; the defaults where None.
+        How to evaluate; None for the defaults.
     mpp
         Micrometres per pixel; without it distances are in px only.
     class_names
         The classes in the order of the confusion matrix. By default the four
-        of MoNuSAC where the two mappings name no others, else those that they
+        of MoNuSAC if the two mappings name no others, else those that they
         name, in order of first mention.
 
     Returns
@@ -224,7 +224,7 @@ def evaluate_pair(
     Raises
     ------
     LabelError
-        For arrays that are no label images, do not fit together, or hold ids
+        For arrays that are not label images, differ in shape, or hold ids
         without a class.
 
     Examples
@@ -243,7 +243,7 @@ def evaluate_pair(
     """
     if class_names is None:
         class_names = _usual_order([*reference_classes.values(), *prediction_classes.values()])
-    pair, table = counted_pair(
+    pair = LabelPair.from_arrays(
         reference,
         prediction,
         reference_classes,
@@ -252,7 +252,7 @@ def evaluate_pair(
         ambiguous=None if ambiguous is None else _mask(ambiguous),
         mpp=mpp,
     )
-    return evaluated(pair, table, settings or EvaluationSettings(), KnownDistances.none())
+    return evaluate(pair, settings)
 
 
 def _usual_order(mentioned: Sequence[str]) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""On a first start the kernels of the evaluation are compiled in a process of their own.
+"""On a first start, compile the kernels of the evaluation in a second process.
 
-Compiling takes a minute and one processor at a time. While the window's own process
-compiles what reads and draws a region, ``python -m napari_panoptic.nuclei.first_start``
-compiles what evaluates and edits it; each finds on the disk what the other has done.
+Numba compiles on one processor at a time. While the window's process compiles the kernels
+that read and draw a region, ``python -m napari_panoptic.nuclei.first_start`` compiles those
+that evaluate and edit it. Each finds in numba's cache what the other has compiled.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.kernels.counting import add_to_pair
-from napari_panoptic.kernels.jit import waits_to_be_kept
-from napari_panoptic.nuclei.edits.pair import IdWindow, LiveEvaluation
+from napari_panoptic.kernels.changes import list_changes
+from napari_panoptic.nuclei.edits.pair import EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -33,8 +33,8 @@ OTHER_SETTINGS = (
 
 
 def compile_beside() -> subprocess.Popen[bytes] | None:
-    """Start the other process; None if kernels were compiled before, or it would not help."""
-    if (os.cpu_count() or 1) < 2 or not waits_to_be_kept(add_to_pair):
+    """Start the second process; None if kernels are cached already or there is one processor."""
+    if (os.cpu_count() or 1) < 2 or has_cached_kernels():
         return None
     try:
         return subprocess.Popen(  # noqa: S603 - this very interpreter
@@ -44,16 +44,22 @@ def compile_beside() -> subprocess.Popen[bytes] | None:
             stderr=subprocess.DEVNULL,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-    except OSError:  # no more processes: this one compiles all
+    except OSError:  # no more processes: this one compiles everything
         return None
 
 
+def has_cached_kernels() -> bool:
+    """Return whether a process compiled kernels before, or none can be cached."""
+    folder = list_changes.stats.cache_path  # type: ignore[attr-defined]
+    return folder is None or any(Path(folder).glob("*.nbi"))
+
+
 def evaluate_and_edit() -> None:
-    """Evaluate a few pixels under all settings and edit them, as the window does."""
+    """Evaluate and edit a tiny pair under all settings, as the window does."""
     pair = _tiny_pair()
     settings = EvaluationSettings()
     evaluation = evaluate(pair, settings)
-    live = LiveEvaluation(pair, known=evaluation)
+    live = EditedPair(pair, known=evaluation)
     y, x = np.mgrid[4:6, 4:12].reshape(2, -1)
     window = IdWindow((3, 3), np.array([[0, 1], [1, 2]], np.uint16), np.array([0, 1, 900]))
     classes = {900: CLASSES[0], 901: CLASSES[1]}
@@ -70,7 +76,7 @@ def evaluate_and_edit() -> None:
 
 
 def _tiny_pair() -> LabelPair:
-    """Return a pair with one object found, one found in pieces, and an ambiguous area."""
+    """Make one matched object, one found in pieces, and an ambiguous area."""
     shape = (SIDE_PX, SIDE_PX)
     reference, prediction = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     reference[3:10, 3:10], reference[12:21, 4:13] = 1, 2

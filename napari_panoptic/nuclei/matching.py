@@ -1,4 +1,4 @@
-"""Which predicted object belongs to which reference object."""
+"""Match predicted objects to reference objects."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.statistics.graphs import pairs_by_component
 
 NO_PARTNER = -1
 
@@ -56,7 +56,6 @@ def match(
     judged: JudgedOverlap,
     settings: EvaluationSettings,
     *,
-    rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     points: PointLookup | None = None,
 ) -> Matches:
     """Match the objects of a label pair by the rule that the settings name.
@@ -67,12 +66,9 @@ def match(
         The label pair, its overlap table, and that table after the policy.
     settings
         Rule and threshold.
-    rows
-        Where table and judged hold some objects of the pair only: their rows among all
-        reference objects and predictions, ascending.
     points
-        Where single pixels are looked up; needed for a pair that is read in
-        windows, and None for one that is held.
+        Looks up single pixels; needed for a pair that is read in windows, and None for
+        one that is held.
 
     Returns
     -------
@@ -80,68 +76,38 @@ def match(
         Class-blind. Strict IoU: pairs above the threshold, strictly; below a
         threshold of 0.5 the one-to-one subset of largest summed IoU. Centroid:
         for each reference object the prediction of highest IoU (lowest id of
-        equals), if its rounded centroid falls on that reference object. Where
-        objects of a side share pixels, the one-to-one subset in any case.
+        equals), if its rounded centroid falls on that reference object. If
+        objects of a side share pixels, always the one-to-one subset.
     """
     if settings.matching is Matching.CENTROID:
         if points is None:
             if not isinstance(pair, LabelPair):
                 raise TypeError("single pixels of a pair that is read in windows need a lookup")
             points = pair
-        chosen = _centroid_pairs(pair, points, judged, rows)
+        chosen = _centroid_pairs(pair, points, judged)
         is_contested = pair.has_planes
     else:
         chosen = np.flatnonzero(judged.iou > settings.iou_threshold)
-        # Above 0.5 two objects can only want the same one where they share pixels.
+        # Above 0.5 two objects compete for the same one only if they share pixels.
         is_contested = settings.one_to_one_enforced or pair.has_planes
     if is_contested:
         chosen = _best_assignment(chosen, table, judged)
-    partners = _partners(
-        len(table.reference),
-        len(table.prediction),
-        judged.pair_reference,
-        judged.pair_prediction,
-        chosen,
-    )
-    return Matches(*partners, chosen)
-
-
-@compiled
-def _partners(
-    n_reference: int,
-    n_prediction: int,
-    rows: NDArray[np.int32],
-    columns: NDArray[np.int32],
-    chosen: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the row of each object's partner among the chosen pairs; -1 for none."""
-    of_row = np.full(n_reference, NO_PARTNER, np.int32)
-    of_column = np.full(n_prediction, NO_PARTNER, np.int32)
-    for k in chosen:
-        of_row[rows[k]], of_column[columns[k]] = columns[k], rows[k]
-    return of_row, of_column
+    rows, columns = judged.pair_reference[chosen], judged.pair_prediction[chosen]
+    reference_partner = np.full(len(table.reference), NO_PARTNER, np.int32)
+    prediction_partner = np.full(len(table.prediction), NO_PARTNER, np.int32)
+    reference_partner[rows], prediction_partner[columns] = columns, rows
+    return Matches(reference_partner, prediction_partner, chosen)
 
 
 def _centroid_pairs(
-    pair: LabelPair | TiledPair,
-    points: PointLookup,
-    judged: JudgedOverlap,
-    rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+    pair: LabelPair | TiledPair, points: PointLookup, judged: JudgedOverlap
 ) -> NDArray[np.int64]:
-    best = _best_of_each(
-        judged.pair_reference,
-        judged.pair_prediction,
-        judged.iou,
-        pair.prediction.ids if rows is None else pair.prediction.ids[rows[1]],
-        len(judged.reference.area),
-    )
-    best = best[best >= 0]
+    best = _best_of_each(judged, pair.prediction.ids)
     # Rounds half to even, as the published rule does.
     y, x = (
         np.rint(judged.prediction.centroid_yx_px[judged.pair_prediction[best]]).astype(np.int64).T
     )
-    reference = judged.pair_reference[best]
-    wanted = (reference if rows is None else rows[0][reference]) + 1
+    wanted = judged.pair_reference[best] + 1
     hit = np.any([found == wanted for found in points.reference_at(y, x)], axis=0)
     if judged.cuts_reference and pair.ambiguous is not None:
         hit &= ~points.ambiguous_at(y, x)
@@ -149,24 +115,12 @@ def _centroid_pairs(
     return matched
 
 
-@compiled
-def _best_of_each(
-    rows: NDArray[np.int32],
-    columns: NDArray[np.int32],
-    iou: NDArray[np.float64],
-    ids: NDArray[np.int64],
-    n: int,
-) -> NDArray[np.int64]:
-    """Find the pair of highest IoU of each row, of equals that of the lowest id; -1 for none."""
-    best = np.full(n, -1, np.int64)
-    for k in range(len(rows)):
-        known = best[rows[k]]
-        if iou[k] > 0 and (
-            known < 0
-            or iou[k] > iou[known]
-            or (iou[k] == iou[known] and ids[columns[k]] < ids[columns[known]])
-        ):
-            best[rows[k]] = k
+def _best_of_each(judged: JudgedOverlap, prediction_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the pair of highest IoU of each reference object that has one; ties: lowest id."""
+    pairs = np.flatnonzero(judged.iou > 0)
+    rows, ids = judged.pair_reference[pairs], prediction_ids[judged.pair_prediction[pairs]]
+    order = np.lexsort((ids, -judged.iou[pairs], rows))
+    best: NDArray[np.int64] = pairs[order[np.diff(rows[order], prepend=-1) != 0]]
     return best
 
 
@@ -174,36 +128,19 @@ def _best_assignment(
     candidates: NDArray[np.int64], table: OverlapTable, judged: JudgedOverlap
 ) -> NDArray[np.int64]:
     """Choose, among candidate pairs, the one-to-one subset of largest summed IoU."""
-    from scipy.sparse import coo_array  # the default rule needs none of these
-    from scipy.sparse.csgraph import connected_components
-
-    n_reference, n_prediction = len(table.reference), len(table.prediction)
-    rows = judged.pair_reference[candidates]
-    columns = judged.pair_prediction[candidates]
+    rows, columns = judged.pair_reference[candidates], judged.pair_prediction[candidates]
     # Most pairs compete with no other.
-    is_contested = (np.bincount(rows, minlength=n_reference)[rows] > 1) | (
-        np.bincount(columns, minlength=n_prediction)[columns] > 1
-    )
-    chosen = [candidates[~is_contested]]
+    is_contested = (np.bincount(rows)[rows] > 1) | (np.bincount(columns)[columns] > 1)
     contested = candidates[is_contested]
-    if not len(contested):
-        return candidates
-    rows, columns = rows[is_contested], columns[is_contested]
-    n_objects = n_reference + n_prediction
-    graph = coo_array(
-        (np.ones(len(contested)), (rows, n_reference + columns)), shape=(n_objects, n_objects)
-    )
-    _, component = connected_components(graph, directed=False)
-    order = np.argsort(component[rows], kind="stable")
-    borders = np.flatnonzero(np.diff(component[rows][order])) + 1
-    chosen += [_assign(group, table, judged) for group in np.split(contested[order], borders)]
-    return np.sort(np.concatenate(chosen))
+    groups = pairs_by_component(rows[is_contested], columns[is_contested])
+    chosen = [_assign(contested[group], table, judged) for group in groups]
+    return np.sort(np.concatenate([candidates[~is_contested], *chosen]))
 
 
 def _assign(
     group: NDArray[np.int64], table: OverlapTable, judged: JudgedOverlap
 ) -> NDArray[np.int64]:
-    from scipy.optimize import linear_sum_assignment
+    from scipy.optimize import linear_sum_assignment  # the default rule does not need it
 
     # Objects enter in the order of their first pixels, so that which of several
     # equally good assignments is taken does not depend on how objects are labelled.
@@ -218,7 +155,7 @@ def _assign(
 
 
 def _in_order(rows: NDArray[np.int32], side: SideTable) -> NDArray[np.int64]:
-    """Return the objects in some rows numbers from 0, by their first pixels.
+    """Return numbers from 0 for the objects in some rows, by their first pixels.
 
     Objects that share their first pixel follow each other by area, then by row.
     """

@@ -13,14 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
 
 FloatArray = NDArray[np.float64]
 _FN, _FP = STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]
-_IGNORED = STATUS_CODE[Status.IGNORED]
 
 CLASS_COLUMNS = (
     "class",
@@ -63,7 +61,7 @@ class Counts:
     hausdorff95_sum_px
         float64 (C,): the same for its 95th percentile, over the same pairs.
     present
-        int64 (C,): regions that count the class. A class counts where
+        int64 (C,): regions that count the class. A class counts if
         tp + fp + fn > 0; a scoring may also count one that has nothing left,
         whose PQ and DQ are then 0.
     ignored_reference, ignored_prediction
@@ -172,90 +170,40 @@ def count(outcomes: Outcomes) -> Counts:
     Parameters
     ----------
     outcomes
-        What became of every object.
+        The outcomes of all objects.
     """
     reference, prediction = outcomes.reference, outcomes.prediction
-    confusion, numbers, sums, ignored = _counted(
-        (reference.status, reference.class_index, reference.partner),
-        (prediction.status, prediction.class_index),
-        (reference.iou, reference.hausdorff_px, reference.hausdorff95_px),
-        len(outcomes.class_names),
-    )
-    tp, fp, fn, present, hausdorff_pairs = numbers
-    iou_sum, matched_iou_sum, hausdorff_sum, hausdorff95_sum = sums
+    n = len(outcomes.class_names) + 1
+    matched = np.flatnonzero(reference.partner != NO_PARTNER)
+    own = reference.class_index[matched].astype(np.intp)
+    other = prediction.class_index[reference.partner[matched]]
+    iou, hausdorff = reference.iou[matched], reference.hausdorff_px[matched]
+    is_tp, is_measured = own == other, ~np.isnan(hausdorff)
+
+    def by_class(values: FloatArray, chosen: NDArray[np.bool_]) -> FloatArray:
+        return np.bincount(own, np.where(chosen, values, 0.0), minlength=n)[1:].astype(np.float64)
+
+    confusion = np.bincount(own * n + other, minlength=n * n).reshape(n, n)
+    confusion[:, 0] = np.bincount(reference.class_index[reference.status == _FN], minlength=n)
+    confusion[0] = np.bincount(prediction.class_index[prediction.status == _FP], minlength=n)
+    tp = np.diagonal(confusion)[1:].copy()
+    fp = confusion[:, 1:].sum(axis=0) - tp
+    fn = confusion[1:].sum(axis=1) - tp
     return Counts(
         class_names=outcomes.class_names,
         tp=tp,
         fp=fp,
         fn=fn,
-        iou_sum=iou_sum,
+        iou_sum=by_class(iou, is_tp),
         confusion=confusion,
-        matched_iou_sum=matched_iou_sum,
-        hausdorff_sum_px=hausdorff_sum,
-        hausdorff_pairs=hausdorff_pairs,
-        hausdorff95_sum_px=hausdorff95_sum,
-        present=present,
-        ignored_reference=ignored[0],
-        ignored_prediction=ignored[1],
+        matched_iou_sum=np.bincount(own, iou, minlength=n)[1:].astype(np.float64),
+        hausdorff_sum_px=by_class(hausdorff, is_measured),
+        hausdorff_pairs=np.bincount(own[is_measured], minlength=n)[1:],
+        hausdorff95_sum_px=by_class(reference.hausdorff95_px[matched], is_measured),
+        present=(tp + fp + fn > 0).astype(np.int64),
+        ignored_reference=reference.count(Status.IGNORED),
+        ignored_prediction=prediction.count(Status.IGNORED),
     )
-
-
-# Classes and partners are unsigned below: a kernel asks of signed ones whether they count
-# from the end.
-
-
-@compiled
-def _counted(
-    references: tuple[NDArray[np.int8], NDArray[np.int16], NDArray[np.int32]],
-    predictions: tuple[NDArray[np.int8], NDArray[np.int16]],
-    figures: tuple[FloatArray, FloatArray, FloatArray],
-    n: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, tuple[int, int]]:
-    """Count the confusions and sum the figures of matched pairs by reference class.
-
-    Returns
-    -------
-    confusion
-        int64 (n + 1, n + 1).
-    numbers
-        int64 (5, n): TPs, FPs, FNs, whether the class counts, and the pairs whose
-        Hausdorff distance is defined.
-    sums
-        float64 (4, n): IoU of the TPs, IoU of all pairs, Hausdorff distance,
-        its 95th percentile.
-    ignored
-        The numbers of ignored reference objects and predictions.
-    """
-    reference_status, reference_class, partner = references
-    prediction_status, prediction_class = predictions
-    iou, hausdorff, hausdorff95 = figures
-    confusion = np.zeros((n + 1, n + 1), np.int64)
-    sums, measured = np.zeros((n + 1, 4)), np.zeros(n + 1, np.int64)
-    ignored_reference = ignored_prediction = 0
-    for row in range(len(partner)):
-        own = np.uint16(reference_class[row])
-        if partner[row] == NO_PARTNER:
-            confusion[own, 0] += reference_status[row] == _FN
-            ignored_reference += reference_status[row] == _IGNORED
-            continue
-        other = np.uint16(prediction_class[np.uint32(partner[row])])
-        confusion[own, other] += 1
-        sums[own, 0] += iou[row] if own == other else 0.0
-        sums[own, 1] += iou[row]
-        if not np.isnan(hausdorff[row]):
-            sums[own, 2] += hausdorff[row]
-            sums[own, 3] += hausdorff95[row]
-            measured[own] += 1
-    for row in range(len(prediction_status)):
-        confusion[0, np.uint16(prediction_class[row])] += prediction_status[row] == _FP
-        ignored_prediction += prediction_status[row] == _IGNORED
-    numbers = np.empty((5, n), np.int64)
-    for c in range(n):
-        tp = confusion[c + 1, c + 1]
-        fp, fn = confusion[:, c + 1].sum() - tp, confusion[c + 1].sum() - tp
-        numbers[0, c], numbers[1, c], numbers[2, c] = tp, fp, fn
-        numbers[3, c], numbers[4, c] = tp + fp + fn > 0, measured[c + 1]
-    return confusion, numbers, sums[1:].T.copy(), (ignored_reference, ignored_prediction)
 
 
 def unit_metrics(counts: Counts) -> Metrics:
@@ -287,7 +235,7 @@ def class_metrics(counts: Counts) -> pd.DataFrame:
 
 
 def class_figures(counts: Counts) -> dict[str, NDArray[np.int64] | FloatArray]:
-    """Compute the same without the names: the columns but ``class``, each (C,)."""
+    """Compute the columns of :func:`class_metrics` except ``class``, each (C,)."""
     return {
         "tp": counts.tp,
         "fp": counts.fp,
@@ -308,58 +256,31 @@ def class_quality(counts: Counts) -> dict[str, FloatArray]:
 
 
 def _figures_by_class(counts: Counts) -> dict[str, FloatArray]:
-    """Compute what is a quotient, each (C,)."""
-    # As floats of one array, which hold all counts exactly: of another kind of array
-    # another kernel would be compiled.
-    per_class = np.array(
-        [
-            counts.tp,
-            counts.fp,
-            counts.fn,
-            counts.present,
-            counts.iou_sum,
-            counts.matched_iou_sum,
-            counts.hausdorff_sum_px,
-            counts.hausdorff95_sum_px,
-            counts.hausdorff_pairs,
-        ],
-        np.float64,
-    )
-    quotients = _divided(per_class, np.array(_matched(counts), np.float64))
-    return dict(zip(CLASS_COLUMNS[-len(quotients) :], quotients, strict=True))
-
-
-@compiled
-def _divided(per_class: FloatArray, matched: FloatArray) -> FloatArray:
-    """Compute the quotients of each class in the order of `CLASS_COLUMNS`, (9, C)."""
-    tp, fp, fn, present, iou_sum, matched_iou_sum, distances, distances95, measured = per_class
-    n = len(tp)
+    """Compute the quotients of each class, each (C,)."""
+    matched = _matched(counts)
     pairs = matched.sum(axis=1)
     # The row-normalised confusion matrix of matched pairs; empty rows are 0.
-    shares = np.zeros((n, n))
-    for c in range(n):
-        if pairs[c] > 0:
-            shares[c] = matched[c] / pairs[c]
-    figures = np.empty((9, n))
-    for c in range(n):
-        weight = tp[c] + fp[c] / 2 + fn[c] / 2
-        nothing_left = 0.0 if present[c] > 0 else np.nan
-        figures[0, c] = iou_sum[c] / weight if weight > 0 else nothing_left
-        figures[1, c] = _quotient(iou_sum[c], tp[c])
-        figures[2, c] = tp[c] / weight if weight > 0 else nothing_left
-        right, predicted = shares[c, c], shares[:, c].sum()
-        figures[3, c] = _quotient(right, predicted)
-        figures[4, c] = _quotient(matched[c, c], pairs[c])
-        figures[5, c] = _quotient(2 * right, shares[c].sum() + predicted)
-        figures[6, c] = _quotient(matched_iou_sum[c], pairs[c])
-        figures[7, c] = _quotient(distances[c], measured[c])
-        figures[8, c] = _quotient(distances95[c], measured[c])
-    return figures
-
-
-@compiled
-def _quotient(above: float, below: float) -> float:
-    return above / below if below > 0 else np.nan
+    shares = matched / np.maximum(pairs, 1)[:, np.newaxis]
+    right, predicted = np.diagonal(shares), shares.sum(axis=0)
+    weight = counts.tp + counts.fp / 2 + counts.fn / 2
+    quotients = {
+        "pq": (counts.iou_sum, weight),
+        "sq": (counts.iou_sum, counts.tp),
+        "dq": (counts.tp, weight),
+        "precision": (right, predicted),
+        "recall": (np.diagonal(matched), pairs),
+        "f1": (2 * right, shares.sum(axis=1) + predicted),
+        "mean_iou": (counts.matched_iou_sum, pairs),
+        "mean_hausdorff_px": (counts.hausdorff_sum_px, counts.hausdorff_pairs),
+        "mean_hausdorff95_px": (counts.hausdorff95_sum_px, counts.hausdorff_pairs),
+    }
+    above, below = np.array(list(quotients.values()), np.float64).swapaxes(0, 1)
+    figures = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+    result = dict(zip(quotients, figures, strict=True))
+    # A class that counts, but has nothing left, has a PQ and DQ of 0.
+    is_left_out = (weight == 0) & (counts.present > 0)
+    result["pq"][is_left_out] = result["dq"][is_left_out] = 0.0
+    return result
 
 
 def detection_counts(counts: Counts) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""What became of each object, and why."""
+"""The outcome of each object: status, cause, partner, IoU and distances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
 from napari_panoptic.nuclei.causes import Decisions, decide
 from napari_panoptic.nuclei.distances import PairDistances
@@ -37,7 +36,7 @@ OBJECT_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class SideOutcomes:
-    """What became of the objects of one side; one row per object.
+    """The outcomes of one side; one row per object.
 
     Parameters
     ----------
@@ -58,7 +57,7 @@ class SideOutcomes:
         float64 (n,): contour distances to the partner; NaN without one.
     area_px
         int64 (n,): pixels that the ambiguous policy leaves; all pixels of an
-        object of which it leaves none.
+        object if it leaves none.
     centroid_yx_px
         float64 (n, 2): centroid of these pixels.
     bbox
@@ -83,7 +82,7 @@ class SideOutcomes:
         return len(self.ids)
 
     def row_of(self, id_: int) -> int | None:
-        """Find the row of an id, or None where there is no such object."""
+        """Return the row of an id, or None if there is no such object."""
         row = int(np.searchsorted(self.ids, id_))
         return row if row < len(self.ids) and self.ids[row] == id_ else None
 
@@ -94,7 +93,7 @@ class SideOutcomes:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What became of every object of a label pair.
+    """The outcomes of all objects of a label pair.
 
     Parameters
     ----------
@@ -116,7 +115,7 @@ class Outcomes:
         return self.reference if side is Side.REFERENCE else self.prediction
 
     def other(self, side: Side) -> SideOutcomes:
-        """Return the side across."""
+        """Return the opposite side."""
         return self.prediction if side is Side.REFERENCE else self.reference
 
     def to_frame(self) -> pd.DataFrame:
@@ -173,27 +172,9 @@ def outcomes(
     pair, table, judged, matches
         The label pair and the stages before this one.
     distances
-        Contour distances of ``matches.pair``, or None where not computed.
+        Contour distances of ``matches.pair``, or None if they are not computed.
     near_iou
         Least IoU at which an unmatched pair explains a failure.
-    """
-    slots = slot_outcomes(pair, table, judged, matches, distances, near_iou=near_iou)
-    return of_objects_with_pixels(slots)
-
-
-def slot_outcomes(
-    pair: LabelPair | TiledPair,
-    table: OverlapTable,
-    judged: JudgedOverlap,
-    matches: Matches,
-    distances: PairDistances | None,
-    *,
-    near_iou: float,
-) -> Outcomes:
-    """Do the same, with one row per row of the label images.
-
-    Those under edit also have rows of objects that were erased (with an area
-    of 0), and ids that do not ascend; see :func:`of_objects_with_pixels`.
     """
     classes = pair.reference.class_index, pair.prediction.class_index
     decided = decide(judged, matches, *classes, near_iou=near_iou)
@@ -223,22 +204,25 @@ def slot_outcomes(
             bbox=counted.bbox,
         )
 
-    return Outcomes(
-        reference=side(Side.REFERENCE, judged.reference, decided[0]),
-        prediction=side(Side.PREDICTION, judged.prediction, decided[1]),
-        class_names=pair.class_names,
-        mpp=pair.mpp,
+    return _of_objects_with_pixels(
+        Outcomes(
+            reference=side(Side.REFERENCE, judged.reference, decided[0]),
+            prediction=side(Side.PREDICTION, judged.prediction, decided[1]),
+            class_names=pair.class_names,
+            mpp=pair.mpp,
+        )
     )
 
 
-def of_objects_with_pixels(decided: Outcomes) -> Outcomes:
+def _of_objects_with_pixels(decided: Outcomes) -> Outcomes:
     """Drop the rows without a pixel, and sort the others by id.
 
-    Objects of slides may have no pixel of their own, and images under edit have
-    rows of objects that were erased; other label images have no such rows and
-    are sorted already.
+    Slides may have objects without pixels, and images under edit have rows of erased objects
+    and ids in the order in which they were drawn. Other label images are sorted already.
     """
-    if all(_is_in_order(own.area_px, own.ids) for own in map(decided.side, Side)):
+    if all(
+        own.area_px.all() and (own.ids[1:] > own.ids[:-1]).all() for own in map(decided.side, Side)
+    ):
         return decided
     kept: dict[Side, NDArray[np.int64]] = {}
     for side in Side:
@@ -259,14 +243,3 @@ def of_objects_with_pixels(decided: Outcomes) -> Outcomes:
         reference=reordered(Side.REFERENCE),
         prediction=reordered(Side.PREDICTION),
     )
-
-
-@compiled
-def _is_in_order(area: NDArray[np.int64], ids: NDArray[np.int64]) -> bool:
-    """Return whether all rows have pixels and ids ascend."""
-    odd = 0
-    for row in range(len(ids)):
-        odd += area[row] == 0
-    for row in range(1, len(ids)):
-        odd += ids[row] <= ids[row - 1]
-    return odd == 0

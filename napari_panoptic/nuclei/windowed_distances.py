@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.distances import (
     Contours,
     contour_distances,
-    contours,
     contours_in_boxes,
 )
 from napari_panoptic.nuclei.overlap import OverlapTable
@@ -175,8 +173,11 @@ def _gathered(side: _Side, edge: int, run: WindowRun) -> Contours:
         here = np.flatnonzero(((start < (y1, x1)) & (end > (y0, x0))).all(axis=1))
         # One pixel more, whose own contours belong to the neighbour.
         box = max(y0 - 1, 0), max(x0 - 1, 0), min(y1 + 1, height), min(x1 + 1, width)
-        numbered = _renumbered(side.labels, side.rows[here], box)
-        own = contours(numbered, len(here), without=side.void_in(box))
+        boxes = side.boxes[here] - np.array([*box[:2], *box[:2]], np.int32)
+        boxes = np.clip(boxes, 0, [box[2] - box[0], box[3] - box[1]] * 2).astype(np.int32)
+        own = contours_in_boxes(
+            side.labels.read(box), side.rows[here], boxes, without=side.void_in(box)
+        )
         yx = own.yx + np.array(box[:2], np.int32)
         inside = ((yx >= (y0, x0)) & (yx < (y1, x1))).all(axis=1)
         found.append((np.repeat(here, np.diff(own.start[1:]))[inside], yx[inside]))
@@ -187,21 +188,3 @@ def _gathered(side: _Side, edge: int, run: WindowRun) -> Contours:
     start = np.zeros(len(side.rows) + 2, np.int64)
     np.cumsum(np.bincount(place, minlength=len(side.rows)), out=start[2:])
     return Contours(start, yx[np.lexsort((yx[:, 1], yx[:, 0], place))])
-
-
-def _renumbered(labels: TiledLabels, rows: Rows, box: Box) -> NDArray[np.int32]:
-    """Read a window with the objects of some rows only, numbered 1 to n in their order."""
-    lookup = np.zeros(len(labels) + 1, np.int32)
-    lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
-    window = np.ascontiguousarray(labels.read(box))
-    _look_up(lookup, window)
-    return window
-
-
-@compiled
-def _look_up(lookup: NDArray[np.int32], window: NDArray[np.int32]) -> None:
-    """Replace every number of a window by its entry in a table, in place."""
-    height, width = window.shape
-    for y in range(height):
-        for x in range(width):
-            window[y, x] = lookup[window[y, x]]

@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.distance_cache import KnownDistances
 from napari_panoptic.nuclei.distances import cuts
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
-from napari_panoptic.nuclei.overlap import OverlapTable, TileCounter
+from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledPair
 from napari_panoptic.nuclei.window_run import (
@@ -92,7 +92,7 @@ def evaluate_tiles_again(
 def _counted(pair: TiledPair, run: WindowRun) -> OverlapTable:
     """Count every pixel once."""
     boxes = windows(pair.reference.shape, window_edge(pair, run.window_px))
-    counter = TileCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
+    counter = OverlapCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
     one_at_a_time = threading.Lock()
 
     def add(box: Box) -> None:

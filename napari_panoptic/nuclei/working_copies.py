@@ -1,7 +1,7 @@
-"""What somebody drew: copies of label images under edit. Originals are never changed.
+"""Editable copies of label images; the originals never change.
 
-A copy comes to be with the first edit and lives as long as the session, through
-changes of region, team and settings, until it is discarded.
+A copy is created by the first edit. It lives as long as the session, through changes of
+region, team and settings, until it is discarded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
-from napari_panoptic.nuclei.edits.pair import Edit, IdWindow, LiveEvaluation
+from napari_panoptic.nuclei.edits.pair import Edit, EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -24,7 +24,7 @@ T = TypeVar("T")
 Area = tuple[Any, Any]
 """Pixels of an image as two indices: arrays of rows and columns, or two slices."""
 ROWS_AT_A_TIME = 256
-"""So many rows of two images are compared before it is asked whether they differ."""
+"""Rows of two images that are compared at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Originals:
     mpp
         Micrometres per pixel, or None.
     evaluations
-        Team -> what came of these images, as far as known.
+        Team -> the evaluation of these images, if known.
     """
 
     region: str
@@ -69,17 +69,17 @@ class Originals:
 
 @dataclass
 class _RegionCopies:
-    """The copies of one region: one live pair per team that was looked at since.
+    """The copies of one region: one edited pair per team that was shown since.
 
     Sides are keyed by the team of a prediction, None for the reference.
     """
 
     originals: Originals
-    live: dict[str, LiveEvaluation] = field(default_factory=dict)
+    live: dict[str, EditedPair] = field(default_factory=dict)
     bases: dict[str | None, LabelImage] = field(default_factory=dict)
-    """What each edited side was copied from; other sides are as on disk."""
+    """The original of each edited side; other sides are as on disk."""
     at_rest: dict[str | None, LabelImage] = field(default_factory=dict)
-    """Edited sides whose live pair was dropped; a live pair supersedes them."""
+    """Edited sides whose edited pair was dropped; an edited pair supersedes them."""
     ambiguous: NDArray[np.bool_] | None = None
     is_ambiguous_edited: bool = False
     differs_at: dict[str | None, tuple[int, int]] = field(default_factory=dict)
@@ -87,11 +87,11 @@ class _RegionCopies:
 
     @property
     def is_any_edited(self) -> bool:
-        """Whether anything is not as on disk."""
+        """Whether anything differs from the files."""
         return bool(self.bases) or self.is_ambiguous_edited
 
     def drop_live(self, teams: Iterable[str]) -> None:
-        """Drop live pairs; what was edited of them is kept."""
+        """Drop edited pairs, but keep their edited sides."""
         for team in teams:
             pair = self.live.pop(team).pair()
             if None in self.bases:
@@ -107,9 +107,9 @@ class WorkingCopies:
         self._regions: dict[str, _RegionCopies] = {}
 
     def is_edited(self, region: str, side: Side, team: str | None = None) -> bool:
-        """Tell whether the reference of a region, or a team's prediction there, is not as on disk.
+        """Return whether a region's reference, or a team's prediction, differs from the file.
 
-        A copy whose every edit was undone is as on disk again.
+        A copy does not differ any more once all its edits are undone.
         """
         copies = self._regions.get(region)
         if copies is None:
@@ -119,7 +119,7 @@ class WorkingCopies:
     def is_restored_differently(
         self, originals: Originals, side: Side, team: str | None = None
     ) -> bool:
-        """Return whether a copy was made from other objects than the present originals."""
+        """Return whether a copy was made from objects that are not the current originals."""
         copies = self._regions.get(originals.region)
         key = _key(side, team)
         if copies is None or key not in copies.bases:
@@ -132,7 +132,7 @@ class WorkingCopies:
         return copies is not None and copies.is_ambiguous_edited
 
     def has_edits(self, region: str) -> bool:
-        """Return whether anything in a region is not as on disk."""
+        """Return whether anything in a region differs from the files."""
         copies = self._regions.get(region)
         return copies is not None and copies.is_any_edited
 
@@ -146,17 +146,17 @@ class WorkingCopies:
         ids: NDArray[np.integer] | int,
         classes: Mapping[int, str] | None = None,
     ) -> Edit:
-        """Set pixels of a copy, made where there is none yet.
+        """Set pixels of a copy, which is created if there is none yet.
 
         Parameters
         ----------
         originals
             The region as it is on disk.
         team
-            The team whose prediction is edited, or against which an edited
-            reference is looked at.
+            The team whose prediction is edited, or that is shown with an
+            edited reference.
         side, y, x, ids, classes
-            As in :meth:`LiveEvaluation.set_pixels`.
+            As in :meth:`EditedPair.set_pixels`.
 
         Raises
         ------
@@ -181,18 +181,18 @@ class WorkingCopies:
         classes: Mapping[int, str] | None = None,
         renamed: Mapping[int, str] | None = None,
     ) -> Edit:
-        """Set all pixels of a window of a copy, otherwise as :meth:`edit`.
+        """Set all pixels of a window of a copy.
 
         Parameters
         ----------
         originals, team, side, window, classes
-            As there.
+            As in :meth:`edit` and :meth:`EditedPair.set_window`.
         renamed
-            Id -> another class, for objects that are there already.
+            Id -> new class, for existing objects.
         """
         (y, x), (height, width) = window.corner_yx, window.numbers.shape
 
-        def do(live: LiveEvaluation) -> Edit:
+        def do(live: EditedPair) -> Edit:
             known = live.pair().reference if side is Side.REFERENCE else live.pair().prediction
             ids = set(known.ids.tolist())
             for id_, name in (renamed or {}).items():  # before anything is changed
@@ -210,7 +210,7 @@ class WorkingCopies:
         originals: Originals,
         team: str,
         side: Side,
-        do: Callable[[LiveEvaluation], T],
+        do: Callable[[EditedPair], T],
         area: Area = (slice(0), slice(0)),
     ) -> T:
         known = originals.region in self._regions
@@ -232,14 +232,14 @@ class WorkingCopies:
     def set_class(
         self, originals: Originals, team: str, side: Side, id_: int, class_name: str
     ) -> None:
-        """Give an object of a copy another class."""
+        """Set the class of an object of a copy."""
         self._edit(originals, team, side, lambda live: live.set_class(side, id_, class_name))
 
     def set_ambiguous(self, originals: Originals, ambiguous: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area of a region, for all teams."""
         copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
         self._refresh(copies, originals)
-        # One copy for all, which stays as it is whatever the caller does with theirs.
+        # One copy for all teams, which the caller cannot change.
         copies.ambiguous = None if ambiguous is None else ambiguous.copy()
         copies.is_ambiguous_edited = not _is_same_area(copies.ambiguous, originals.ambiguous)
         for live in copies.live.values():
@@ -248,7 +248,7 @@ class WorkingCopies:
     def evaluate(
         self, originals: Originals, team: str, settings: EvaluationSettings
     ) -> Evaluation | None:
-        """Evaluate a team against the copies of a region; None where nothing is edited."""
+        """Evaluate a team on the copies of a region; return None if nothing is edited."""
         copies = self._regions.get(originals.region)
         if copies is None:
             return None
@@ -262,14 +262,14 @@ class WorkingCopies:
         return evaluate(originals.pair(team), settings)
 
     def is_affected(self, region: str, team: str) -> bool:
-        """Return whether a team's figures are others than those of the files."""
+        """Return whether edits concern a team's figures."""
         copies = self._regions.get(region)
         if copies is None:
             return False
         return copies.is_ambiguous_edited or not {None, team}.isdisjoint(copies.bases)
 
     def pair(self, originals: Originals, team: str) -> LabelPair:
-        """Return a team's label pair as it is now: views that the next edit changes."""
+        """Return a team's label pair as it is now; the next edit changes its pixels."""
         copies = self._regions.get(originals.region)
         if copies is None or not self.is_affected(originals.region, team):
             return originals.pair(team)
@@ -287,7 +287,7 @@ class WorkingCopies:
         return self._live(copies, team).labels(side)
 
     def known_ids(self, originals: Originals, team: str, side: Side) -> NDArray[np.int64]:
-        """Return the ids of a side that have a class, those without pixels included."""
+        """Return the ids of a side that have a class, including those without pixels."""
         copies = self._regions.get(originals.region)
         live = None if copies is None else copies.live.get(team)
         pair = originals.pair(team) if live is None else live.pair()
@@ -301,10 +301,10 @@ class WorkingCopies:
         return copies.ambiguous
 
     def discard(self, region: str) -> None:
-        """Go back to the originals of a region."""
+        """Discard the copies of a region."""
         self._regions.pop(region, None)
 
-    def _live(self, copies: _RegionCopies, team: str) -> LiveEvaluation:
+    def _live(self, copies: _RegionCopies, team: str) -> EditedPair:
         if team not in copies.live:
             pair, known = copies.originals.pair(team), None
             now = _resting_pair(copies, team)
@@ -314,12 +314,12 @@ class WorkingCopies:
             }
             if is_as_on_disk and len(now.reference) == len(pair.reference):
                 now, known = pair, copies.originals.evaluations.get(team)
-            copies.live[team] = LiveEvaluation(now, known=known)
+            copies.live[team] = EditedPair(now, known=known)
             copies.at_rest.pop(team, None)
         return copies.live[team]
 
     def _refresh(self, copies: _RegionCopies, originals: Originals) -> None:
-        """Take over originals that were restored differently since; edited sides stay."""
+        """Replace the originals, which may be restored differently; keep edited sides."""
         before, copies.originals = copies.originals, originals
 
         is_other = None not in copies.bases and before.reference is not originals.reference
@@ -339,9 +339,9 @@ def _key(side: Side, team: str | None) -> str | None:
 
 
 def _resting_pair(copies: _RegionCopies, team: str) -> LabelPair:
-    """Return the label pair of a team without a live pair: views that the next edit changes.
+    """Return the label pair of a team without an edited pair; the next edit changes its pixels.
 
-    Its reference has the rows of other live pairs, so that edits of it apply to all of them.
+    Its reference has the rows of the other edited pairs, so that edits of it apply to all.
     """
     pair = copies.originals.pair(team)
     for live in copies.live.values():
@@ -358,7 +358,7 @@ def _resting_pair(copies: _RegionCopies, team: str) -> LabelPair:
 
 
 def _note_edited(copies: _RegionCopies, team: str, side: Side, area: Area) -> None:
-    """Note whether a side differs from what it was copied from, after an edit of some pixels."""
+    """Record whether a side differs from its original, after an edit of some pixels."""
     key = _key(side, team)
     original = copies.originals.side(key)
     base = copies.bases.get(key, original)
@@ -369,7 +369,7 @@ def _note_edited(copies: _RegionCopies, team: str, side: Side, area: Area) -> No
         return
     copies.bases.pop(key, None)
     copies.at_rest.pop(key, None)
-    if base is not original:  # restored differently since: the copy is not needed any more
+    if base is not original:  # restored differently since: the copy is no longer needed
         copies.drop_live(list(copies.live) if key is None else [team])
 
 
@@ -380,10 +380,10 @@ def _differs(
     key: str | None,
     area: Area,
 ) -> bool:
-    """Return whether a copy differs from what it was made from, after an edit of some pixels.
+    """Return whether a copy differs from its original, after an edit of some pixels.
 
-    All pixels are compared only where neither those just edited nor the one that was
-    known to differ do: as a rule after the last stroke was undone.
+    All pixels are compared only if neither the edited pixels nor the last known difference
+    differ: usually after the last stroke was undone.
     """
     n = len(base)
     # Objects keep their rows in a copy; new ones come after them.
@@ -403,7 +403,7 @@ def _differs(
 def _first_difference(
     one: NDArray[np.int32], other: NDArray[np.int32], area: Area
 ) -> tuple[int, int] | None:
-    """Find a pixel (y, x) in which two images differ, first in an area; None where none does."""
+    """Return a pixel (y, x) in which two images differ, searched first in an area, or None."""
     places = np.flatnonzero(one[area] != other[area])
     if len(places):
         rows, columns = area

@@ -14,10 +14,11 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread, main_thread
+from typing import Any
 
 import numpy as np
 import tifffile
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 from numpy.typing import NDArray
 
 from napari_panoptic.io.cohorts.layouts import ANNOTATIONS, TEAMS
@@ -253,14 +254,14 @@ def has_compiled() -> bool:
     return any(sum(kernel.stats.cache_misses.values()) for kernel in kernels().values())
 
 
-def kernels() -> dict[str, Dispatcher]:
+def kernels() -> dict[str, Any]:
     """List the compiled functions of this package, as far as imported, by module and name."""
     modules = [m for name, m in list(sys.modules.items()) if name.startswith(_PACKAGE)]
     return {
         f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}": kernel
         for module in modules
         for kernel in list(vars(module).values())
-        if isinstance(kernel, Dispatcher) and kernel.py_func.__module__.startswith(_PACKAGE)
+        if is_jitted(kernel) and kernel.py_func.__module__.startswith(_PACKAGE)
     }
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 import os
-import pickle
 import re
 import shutil
 import signal
@@ -17,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from napari_panoptic.cli.main import main
@@ -336,70 +333,6 @@ def test_what_a_killed_evaluate_has_left_of_tables_goes_with_the_next(
         (tmp_path / "out" / name).write_text("half")
     assert main(["evaluate", str(intact), "--output", str(tmp_path / "out")]) == 0
     assert contents(tmp_path / "out") == wanted
-
-
-# --- caches that are damaged ------------------------------------------------------------------
-
-KERNEL = """
-from napari_panoptic.kernels.jit import compiled
-
-def plain(x):
-    return 2 * x + 1
-
-doubled = compiled(plain)
-"""
-
-
-def kernel_of(folder: Path) -> Any:
-    """Import a module anew, with its kernel as it is on disk."""
-    path = folder / "kernel.py"
-    if not path.exists():
-        path.write_text(KERNEL, encoding="utf-8")
-    specification = importlib.util.spec_from_file_location("kernel", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module.doubled
-
-
-@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
-def test_damaged_kernels_are_compiled_anew(tmp_path: Path, ending: str) -> None:
-    assert kernel_of(tmp_path)(20) == 41
-    (path,) = (tmp_path / "__pycache__").glob(f"*{ending}")
-    whole = path.read_bytes()
-    changed = bytearray(whole)
-    changed[len(whole) // 2] ^= 1
-    rng = np.random.default_rng(1)
-    damages = {
-        "cut off": whole[: len(whole) // 2],
-        "empty": b"",
-        "garbage": rng.bytes(len(whole)),
-        "another version": pickle.dumps("0.0.1") + whole,
-    }
-    if ending == ".nbc":  # of an index, numba's own stamp tells
-        damages["a bit"] = bytes(changed)
-    again = kernel_of(tmp_path)
-    assert again(20) == 41
-    assert again.stats.cache_hits
-    for name, content in damages.items():
-        path.write_bytes(content)
-        again = kernel_of(tmp_path)
-        assert again(20) == 41, name
-        assert not again.stats.cache_hits, name
-        # It was mended on the way.
-        again = kernel_of(tmp_path)
-        assert again(20) == 41
-        assert again.stats.cache_hits, name
-
-
-def test_kernels_are_compiled_where_the_disk_is_full(tmp_path: Path) -> None:
-    folder = tmp_path / "full"
-    folder.mkdir()
-    doubled = kernel_of(folder)
-    with no_file_above(10):
-        assert doubled(20) == 41
-    assert not list((folder / "__pycache__").glob("*.nbc"))
 
 
 # --- Ctrl-C -----------------------------------------------------------------------------------

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 import weakref
 from pathlib import Path
-from queue import SimpleQueue
 
 import numpy as np
 import pytest
 
-from napari_panoptic.kernels import jit as _compiled
-from napari_panoptic.kernels.jit import compiled, in_threads, take_next
+from napari_panoptic.kernels.jit import in_threads
 
 KERNELS = {
     "constants": "FACTOR = {factor}\n",
@@ -70,15 +67,15 @@ def printed(process: subprocess.Popen[str]) -> tuple[int, int]:
     return int(figure), int(hits)
 
 
-def test_kernels_are_kept_until_something_they_use_changes(tmp_path: Path) -> None:
+def test_kernels_are_cached_until_their_files_change(tmp_path: Path) -> None:
     kept = str(tmp_path / "kept")
     folder = written(tmp_path / "kernels", 2)
     assert printed(started(folder, NUMBA_CACHE_DIR=kept)) == (22, 0)
     assert printed(started(folder, NUMBA_CACHE_DIR=kept)) == (22, 1)
-    # A constant, then a callee, both of another file than the kernel's.
-    (folder / "constants.py").write_text("FACTOR = 3\n", encoding="utf-8")
-    assert printed(started(folder, NUMBA_CACHE_DIR=kept)) == (23, 0)
+    # An upgrade writes all files again.
     written(folder, 3)
+    (folder / "outer.py").write_text(KERNELS["outer"] + "\n", encoding="utf-8")
+    (folder / "inner.py").write_text(KERNELS["inner"].format(factor=3) + "\n", encoding="utf-8")
     assert printed(started(folder, NUMBA_CACHE_DIR=kept)) == (33, 0)
 
 
@@ -101,17 +98,6 @@ def test_processes_that_start_at_once_on_an_empty_cache(tmp_path: Path, count: i
     assert printed(started(folder, NUMBA_CACHE_DIR=kept)) == (22, 1)
 
 
-@compiled
-def numbers_taken(taken: np.ndarray, end: int) -> np.ndarray:
-    found, n = np.empty(end, np.int64), 0
-    number = take_next(taken)
-    while number < end:
-        found[n] = number
-        n += 1
-        number = take_next(taken)
-    return found[:n]
-
-
 class TestInThreads:
     def test_results_come_in_the_order_of_the_parts(self) -> None:
         assert in_threads(lambda n: n * n, [3, 1, 2, 5]) == [9, 1, 4, 25]
@@ -132,56 +118,9 @@ class TestInThreads:
             in_threads(work, [0, 1, 2])
         assert not at_work
 
-    def test_a_thread_that_comes_late_is_not_waited_for(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        late = _compiled._Helper.__new__(_compiled._Helper)  # never looks at its tasks
-        late.tasks, late._thread = SimpleQueue(), threading.Thread()
-        monkeypatch.setattr(_compiled, "_IDLE", [late])
-        assert in_threads(abs, [-1, -2, 3]) == [1, 2, 3]
-        late.tasks.get().do()  # finds nothing to do
-        assert [late] == _compiled._IDLE
-
-    @pytest.mark.skipif(
-        _compiled._current_processor is None, reason="processors cannot be told apart here"
-    )
-    def test_a_thread_stays_off_the_processor_of_who_calls(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        helper, every = _compiled._Helper(), os.sched_getaffinity(0)
-        for own in sorted(every):
-            monkeypatch.setattr(_compiled, "_current_processor", lambda own=own: own)
-            helper.stay_off_this_processor()
-            left = os.sched_getaffinity(helper._thread.native_id)
-            assert left == (every - {own} or every)
-        assert os.sched_getaffinity(0) == every
-
-    def test_threads_work_where_the_system_does_not_let_choose(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def refuse(*_: object) -> None:
-            raise PermissionError
-
-        monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
-        assert in_threads(abs, [-1, -2]) == [1, 2]
-        monkeypatch.setattr(_compiled, "_current_processor", None)
-        assert in_threads(abs, [-1, -2]) == [1, 2]
-
-    def test_numbers_are_taken_once(self) -> None:
-        taken = np.zeros(1, np.int64)
-        both = in_threads(lambda _: numbers_taken(taken, 100_000), [0, 1])
-        assert np.array_equal(np.sort(np.concatenate(both)), np.arange(100_000))
-
     def test_parts_may_be_shared_out_again(self) -> None:
         sums = in_threads(lambda n: sum(in_threads(abs, [n, -n])), [1, 2, 3])
         assert sums == [2, 4, 6]
-
-    def test_threads_are_used_again(self) -> None:
-        in_threads(abs, [1, 2])
-        before = threading.active_count()
-        for _ in range(20):
-            in_threads(abs, [1, 2])
-        assert threading.active_count() == before
 
     def test_nothing_is_kept_alive(self) -> None:
         parts = [np.zeros(3), np.zeros(3)]

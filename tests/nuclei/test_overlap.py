@@ -12,14 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import LabelError
 from napari_panoptic.kernels import jit as _compiled
 from napari_panoptic.nuclei import overlap
 from napari_panoptic.nuclei.overlap import (
+    OverlapCounter,
     OverlapTable,
     SideTable,
-    TileCounter,
-    counted_pair,
     overlap_table,
 )
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
@@ -114,14 +112,14 @@ def side(image: Labels) -> LabelImage:
 
 def in_windows(
     images: tuple[Labels, Labels, Mask | None], n: tuple[int, int], rng: np.random.Generator
-) -> list[TileCounter]:
+) -> list[OverlapCounter]:
     """Count windows of any sizes in any order into two counters."""
     reference, prediction, void = images
     height, width = reference.shape
     ys = sorted({0, height, *rng.integers(0, height + 1, 3).tolist()})
     xs = sorted({0, width, *rng.integers(0, width + 1, 3).tolist()})
     windows = [np.s_[y0:y1, x0:x1] for y0, y1 in pairwise(ys) for x0, x1 in pairwise(xs)]
-    counters = [TileCounter(*n, (height, width)) for _ in range(2)]
+    counters = [OverlapCounter(*n, (height, width)) for _ in range(2)]
     for k in rng.permutation(len(windows)):
         window = windows[k]
         area = None if void is None or not void[window].any() else void[window]
@@ -156,17 +154,41 @@ def test_windows_in_any_order_give_the_whole(
 
 @pytest.mark.parametrize("with_void", [False, True])
 @pytest.mark.parametrize("n", [60, 2000])  # as many pairs as there can be, and few of these
-def test_more_pairs_than_may_wait(n: int, with_void: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overlap, "_WAITING", 1)
+def test_images_of_several_strips(n: int, with_void: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "_STRIP_PX", 1000)
     rng = np.random.default_rng(3)
     reference, prediction = (rng.integers(0, n, (90, 130)).astype(np.int32) for _ in "rp")
     void = rng.random(reference.shape) < 0.3 if with_void else None
-    counter = TileCounter(n, n, (90, 130))
+    counter = OverlapCounter(n, n, (90, 130))
     for top in range(0, 90, 30):  # pairs are known already when others are added
         strip = np.s_[top : top + 30]
         area = None if void is None else void[strip]
         counter.add((top, 0), reference[strip], prediction[strip], area)
     assert_same(counter.table(), table_by_hand(reference, prediction, void, (n, n)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=seeds, shape=st.tuples(st.integers(1, 40), st.integers(1, 70)), with_void=st.booleans())
+def test_subtracting_a_window_leaves_the_rest(
+    seed: int, shape: tuple[int, int], with_void: bool
+) -> None:
+    images = images_of(seed, shape, with_void=with_void)
+    rng = np.random.default_rng(seed)
+    counter = OverlapCounter(30, 30, shape)
+    counter.add((0, 0), *images)
+    y0, x0 = (int(rng.integers(0, n)) for n in shape)
+    window = np.s_[y0 : y0 + 9, x0 : x0 + 9]
+    void = None if images[2] is None else images[2][window]
+    counter.add((y0, x0), images[0][window], images[1][window], void, sign=-1)
+    found = counter.table()
+    for image in images[:2]:
+        image[window] = 0
+    wanted = table_by_hand(*images, (30, 30))
+    for a, b in zip(astuple(found)[2:], astuple(wanted)[2:], strict=True):
+        np.testing.assert_array_equal(a, b)
+    for own, other in ((found.reference, wanted.reference), (found.prediction, wanted.prediction)):
+        for name in ("area", "void_area", "sum_yx", "void_sum_yx"):
+            np.testing.assert_array_equal(getattr(own, name), getattr(other, name))
 
 
 @pytest.mark.parametrize("with_void", [False, True])
@@ -183,8 +205,8 @@ def test_counters_of_several_threads() -> None:
     rng = np.random.default_rng(8)
     reference, prediction = (labels_of(rng, (200, 300), 50, noisy=False) for _ in "rp")
 
-    def counted(y: int) -> TileCounter:
-        counter = TileCounter(50, 50, (200, 300))
+    def counted(y: int) -> OverlapCounter:
+        counter = OverlapCounter(50, 50, (200, 300))
         counter.add((y, 0), reference[y : y + 50], prediction[y : y + 50])
         return counter
 
@@ -209,7 +231,7 @@ def test_a_slide_of_many_pixels_does_not_wrap() -> None:
     # One long line far out: sums beyond 32 bit, in one run and in several windows.
     width = 200_000
     line = np.ones((1, width), np.int32)
-    counter = TileCounter(1, 1, (1_000_000, 3 * width))
+    counter = OverlapCounter(1, 1, (1_000_000, 3 * width))
     for k in range(3):
         counter.add((999_999, k * width), line, line, line > 0)
     table = counter.table()
@@ -221,63 +243,8 @@ def test_a_slide_of_many_pixels_does_not_wrap() -> None:
     assert table.reference.first_pixel.tolist() == [999_999 * n]
 
 
-ID_TYPES = [np.int32, np.uint16, np.int64, np.uint8]
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    seed=seeds,
-    shape=st.tuples(st.integers(1, 40), st.integers(1, 70)),
-    with_void=st.booleans(),
-    dtype=st.sampled_from(ID_TYPES),
-    step=st.sampled_from([1, 3, 3000]),
-    threads_from_px=st.sampled_from([1, 1 << 20]),
-)
-def test_counting_ids_as_they_are_equals_numbering_them_first(
-    seed: int,
-    shape: tuple[int, int],
-    with_void: bool,
-    dtype: type[np.integer],
-    step: int,
-    threads_from_px: int,
-) -> None:
-    *images, void = images_of(seed, shape, with_void=with_void)
-    highest = np.iinfo(dtype).max  # ids that would not fit wrap, and stay ids
-    arrays = [(image.astype(np.int64) * step % highest).astype(dtype) for image in images]
-    given_ = arrays[0], arrays[1], "A", "A", ("A",)
-    wanted = LabelPair.from_arrays(*given_, ambiguous=void)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_compiled, "THREADS_FROM_PX", threads_from_px)
-        patch.setattr(overlap, "_FIRST_IDS", 2)
-        pair, table = counted_pair(*given_, ambiguous=void)
-    for own, other in ((pair.reference, wanted.reference), (pair.prediction, wanted.prediction)):
-        np.testing.assert_array_equal(own.index, other.index)
-        np.testing.assert_array_equal(own.ids, other.ids)
-        assert own.index.dtype == np.int32
-    assert_same(table, overlap_table(wanted))
-
-
-@pytest.mark.parametrize("side_", [0, 1])
-@pytest.mark.parametrize(
-    ("change", "message"), [(-3, "must not hold negative ids, found -3"), (2.5, "whole numbers")]
-)
-def test_ids_that_cannot_be_counted_are_refused_in_the_same_words(
-    side_: int, change: float, message: str
-) -> None:
-    arrays = [np.ones((6, 7), np.int32) for _ in range(2)]
-    arrays[side_] = arrays[side_].astype(type(change))
-    arrays[side_][5, 2] = change
-    with pytest.raises(LabelError, match=message):
-        counted_pair(*arrays, "A", "A", ("A",))
-
-
-def test_images_of_different_sizes_are_refused() -> None:
-    with pytest.raises(LabelError, match="4 x 3 px, found 3 x 3 px"):
-        counted_pair(np.ones((3, 4), int), np.ones((3, 3), int), "A", "A", ("A",))
-
-
 def test_a_number_that_no_object_has_is_refused() -> None:
-    counter = TileCounter(2, 2, (4, 4))
+    counter = OverlapCounter(2, 2, (4, 4))
     line = np.array([[0, 1, 2, 3]], np.int32)
     with pytest.raises(ValueError, match="no object has"):
         counter.add((0, 0), line, line)

@@ -380,4 +380,4 @@ def test_switches_and_strokes_leave_nothing_behind(desk, wait_until):
     now = census(desk).counts
     grown = {name: (before[name], n) for name, n in now.items() if n > before[name]}
     assert grown == {}
-    assert now["LiveEvaluation"] == 0  # edits were discarded
+    assert now["EditedPair"] == 0  # edits were discarded

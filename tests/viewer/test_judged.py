@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from napari_panoptic.nuclei.edits.pair import LiveEvaluation
+from napari_panoptic.nuclei.edits.pair import EditedPair
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -48,7 +48,7 @@ def test_subjects_are_those_of_the_review_file(side):
 
 def test_an_object_that_lost_all_pixels_does_not_shift_the_others():
     evaluation = four_fates()
-    live = LiveEvaluation(evaluation.pair)
+    live = EditedPair(evaluation.pair)
     y, x = np.nonzero(evaluation.pair.prediction.index == 1)
     live.set_pixels(Side.PREDICTION, y, x, 0)
     after = live.evaluate(EvaluationSettings())
@@ -158,7 +158,7 @@ def test_objects_are_told_from_others():
     strict = evaluate(evaluation.pair, EvaluationSettings(iou_threshold=0.9))
     assert subjects.are_those_of(Subjects(strict, **PLACE))
     assert not subjects.are_those_of(Subjects(evaluation, region="R", team="another"))
-    live = LiveEvaluation(evaluation.pair)
+    live = EditedPair(evaluation.pair)
     y, x = np.nonzero(evaluation.pair.prediction.index == 1)
     live.set_pixels(Side.PREDICTION, y[:1], x[:1], 0)
     edited = live.evaluate(EvaluationSettings())

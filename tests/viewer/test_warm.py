@@ -194,26 +194,24 @@ def test_the_process_beside_compiles_what_the_window_needs(tmp_path):
         for what in ("beside", str(tmp_path))
     )
     assert beside - here == set()
-    engine = (
-        "napari_panoptic.nuclei.",
-        "napari_panoptic.kernels.count",
-        "napari_panoptic.kernels.re",
+    engine = tuple(
+        f"napari_panoptic.kernels.{name}." for name in ("changes", "contours", "counts", "relabel")
     )
     evaluated = {line for line in here if line.startswith(engine)}
     assert len(beside & evaluated) > 0.8 * len(evaluated)
 
 
 def test_on_a_first_start_another_process_compiles_too(monkeypatch):
-    monkeypatch.setattr(first_start, "waits_to_be_kept", lambda _: True)
+    monkeypatch.setattr(first_start, "has_cached_kernels", lambda: False)
     monkeypatch.setattr(first_start.os, "cpu_count", lambda: 2)
     beside = first_start.compile_beside()
     assert beside is not None
     assert beside.wait(250) == 0
 
 
-@pytest.mark.parametrize(("waits", "processors"), [(False, 8), (True, 1), (True, None)])
-def test_else_there_is_none(monkeypatch, waits, processors):
-    monkeypatch.setattr(first_start, "waits_to_be_kept", lambda _: waits)
+@pytest.mark.parametrize(("is_cached", "processors"), [(True, 8), (False, 1), (False, None)])
+def test_else_there_is_none(monkeypatch, is_cached, processors):
+    monkeypatch.setattr(first_start, "has_cached_kernels", lambda: is_cached)
     monkeypatch.setattr(first_start.os, "cpu_count", lambda: processors)
     assert first_start.compile_beside() is None
 

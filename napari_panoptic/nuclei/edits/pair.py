@@ -1,9 +1,9 @@
-"""The overlap of two label images that somebody edits, kept up to date pixel by pixel.
+"""A label pair under edit, evaluated again after each stroke.
 
-A stroke changes some hundred pixels of millions. Counting starts from the
-pixels that changed, never from the whole image, and distances are computed
-again only for objects whose pixels changed. The result equals a full
-recomputation after any sequence of edits.
+A stroke changes some hundred pixels of millions. The box around them is subtracted from the
+counts, written, and added again; then the whole chain runs on the table. Distances are
+measured again only for objects whose pixels changed. The result equals a full evaluation after
+any sequence of edits.
 """
 
 from __future__ import annotations
@@ -15,58 +15,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, english_list
-from napari_panoptic.kernels.counting import (
-    AREA,
-    FIRST,
-    SUM_X,
-    SUM_Y,
-    VOID_AREA,
-    VOID_SUM_X,
-    VOID_SUM_Y,
-    X0,
-    X1,
-    Y0,
-    Y1,
-    PairCounts,
-    blank_rows,
-)
-from napari_panoptic.kernels.recount import (
-    EditedSide,
-    extent,
-    numbers_in,
-    recount_pixels,
-    recount_void,
-    recount_window,
-    settle,
-)
+from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0
 from napari_panoptic.nuclei.distance_cache import KnownDistances
-from napari_panoptic.nuclei.edits.columns import GrowingColumn
-from napari_panoptic.nuclei.edits.outcomes import Edited, LiveOutcomes
-from napari_panoptic.nuclei.edits.pairs import LivePairs
-from napari_panoptic.nuclei.edits.tables import LaterTable
-from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.metrics import count
-from napari_panoptic.nuclei.overlap import OverlapTable, SideTable, overlap_table, side_table
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
+from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, overlap_table
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 
-# Rows kept ready for new objects.
-_SPARE_ROWS = 256
-# Where edits concern more objects of a side, all are decided anew.
-_FEW_OBJECTS = 1000
+Box = tuple[slice, slice]
+Labels = NDArray[np.int32]
+_SIDES = (Side.REFERENCE, Side.PREDICTION)
 
 
 @dataclass(frozen=True)
 class Edit:
-    """What an edit changed.
+    """The pixels and objects that an edit changed.
 
     Parameters
     ----------
     side
         The side whose pixels were set.
     changed_px
-        Number of pixels that have another id now.
+        Number of pixels whose id changed.
     ids
         Ids that gained or lost pixels, ascending, without the background.
     """
@@ -78,12 +49,12 @@ class Edit:
 
 @dataclass(frozen=True, eq=False)
 class IdWindow:
-    """A part of an image, every pixel with the number of an id.
+    """A window of an image of ids.
 
     Parameters
     ----------
     corner_yx
-        Where its first pixel lies, in px.
+        Position of its first pixel, in px.
     numbers
         uint16 image (y, x).
     ids
@@ -95,185 +66,105 @@ class IdWindow:
     ids: NDArray[np.int64]
 
 
-class _LiveSide:
-    """The objects of one side, in slots that stay while the image is edited.
+class _EditedSide:
+    """The objects of one side under edit.
 
-    A slot is a row that an object keeps even when its last pixel goes; such
-    slots are left out of every result.
+    Each object has a slot, which is its row in all tables. An object keeps its slot when its
+    last pixel is erased; results leave out such objects.
     """
 
-    def __init__(self, labels: LabelImage, table: SideTable) -> None:
-        self.class_names = labels.class_names
+    def __init__(self, labels: LabelImage) -> None:
         self.index = labels.index.copy()
-        self._ids = GrowingColumn(labels.ids)
-        self._class_index = GrowingColumn(labels.class_index)
-        self._original_ids = GrowingColumn(labels.original_ids)
-        self._labels: LabelImage | None = None
-        self._keep_counts_in(blank_rows(len(self.ids) + 1 + _SPARE_ROWS))
-        objects = self.rows[1:]
-        objects[:, AREA], objects[:, VOID_AREA] = table.area, table.void_area
-        objects[:, [SUM_Y, SUM_X]] = table.sum_yx
-        objects[:, [VOID_SUM_Y, VOID_SUM_X]] = table.void_sum_yx
-        objects[:, [Y0, X0, Y1, X1]] = table.bbox
-        objects[:, FIRST] = table.first_pixel
-        objects[: len(table)][table.area == 0] = blank_rows(1)  # erased in an earlier copy
-        self._table = LaterTable(table, len(table))
-        self._stale: list[NDArray[np.int64]] = []
-        self.slot_of = {int(id_): slot for slot, id_ in enumerate(self.ids)}
+        self.slot_of = {int(id_): slot for slot, id_ in enumerate(labels.ids)}
+        self.labels = LabelImage(
+            index=self.index,
+            ids=labels.ids,
+            class_index=labels.class_index,
+            original_ids=labels.original_ids,
+            class_names=labels.class_names,
+            known_scores=labels.known_scores,
+        )
+        """The objects now. Edits replace it, but change its pixels in place."""
 
-    @property
-    def ids(self) -> NDArray[np.int64]:
-        """int64 (n,): the id of each slot."""
-        return self._ids.values
+    def slots(
+        self, ids: NDArray[np.int64], classes: Mapping[int, str], rows: NDArray[np.int64]
+    ) -> Labels:
+        """Return the row of each of some distinct ids, plus one; 0 for background.
 
-    @property
-    def class_index(self) -> NDArray[np.int16]:
-        """int16 (n,): the class of each slot."""
-        return self._class_index.values
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """int64 (n + 1, 11): the counts of each slot, after the background's."""
-        return self._store[: len(self.ids) + 1]
+        New ids get a slot. New ids, and ids without pixels, get the class that is named for
+        them.
+        """
+        listed = ids.tolist()
+        known = self.labels.class_index
+        new = [id_ for id_ in listed if id_ and id_ not in self.slot_of]
+        numbers = [self.class_number(id_, classes.get(id_)) for id_ in new]
+        again = {
+            self.slot_of[id_]: self.class_number(id_, classes[id_])
+            for id_ in (listed if classes else ())
+            if id_ in classes and id_ in self.slot_of and not rows[self.slot_of[id_] + 1, AREA]
+        }
+        if new:
+            self.slot_of |= {id_: len(known) + number for number, id_ in enumerate(new)}
+            self.labels = replace(
+                self.labels,
+                ids=np.concatenate([self.labels.ids, np.array(new, np.int64)]),
+                original_ids=np.concatenate([self.labels.original_ids, np.array(new, np.int64)]),
+                class_index=np.concatenate([known, np.array(numbers, np.int16)]),
+            )
+        for slot, number in again.items():
+            self.set_class(slot, number)
+        return np.array([self.slot_of[id_] + 1 if id_ else 0 for id_ in listed], np.int32)
 
     def set_class(self, slot: int, number: int) -> None:
-        """Give an object another class; columns that were given away keep the one before."""
-        changed = self.class_index.copy()
-        changed[slot] = number
-        self._class_index = GrowingColumn(changed)
-        self._labels = None
+        """Set the class of an object."""
+        if self.labels.class_index[slot] != number:
+            changed = self.labels.class_index.copy()
+            changed[slot] = number
+            self.labels = replace(self.labels, class_index=changed)
 
-    def _keep_counts_in(self, store: NDArray[np.int64]) -> None:
-        self._store = store
-        self.counted = EditedSide.untouched(self.index, store)
-        objects = store[1:]
-        self.seen = SideTable(
-            area=objects[:, AREA],
-            void_area=objects[:, VOID_AREA],
-            sum_yx=objects[:, SUM_Y : SUM_X + 1],
-            void_sum_yx=objects[:, VOID_SUM_Y : VOID_SUM_X + 1],
-            bbox=objects[:, Y0 : X1 + 1],  # type: ignore[arg-type]
-            first_pixel=objects[:, FIRST],
-        )
-        """Views of the counts, which the next edit changes; slots without pixels are odd."""
-
-    def slots(self, ids: NDArray[np.int64], classes: Mapping[int, str]) -> NDArray[np.int32]:
-        """Return the 1-based slot of each id, 0 for background; new ids get a slot.
-
-        Ids without pixels get the class that is named for them, if any.
-        """
-        if len(ids) == 1:
-            return self.slots_of_few(ids, classes)
-        if ids.size and (ids == ids[0]).all():  # as in an undone stroke
-            return np.full(ids.shape, self.slots_of_few(ids[:1], classes)[0], np.int32)
-        unique, inverse = np.unique(ids, return_inverse=True)
-        return self.slots_of_few(unique, classes)[inverse]
-
-    def slots_of_few(self, ids: NDArray[np.int64], classes: Mapping[int, str]) -> NDArray[np.int32]:
-        """Return the 1-based slot of each of some distinct ids, as :meth:`slots` does."""
-        listed = ids.tolist()
-        # Drawn again, an object without pixels is a new one.
-        again = {
-            self.slot_of[id_]: self._class_number(id_, classes[id_])
-            for id_ in (set(listed) & classes.keys() if classes else ())
-            if id_ in self.slot_of and not self.rows[self.slot_of[id_] + 1, AREA]
-        }
-        self._add([id_ for id_ in listed if id_ and id_ not in self.slot_of], classes)
-        for slot, number in again.items():
-            if self.class_index[slot] != number:
-                self.set_class(slot, number)
-        slots = [self.slot_of[id_] + 1 if id_ else 0 for id_ in listed]
-        return np.array(slots, np.int32)
-
-    def _add(self, ids: list[int], classes: Mapping[int, str]) -> None:
-        if not ids:
-            return
-        numbers = [self._class_number(id_, classes.get(id_)) for id_ in ids]
-        for slot, id_ in enumerate(ids, start=len(self.ids)):
-            self.slot_of[id_] = slot
-        self._ids.append(np.array(ids, np.int64))
-        self._class_index.append(np.array(numbers, np.int16))
-        self._original_ids.append(np.array(ids, np.int64))
-        if len(self.ids) >= len(self._store):
-            more = blank_rows(len(ids) + _SPARE_ROWS)
-            self._keep_counts_in(np.concatenate([self._store, more]))
-        self._labels = None
-
-    def _class_number(self, id_: int, class_name: str | None) -> int:
+    def class_number(self, id_: int, class_name: str | None) -> int:
+        """Return the number of the class of a new object."""
         if id_ < 0:
             raise LabelError(f"ids must be positive, found {id_}", object_id=id_)
-        if class_name not in self.class_names:
+        names = self.labels.class_names
+        if class_name not in names:
             raise LabelError(
-                f"a new object needs a class, one of {english_list(self.class_names)}; "
-                f"found {class_name}",
+                f"a new object needs a class, one of {english_list(names)}; found {class_name}",
                 object_id=id_,
             )
-        return self.class_names.index(str(class_name)) + 1
+        return names.index(str(class_name)) + 1
 
-    def take_touched(self) -> NDArray[np.int64]:
-        """List the rows that were touched since the last time, and make sure of their places."""
-        touched = settle(self.counted) - 1
-        if len(touched):
-            self._stale.append(touched)
-        return touched
-
-    def table(self) -> SideTable:
-        """Freeze the counts; what is frozen already is given again."""
-        if self._stale:
-            rows = np.concatenate(self._stale)
-            self._stale.clear()
-            self._table = self._table.rewritten(rows, self.table_of(rows), len(self.ids))
-        return self._table
-
-    def table_of(self, slots: NDArray[np.int64]) -> SideTable:
-        """Freeze the counts of some slots (0-based)."""
-        table = side_table(self.rows, self.index.shape, slots + 1)
-        if not table.area.all():
-            gone = table.area == 0  # such slots have no place
-            table.bbox[gone], table.first_pixel[gone] = 0, 0
-        return table
-
-    def labels(self) -> LabelImage:
-        """Return a view of the labels; its pixels change with the next edit."""
-        if self._labels is None:
-            self._labels = LabelImage(
-                index=self.index,
-                ids=self.ids,
-                class_index=self.class_index,
-                original_ids=self._original_ids.values,
-                class_names=self.class_names,
+    def drop_scores(self, ids: NDArray[np.int64]) -> None:
+        """Drop the scores of objects that are not those of the model any more."""
+        scores = self.labels.known_scores
+        if scores is not None and np.isin(scores.ids, ids).any():
+            kept = ~np.isin(scores.ids, ids)
+            self.labels = replace(
+                self.labels, known_scores=Scores(scores.ids[kept], scores.values[kept])
             )
-        return self._labels
 
 
-class LiveEvaluation:
-    """A label pair under edit, evaluated anew after each edit at the edit's cost.
+class EditedPair:
+    """A label pair under edit.
 
     Parameters
     ----------
     pair
-        What to start from. It is copied: the original is never changed.
+        The pair to start from. It is copied; the original never changes.
     known
-        What came of evaluating the very same images, if that is known: its overlap
-        table and distances are taken over.
+        An evaluation of the same images, if there is one: its overlap table and distances
+        are reused.
     """
 
     def __init__(self, pair: LabelPair, *, known: Evaluation | None = None) -> None:
         table = overlap_table(pair) if known is None else known.table
-        self._pair = pair
-        self._void = pair.ambiguous
         self._sides = {
-            Side.REFERENCE: _LiveSide(pair.reference, table.reference),
-            Side.PREDICTION: _LiveSide(pair.prediction, table.prediction),
+            Side.REFERENCE: _EditedSide(pair.reference),
+            Side.PREDICTION: _EditedSide(pair.prediction),
         }
-        self._pairs = LivePairs(table)
-        self._outcomes: LiveOutcomes | None = None
-        self._known = KnownDistances.none() if known is None else known.distances
-        # Rows with other pixels since `_known` was measured, and since outcomes
-        # were decided last; rows that any of their rules may see otherwise since then.
-        self._unmeasured: dict[Side, set[int]] = {side: set() for side in Side}
-        self._repixelled: dict[Side, set[int]] = {side: set() for side in Side}
-        self._concerned: dict[Side, set[int]] = {side: set() for side in Side}
+        self._pair = pair
+        self._counter = OverlapCounter.from_table(table, pair.reference.shape)
+        self._distances = KnownDistances.none() if known is None else known.distances
 
     def set_pixels(
         self,
@@ -284,7 +175,7 @@ class LiveEvaluation:
         *,
         classes: Mapping[int, str] | None = None,
     ) -> Edit:
-        """Set pixels of one side to ids, as a stroke, a fill, an undo or anything else does.
+        """Set pixels of one side to ids, as a stroke, a fill or an undo does.
 
         Parameters
         ----------
@@ -304,78 +195,73 @@ class LiveEvaluation:
             For a new id without a class, pixels outside the image, or more y than x;
             nothing is changed then.
         """
-        own = self._sides[side]
         ys, xs = np.asarray(y, np.int64), np.asarray(x, np.int64)
         if ys.shape != xs.shape:
             raise LabelError(f"each pixel needs y and x, found {len(ys)} and {len(xs)}")
         if not len(ys):
             return Edit(side, 0, ())
-        self._check_inside(*extent(ys, xs))
-        wanted = np.asarray(ids, np.int64)
-        wanted = np.broadcast_to(wanted, ys.shape) if wanted.ndim else wanted.reshape(1)
-        slots = own.slots(wanted, classes or {})
-        changed, pairs = recount_pixels(
-            own.counted,
-            self._other(side).index,
-            self._void,
-            ys,
-            xs,
-            slots,
-            is_reference=side is Side.REFERENCE,
-        )
-        return self._after(side, changed, pairs)
+        box = self._box(int(ys.min()), int(xs.min()), int(ys.max()) + 1, int(xs.max()) + 1)
+        unique, inverse = np.unique(np.atleast_1d(np.asarray(ids, np.int64)), return_inverse=True)
+        slots = self._slots(side, unique, classes)
+        wanted = self._sides[side].index[box].copy()
+        wanted[ys - box[0].start, xs - box[1].start] = slots[inverse]
+        return self._write(side, box, wanted)
 
     def set_window(
         self, side: Side, window: IdWindow, *, classes: Mapping[int, str] | None = None
     ) -> Edit:
-        """Set all pixels of a window, as :meth:`set_pixels` does; for huge edits.
+        """Set all pixels of a window, for huge edits.
+
+        Parameters
+        ----------
+        side, classes
+            As in :meth:`set_pixels`.
+        window
+            The new ids.
 
         Raises
         ------
         LabelError
-            For a new id without a class, or a number that stands for no id;
-            nothing is changed then.
+            For a new id without a class, or a number without an id; nothing is changed then.
         """
-        own = self._sides[side]
-        height, width = window.numbers.shape
-        top, left = window.corner_yx
         if not window.numbers.size:
             return Edit(side, 0, ())
-        self._check_inside(top, left, top + height, left + width)
-        numbers = np.ascontiguousarray(window.numbers, np.uint16)
-        present = numbers_in(numbers)
+        (top, left), (height, width) = window.corner_yx, window.numbers.shape
+        box = self._box(top, left, top + height, left + width)
+        present = np.flatnonzero(np.bincount(window.numbers.ravel()))
         if present[-1] >= len(window.ids):
             raise LabelError(f"found the number {present[-1]}, there are {len(window.ids)} ids")
         slot_of_number = np.zeros(int(present[-1]) + 1, np.int32)
-        slot_of_number[present] = own.slots_of_few(window.ids[present], classes or {})
-        changed, pairs = recount_window(
-            own.counted,
-            self._other(side).index,
-            self._void,
-            (top, left),
-            numbers,
-            slot_of_number,
-            is_reference=side is Side.REFERENCE,
-        )
-        return self._after(side, changed, pairs)
+        slot_of_number[present] = self._slots(side, window.ids[present], classes)
+        return self._write(side, box, slot_of_number[window.numbers])
 
     def set_ambiguous(self, ambiguous: NDArray[np.bool_] | None) -> None:
-        """Replace the ambiguous area; counted again where it differs from the one before.
+        """Replace the ambiguous area.
 
         Parameters
         ----------
         ambiguous
-            bool image (y, x), or None. It is not copied: nobody may change it afterwards.
+            bool image (y, x), or None. It is not copied and must not change afterwards.
         """
-        before, self._void = self._void, ambiguous
+        shape = self._pair.reference.shape
+        before, after = (
+            np.zeros(shape, np.bool_) if area is None else area
+            for area in (self._pair.ambiguous, ambiguous)
+        )
+        changed = before != after
+        if changed.any():
+            rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
+            box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+            self._count(box, before, sign=-1)
+            self._count(box, after, sign=1)
+            reference, prediction = (
+                np.unique(self._sides[side].index[box][changed[box]]) - 1 for side in _SIDES
+            )
+            self._distances = self._distances.without(reference, prediction)
         self._pair = replace(self._pair, ambiguous=ambiguous)
-        reference, prediction = (self._sides[side].counted for side in Side)
-        self._add_shared(*recount_void(reference, prediction, before, ambiguous))
-        for side, live in self._sides.items():
-            self._repixelled[side].update(live.take_touched().tolist())
 
     def set_class(self, side: Side, id_: int, class_name: str) -> None:
-        """Give an object another class.
+        """Set the class of an object.
 
         Raises
         ------
@@ -383,126 +269,101 @@ class LiveEvaluation:
             For an object that is not there, or an unknown class.
         """
         own = self._sides[side]
-        if id_ not in own.slot_of or class_name not in own.class_names:
+        if id_ not in own.slot_of or class_name not in own.labels.class_names:
             raise LabelError(f"there is no object {id_} or no class {class_name} on this side")
-        own.set_class(own.slot_of[id_], own.class_names.index(class_name) + 1)
-        self._concerned[side].add(own.slot_of[id_])
+        own.set_class(own.slot_of[id_], own.class_number(id_, class_name))
 
     def pair(self) -> LabelPair:
-        """Return the label pair as it is now: views that the next edit changes."""
-        reference, prediction = (self._sides[side].labels() for side in Side)
+        """Return the label pair as it is now; the next edit changes its pixels."""
+        reference, prediction = (self._sides[side].labels for side in _SIDES)
         if self._pair.reference is not reference or self._pair.prediction is not prediction:
             self._pair = replace(self._pair, reference=reference, prediction=prediction)
         return self._pair
 
     def labels(self, side: Side) -> LabelImage:
         """Return a copy of one side as it is now, with the objects that have a pixel."""
-        return self._sides[side].labels().tidied()
+        return self._sides[side].labels.tidied()
 
     def table(self) -> OverlapTable:
-        """Return the counts as they are now."""
-        return self._pairs.table(*(self._sides[side].table() for side in Side))
+        """Return the counts as they are now; later edits do not change them."""
+        return self._counter.table()
 
     def evaluate(self, settings: EvaluationSettings) -> Evaluation:
-        """Evaluate the pair as it is now; equal to a full evaluation.
+        """Evaluate the pair as it is now.
 
-        Under the settings of the last call only those objects are decided anew
-        that edits since then can concern. Distances of pairs whose objects have
-        the same pixels as in an earlier call are taken over from it.
+        Later edits change the images of the result's ``pair``, and nothing else in it.
         """
-        result = self.decide(settings).outcomes()
-        return Evaluation(
-            pair=self.pair(),
-            settings=settings,
-            table=self.table(),
-            outcomes=result,
-            counts=count(result),
-            distances=KnownDistances.none() if any(self._unmeasured.values()) else self._known,
-        )
+        result = evaluated(self.pair(), self.table(), settings, self._distances)
+        self._distances = result.distances
+        return result
 
-    def decide(self, settings: EvaluationSettings) -> LiveOutcomes:
-        """Decide what became of the objects that edits since the last call concern."""
-        now = self._outcomes
-        if now is None or now.settings != settings:
-            return self._decide_all(settings)
-        if not any(rows for of in (self._concerned, self._repixelled) for rows in of.values()):
-            return now
-        edited = self._edited()
-        if edited is None:
-            return self._decide_all(settings)
-        now.follow(edited)
-        for side, rows in self._repixelled.items():
-            self._unmeasured[side] |= rows
-        self._forget_edits()
-        return now
+    def _slots(
+        self, side: Side, ids: NDArray[np.int64], classes: Mapping[int, str] | None
+    ) -> Labels:
+        """Return the rows of ids, plus one; make rows for new ids."""
+        number, own = _SIDES.index(side), self._sides[side]
+        slots = own.slots(ids, classes or {}, self._counter.rows[number])
+        self._counter.make_room(number, len(own.slot_of))
+        return slots
 
-    def _decide_all(self, settings: EvaluationSettings) -> LiveOutcomes:
-        known = self._known.without(*_rows(self._unmeasured)).without(*_rows(self._repixelled))
-        self._outcomes = LiveOutcomes(self.pair(), self.table(), settings, known)
-        self._known = self._outcomes.distances
-        self._unmeasured = {side: set() for side in Side}
-        self._forget_edits()
-        return self._outcomes
+    def _write(self, side: Side, box: Box, wanted: Labels) -> Edit:
+        """Write a box of one side, and count it again."""
+        number, own = _SIDES.index(side), self._sides[side]
+        pixels = own.index[box]
+        changed = pixels != wanted
+        changed_px = int(np.count_nonzero(changed))
+        if not changed_px:
+            return Edit(side, 0, ())
+        rows = self._counter.rows[number]
+        is_touched = np.zeros(len(rows), np.bool_)
+        is_touched[pixels[changed]] = True
+        lost = np.flatnonzero(is_touched[1:]) + 1
+        is_touched[wanted[changed]] = True
+        touched = np.flatnonzero(is_touched[1:])
+        y0, x0, y1, x1 = rows[lost, Y0 : X1 + 1].T
+        ys, xs = box
+        is_inside = (y0 >= ys.start) & (x0 >= xs.start) & (y1 <= ys.stop) & (x1 <= xs.stop)
+        if ((y1 - y0) * (x1 - x0))[~is_inside].sum() > own.index.size:  # scattered, as in noise
+            pixels[...] = wanted
+            self._counter = OverlapCounter.from_table(overlap_table(self.pair()), own.index.shape)
+        else:
+            self._count(box, self._pair.ambiguous, sign=-1)
+            pixels[...] = wanted
+            rows[lost[is_inside], Y0:] = FAR, FAR, 0, 0, FAR
+            for label in lost[~is_inside]:
+                _shrink(rows[label], own.index, label)
+            self._count(box, self._pair.ambiguous, sign=1)
+        nothing = np.zeros(0, np.int64)
+        both = (touched, nothing) if side is Side.REFERENCE else (nothing, touched)
+        self._distances = self._distances.without(*both)
+        ids = own.labels.ids[touched]
+        own.drop_scores(ids)
+        return Edit(side, changed_px, tuple(sorted(ids.tolist())))
 
-    def _forget_edits(self) -> None:
-        self._repixelled = {side: set() for side in Side}
-        self._concerned = {side: set() for side in Side}
+    def _count(self, box: Box, void: NDArray[np.bool_] | None, *, sign: int) -> None:
+        """Add a box to the counts, or subtract it."""
+        reference, prediction = (self._sides[side].index[box] for side in _SIDES)
+        area = None if void is None else void[box]
+        self._counter.add((box[0].start, box[1].start), reference, prediction, area, sign=sign)
 
-    def _edited(self) -> Edited | None:
-        """Find out what edits concern; None where that is too much."""
-        concerned = {side: self._concerned[side] | self._repixelled[side] for side in Side}
-        reference, prediction = self._sides[Side.REFERENCE], self._sides[Side.PREDICTION]
-        joined = self._pairs.joined_to(
-            *_rows(concerned), (len(reference.ids), len(prediction.ids)), limit=_FEW_OBJECTS
-        )
-        if joined is None:
-            return None
-        return Edited(
-            pair=self.pair(),
-            joined=joined,
-            reference=reference.table_of(joined.reference),
-            prediction=prediction.table_of(joined.prediction),
-            table=OverlapTable(
-                reference.seen,
-                prediction.seen,
-                joined.pair_reference,
-                joined.pair_prediction,
-                joined.intersection,
-                joined.void_intersection,
-            ),
-            repixelled=self._repixelled,
-        )
-
-    def _other(self, side: Side) -> _LiveSide:
-        return self._sides[Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE]
-
-    def _check_inside(self, y0: int, x0: int, y1: int, x1: int) -> None:
+    def _box(self, y0: int, x0: int, y1: int, x1: int) -> Box:
+        """Return the box as slices, checked to lie in the image."""
         height, width = self._pair.reference.shape
         if y0 < 0 or x0 < 0 or y1 > height or x1 > width:
             raise LabelError(
                 f"pixels must lie in the image of {width} x {height} px, found rows {y0} to "
                 f"{y1 - 1} and columns {x0} to {x1 - 1}"
             )
-
-    def _after(self, side: Side, changed_px: int, pairs: PairCounts) -> Edit:
-        """Bring the rest up to date with pixels that are set and counted."""
-        own = self._sides[side]
-        self._add_shared(*pairs)
-        touched = own.take_touched()
-        self._repixelled[side].update(touched.tolist())
-        return Edit(side, changed_px, tuple(sorted(own.ids[touched].tolist())))
-
-    def _add_shared(
-        self, keys: NDArray[np.int64], change: NDArray[np.int64], void_change: NDArray[np.int64]
-    ) -> None:
-        """Add to what pairs share; the objects of a pair that ends are concerned, too."""
-        if len(keys):
-            self._concerned[Side.REFERENCE].update(((keys >> 32) - 1).tolist())
-            self._concerned[Side.PREDICTION].update(((keys & 0xFFFFFFFF) - 1).tolist())
-            self._pairs.add(keys, change, void_change)
+        return slice(y0, y1), slice(x0, x1)
 
 
-def _rows(sets: Mapping[Side, set[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of reference and prediction, ascending."""
-    reference, prediction = (np.array(sorted(sets[side]), np.int64) for side in Side)
-    return reference, prediction
+def _shrink(row: NDArray[np.int64], index: Labels, label: int) -> None:
+    """Set the bounding box and first pixel of an object that lies in its previous box."""
+    y0, x0, y1, x1 = row[Y0 : X1 + 1]
+    found = index[y0:y1, x0:x1] == label
+    ys, xs = np.flatnonzero(found.any(axis=1)), np.flatnonzero(found.any(axis=0))
+    if not len(ys):
+        row[Y0:] = FAR, FAR, 0, 0, FAR
+        return
+    row[Y0 : X1 + 1] = y0 + ys[0], x0 + xs[0], y0 + ys[-1] + 1, x0 + xs[-1] + 1
+    row[FIRST] = row[Y0] * index.shape[1] + x0 + np.argmax(found[ys[0]])

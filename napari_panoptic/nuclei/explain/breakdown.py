@@ -1,4 +1,4 @@
-"""Where a team fails: its figures by size of object, and its failures by cause."""
+"""Break down a team's figures by object size, and its failures by cause."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AreaUnit(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class RegionObjects:
-    """What became of the objects of one team in one region.
+    """The outcomes of one team in one region.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def quartile_classes(
     Raises
     ------
     SettingsError
-        For ``um2`` where a region's micrometres per pixel are unknown, and
-        where there is no reference object.
+        For ``um2`` if a region's micrometres per pixel are unknown, or
+        if there is no reference object.
     """
     table = _joined(regions, unit)
     once = table[table["side"] == str(Side.REFERENCE)].drop_duplicates(["region", "id"])
@@ -165,7 +165,7 @@ def by_size(regions: Sequence[RegionObjects], classes: SizeClasses) -> pd.DataFr
     Raises
     ------
     SettingsError
-        For ``um2`` where a region's micrometres per pixel are unknown.
+        For ``um2`` if a region's micrometres per pixel are unknown.
     """
     table = _joined(regions, classes.unit)
     table["size"] = classes.number(table["area"].to_numpy(np.float64))

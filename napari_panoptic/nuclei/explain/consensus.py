@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, SettingsError, english_list
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.overlap import overlap_table
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.statistics.graphs import connected_components
 
 SAME_PLACE_IOU = 0.1
 BoolArray = NDArray[np.bool_]
@@ -92,7 +92,7 @@ class Consensus:
 
     @cached_property
     def ignored(self) -> IntArray:
-        """For how many teams each reference object is not judged, (n,)."""
+        """The number of teams for which each reference object is ignored, (n,)."""
         return self._count(Status.IGNORED)
 
     @property
@@ -112,7 +112,7 @@ class Consensus:
         return found
 
     def invented_by(self, at_least: int = 2) -> tuple[InventedPlace, ...]:
-        """Return the places where so many teams or more invent something."""
+        """Return the places where at least this many teams have an FP."""
         return tuple(place for place in self.invented if len(place.rows) >= at_least)
 
     def _count(self, status: Status) -> IntArray:
@@ -121,7 +121,7 @@ class Consensus:
 
 
 def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
-    """Lay the outcomes of several teams on one region beside each other.
+    """Compare the outcomes of several teams on one region.
 
     FPs of two teams are at the same place where their IoU, after the ambiguous
     policy, is at least 0.1; places are what chains of such pairs connect. Two
@@ -136,9 +136,9 @@ def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
     Raises
     ------
     LabelError
-        Without teams, or where the references or ambiguous areas differ.
+        Without teams, or if the references or ambiguous areas differ.
     SettingsError
-        Where the settings differ: statuses cannot be compared then.
+        If the settings differ: statuses cannot be compared then.
     """
     _check(evaluations)
     first = next(iter(evaluations.values()))
@@ -186,13 +186,10 @@ def _same_reference(first: Evaluation, other: Evaluation) -> bool:
     return same_objects and (same_area or np.array_equal(ours.ambiguous, theirs.ambiguous))
 
 
-# --- where several teams invent something -----------------------------------------------------
+# --- FPs of several teams at the same place ---------------------------------------------------
 
 
 def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPlace, ...]:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     # FPs of all teams are numbered through, team by team.
     fps = [
         np.flatnonzero(evaluation.outcomes.prediction.status == STATUS_CODE[Status.FP])
@@ -205,10 +202,7 @@ def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPla
         i, j = _same_place(several[a], fps[a], several[b], fps[b])
         ends.append((offsets[a] + i, offsets[b] + j))
     i, j = (np.concatenate(parts) for parts in zip(*ends, strict=True))
-    n = int(offsets[-1])
-    graph = coo_array((np.ones(len(i), np.int8), (i, j)), shape=(n, n))
-    _, place = connected_components(graph, directed=False) if n else (0, np.zeros(0, np.int64))
-    places = _places(evaluations, fps, place)
+    places = _places(evaluations, fps, connected_components(i, j, int(offsets[-1])))
     return tuple(sorted(places, key=lambda p: (-len(p.rows), p.bbox)))
 
 
@@ -274,89 +268,13 @@ def _shared(
     void: BoolArray | None,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Count the pixels outside of an area that FPs of two teams share."""
-    box = one.table.prediction.bbox[one_rows].astype(np.int64)
-    box_px = ((box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1])).sum()
-    wanted = np.full(len(other.outcomes.prediction) + 1, -1, np.int64)
-    wanted[other_rows + 1] = np.arange(len(other_rows))
     between = LabelPair(one.pair.prediction, other.pair.prediction, void)
-    if box_px <= one.pair.prediction.index.size and not between.has_planes:
-        return _shared_in_boxes(
-            one.pair.prediction.index,
-            other.pair.prediction.index,
-            _NO_VOID if void is None else np.ascontiguousarray(void).view(np.uint8),
-            void is not None,
-            one_rows,
-            box,
-            wanted,
-        )
-    # Scattered objects, each with a box as large as the image: one pass is less work. Where
-    # objects share pixels, it is the pass over all of their planes that counts these.
     table = overlap_table(between)
     own = np.full(len(one.outcomes.prediction), -1, np.int64)
     own[one_rows] = np.arange(len(one_rows))
-    i, j = own[table.pair_reference], wanted[1:][table.pair_prediction]
+    theirs = np.full(len(other.outcomes.prediction), -1, np.int64)
+    theirs[other_rows] = np.arange(len(other_rows))
+    i, j = own[table.pair_reference], theirs[table.pair_prediction]
     shared = table.intersection - table.void_intersection
     both = (i >= 0) & (j >= 0) & (shared > 0)
     return i[both], j[both], shared[both]
-
-
-_NO_VOID = np.zeros((1, 1), np.uint8)
-
-
-@compiled
-def _shared_in_boxes(
-    index: NDArray[np.int32],
-    other: NDArray[np.int32],
-    void: NDArray[np.uint8],
-    has_void: bool,
-    rows: IntArray,
-    box: IntArray,
-    wanted: IntArray,
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Count the pixels that objects of two images share, looking only where those of one are.
-
-    Parameters
-    ----------
-    index, other
-        int32 (y, x): both images, 0 for background, else 1 + the row of an object.
-    void, has_void
-        uint8 (y, x): where nothing counts, if there is such a place.
-    rows, box
-        Rows and bounding boxes of the objects of the one image.
-    wanted
-        Number of each object of the other image, -1 for those not asked for;
-        the first is the background.
-
-    Returns
-    -------
-    position, number, shared
-        Of each pair that shares a pixel: the position in ``rows``, the number
-        from ``wanted``, and how many pixels.
-    """
-    shared = np.zeros(len(wanted), np.int64)
-    met = np.zeros(len(wanted), np.int64)
-    pairs = np.empty((256, 3), np.int64)
-    n_pairs = 0
-    for position in range(len(rows)):
-        label = rows[position] + 1
-        n_met = 0
-        for y in range(box[position, 0], box[position, 2]):
-            for x in range(box[position, 1], box[position, 3]):
-                if index[y, x] != label or (has_void and void[y, x] != 0):
-                    continue
-                number = wanted[other[y, x]]
-                if number < 0:
-                    continue
-                if shared[number] == 0:
-                    met[n_met] = number
-                    n_met += 1
-                shared[number] += 1
-        for k in range(n_met):
-            if n_pairs == len(pairs):
-                pairs = np.concatenate((pairs, np.empty_like(pairs)))
-            pairs[n_pairs, 0] = position
-            pairs[n_pairs, 1] = met[k]
-            pairs[n_pairs, 2] = shared[met[k]]
-            shared[met[k]] = 0
-            n_pairs += 1
-    return pairs[:n_pairs, 0].copy(), pairs[:n_pairs, 1].copy(), pairs[:n_pairs, 2].copy()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError
+from napari_panoptic.kernels.counts import pair_keys, pair_rows
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
 from napari_panoptic.nuclei.distance_cache import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
@@ -24,9 +24,10 @@ from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
+from napari_panoptic.statistics.graphs import connected_components
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    pass
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -109,17 +110,17 @@ class CohortLoss:
 
     @property
     def pq_lost(self) -> float:
-        """PQ of the summed counts after, minus before; NaN where there is nothing."""
+        """PQ of the summed counts after, minus before; NaN if there is nothing."""
         return unit_metrics(self.after).pq - unit_metrics(self.before).pq
 
 
 def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
     """Find the splits, mergers and duplicates of a region.
 
-    A group is a connected component of the pairs that either match or of which
-    one object lies mostly (more than half of its area after the ambiguous
-    policy) inside the other, if it has at least one unmatched object of cause
-    split, merged, fragment, merger or duplicate. Ignored objects take no part.
+    Two objects are connected if they match, or if one lies mostly (more than half of its area
+    after the ambiguous policy) inside the other. A group is a connected component with at least
+    one unmatched object of cause split, merged, fragment, merger or duplicate. Ignored objects
+    take no part.
 
     Parameters
     ----------
@@ -131,14 +132,16 @@ def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
     tuple of FailureGroup
         The one that costs most PQ first. No object is in two groups.
 
+    Raises
+    ------
+    LabelError
+        If objects keep shared pixels: the areas of merged objects cannot be added then.
+
     Notes
     -----
-    Of objects that keep shared pixels there are no groups: a `LabelError` says so.
-
-    Under strict IoU of at least 0.5 no group touches the outcome of another,
-    and the losses of all are computed in one pass; under the other rules (and
-    ``majority`` with an ambiguous area) in as few passes as keep those apart
-    that do.
+    With strict IoU of at least 0.5 no group changes the outcomes of another, and one pass
+    computes the losses of all. Other rules (and ``majority`` with an ambiguous area) need one
+    pass for each group.
     """
     links = _links(evaluation)
     sets = _group_sets(evaluation, links)
@@ -157,7 +160,7 @@ def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> 
     reference object, the parts and predictions that lie in it (more than half
     of their area; or that it matched) become one object, of the class that
     holds most of their area (the earlier class of equals). Then everything is
-    matched anew.
+    matched again.
 
     Parameters
     ----------
@@ -243,7 +246,7 @@ def _without_distances(counts: Counts) -> Counts:
 
 @dataclass(frozen=True, eq=False)
 class _Links:
-    """The judged pairs of objects that are not ignored, and how they lie in each other."""
+    """The pairs of objects that are not ignored, and which object lies inside the other."""
 
     judged: JudgedOverlap
     reference: IntArray  # rows
@@ -273,7 +276,7 @@ def _links(evaluation: Evaluation) -> _Links:
     if evaluation.pair.has_planes:
         # Areas of objects that become one are added here: shared pixels would count twice.
         raise LabelError(
-            "groups are told of objects that share no pixels: set overlaps to flatten for them"
+            'groups are only available if objects share no pixels: set overlaps to "flatten"'
         )
     judged = judge(evaluation.table, evaluation.settings.ambiguous)
     outcomes = evaluation.outcomes
@@ -292,32 +295,25 @@ def _links(evaluation: Evaluation) -> _Links:
         shared=shared,
         # Both are sorted by reference row, then prediction row.
         position=np.searchsorted(
-            _key(table.pair_reference, table.pair_prediction), _key(reference, prediction)
+            pair_keys(table.pair_reference, table.pair_prediction), pair_keys(reference, prediction)
         ),
         reference_inside=2 * shared > judged.reference.area[reference],
         prediction_inside=2 * shared > judged.prediction.area[prediction],
     )
 
 
-def _key(reference: NDArray[np.integer], prediction: NDArray[np.integer]) -> IntArray:
-    return (reference.astype(np.int64) << 32) | prediction.astype(np.int64)
-
-
 def _group_sets(evaluation: Evaluation, links: _Links) -> _Sets:
-    """Return every object of a failure group the number of its group."""
-    from scipy.sparse.csgraph import connected_components
-
+    """Return the failure group of each object."""
     outcomes = evaluation.outcomes
     matched = outcomes.reference.partner[links.reference] == links.prediction
     edge = links.reference_inside | links.prediction_inside | matched
     n_reference, n_prediction = len(outcomes.reference), len(outcomes.prediction)
     n = n_reference + n_prediction
-    ends = (links.reference[edge], n_reference + links.prediction[edge])
-    n_components, component = connected_components(_matrix(*ends, (n, n)), directed=False)
+    component = connected_components(links.reference[edge], n_reference + links.prediction[edge], n)
     causes = [CAUSE_CODE[cause] for cause in (*_OVER, *_UNDER)]
     cause = np.concatenate([outcomes.reference.cause, outcomes.prediction.cause])
     failing = np.unique(component[np.isin(cause, causes)])
-    number = np.full(n_components, NO_GROUP, np.int64)
+    number = np.full(n, NO_GROUP, np.int64)
     number[failing] = np.arange(len(failing))
     return _Sets(len(failing), number[component[:n_reference]], number[component[n_reference:]])
 
@@ -402,46 +398,27 @@ def _kinds(outcomes: Outcomes, sets: _Sets) -> list[GroupKind]:
 
 def _losses(evaluation: Evaluation, links: _Links, sets: _Sets) -> FloatArray:
     """Compute the PQ that each set costs by itself (n,)."""
+    if not _sets_are_independent(evaluation):
+        return np.array([_loss(evaluation, links, sets, k) for k in range(sets.n)])
     total = tally_all(evaluation.outcomes)
     now = total.pq()
-    losses = np.full(sets.n, np.nan)
-    for batch, zones in _batches(evaluation, links, sets):
-        plan = _plan(evaluation, links, _only(sets, batch))
-        edited = _decided_anew(evaluation, links, plan)
-        after_zones = np.concatenate(
-            [zones.of_prediction[plan.kept], zones.of_reference[plan.home]]
-        )
-        before = tally(evaluation.outcomes, zones.of_reference, zones.of_prediction, zones.n)
-        after = tally(edited, zones.of_reference, after_zones, zones.n)
-        losses[batch] = (total + (after - before)).pq() - now
-    return losses
+    plan = _plan(evaluation, links, sets)
+    edited = _evaluate_plan(evaluation, links, plan)
+    of_prediction = np.concatenate([sets.of_prediction[plan.kept], sets.of_reference[plan.home]])
+    before = tally(evaluation.outcomes, sets.of_reference, sets.of_prediction, sets.n)
+    after = tally(edited, sets.of_reference, of_prediction, sets.n)
+    return (total + (after - before)).pq() - now
 
 
-def _batches(
-    evaluation: Evaluation, links: _Links, sets: _Sets
-) -> Iterator[tuple[IntArray, _Sets]]:
-    """Divide the sets into batches of which no two can change the same outcome.
-
-    Yields
-    ------
-    batch
-        int64: numbers of sets.
-    zones
-        For each of them, in this order, all objects whose outcome it can
-        change when it is edited alone.
-    """
-    if _sets_are_independent(evaluation):
-        yield np.arange(sets.n), sets
-        return
-    zones = _zones(evaluation, links, sets)
-    n_reference = len(sets.of_reference)
-    batch_of = _coloured((zones @ zones.T).tocsr())
-    for number in range(int(batch_of.max()) + 1):
-        batch = np.flatnonzero(batch_of == number)
-        chosen = zones[batch].tocoo()
-        zone = np.full(zones.shape[1], NO_GROUP, np.int64)
-        zone[chosen.col] = chosen.row
-        yield batch, _Sets(len(batch), zone[:n_reference], zone[n_reference:])
+def _loss(evaluation: Evaluation, links: _Links, sets: _Sets, number: int) -> float:
+    """Compute the PQ that one set costs, by evaluating the region without it."""
+    alone = _Sets(
+        sets.n,
+        np.where(sets.of_reference == number, number, NO_GROUP),
+        np.where(sets.of_prediction == number, number, NO_GROUP),
+    )
+    edited = _evaluate_plan(evaluation, links, _plan(evaluation, links, alone))
+    return float((tally_all(edited).pq() - tally_all(evaluation.outcomes).pq())[0])
 
 
 def _sets_are_independent(evaluation: Evaluation) -> bool:
@@ -459,68 +436,14 @@ def _sets_are_independent(evaluation: Evaluation) -> bool:
     return settings.ambiguous is not AmbiguousPolicy.MAJORITY or not has_void
 
 
-def _zones(evaluation: Evaluation, links: _Links, sets: _Sets) -> csr_array:
-    """Give, as a matrix (sets, references then predictions), what editing a set can change.
-
-    Centroid rule: every reference object that its predictions touch may choose
-    anew, among all predictions that touch it. Else: those reference objects
-    and its predictions, and whatever competes for them by a chain of pairs
-    above the threshold.
-    """
-    from scipy.sparse import hstack
-    from scipy.sparse.csgraph import connected_components
-
-    judged = links.judged
-    n_reference, n_prediction = len(sets.of_reference), len(sets.of_prediction)
-    touching = _matrix(judged.pair_reference, judged.pair_prediction, (n_reference, n_prediction))
-    rows = np.flatnonzero(sets.of_prediction != NO_GROUP)
-    own = _matrix(sets.of_prediction[rows], rows, (sets.n, n_prediction))
-    touched = own @ touching.T
-    if evaluation.settings.matching is Matching.CENTROID:
-        return hstack([touched, touched @ touching + own], format="csr")
-    n = n_reference + n_prediction
-    candidate = judged.iou > evaluation.settings.iou_threshold
-    ends = (judged.pair_reference[candidate], n_reference + judged.pair_prediction[candidate])
-    n_chains, chain = connected_components(_matrix(*ends, (n, n)), directed=False)
-    of_chain = _matrix(np.arange(n), chain, (n, n_chains))
-    return ((hstack([touched, own], format="csr") @ of_chain) @ of_chain.T).tocsr()
-
-
-def _matrix(
-    rows: NDArray[np.integer], columns: NDArray[np.integer], shape: tuple[int, int]
-) -> csr_array:
-    from scipy.sparse import coo_array
-
-    return coo_array((np.ones(len(rows), np.int64), (rows, columns)), shape=shape).tocsr()
-
-
-def _coloured(conflicts: csr_array) -> IntArray:
-    """Return neighbours different numbers, each node the lowest that is free."""
-    colours = np.full(conflicts.shape[0], -1, np.int64)
-    starts = conflicts.indptr.tolist()
-    for node in range(len(colours)):
-        taken = set(colours[conflicts.indices[starts[node] : starts[node + 1]]].tolist())
-        colours[node] = next(colour for colour in count() if colour not in taken)
-    return colours
-
-
-def _only(sets: _Sets, chosen: IntArray) -> _Sets:
-    """Leave the other sets out."""
-    return _Sets(
-        sets.n,
-        np.where(np.isin(sets.of_reference, chosen), sets.of_reference, NO_GROUP),
-        np.where(np.isin(sets.of_prediction, chosen), sets.of_prediction, NO_GROUP),
-    )
-
-
 def _counts_with(evaluation: Evaluation, links: _Links, sets: _Sets) -> Counts:
-    edited = _decided_anew(evaluation, links, _plan(evaluation, links, sets))
+    edited = _evaluate_plan(evaluation, links, _plan(evaluation, links, sets))
     return tally_all(edited).counts(edited.class_names)
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """Which predictions go, and what new objects come in their place.
+    """The predictions to remove, and the new objects that replace them.
 
     A new object belongs to one reference object (``home``) and consists of
     whole predictions and of pieces, each the overlap of that reference object
@@ -566,8 +489,8 @@ def _plan(evaluation: Evaluation, links: _Links, sets: _Sets) -> _Plan:
     )
 
 
-def _decided_anew(evaluation: Evaluation, links: _Links, plan: _Plan) -> Outcomes:
-    """Merge and cut predictions, and decide all outcomes anew, without distances.
+def _evaluate_plan(evaluation: Evaluation, links: _Links, plan: _Plan) -> Outcomes:
+    """Merge and cut predictions, and evaluate the region again, without distances.
 
     Rows of predictions: those that stay, then the new ones.
     """
@@ -587,15 +510,16 @@ def _edited_table(evaluation: Evaluation, links: _Links, plan: _Plan) -> Overlap
     target[links.position[plan.piece]] = n_kept + plan.piece_into
 
     pairs = np.flatnonzero(target >= 0)
-    keys = _key(table.pair_reference[pairs], target[pairs])
+    keys = pair_keys(table.pair_reference[pairs], target[pairs])
     order = np.argsort(keys, kind="stable")
     keys, pairs = keys[order], pairs[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))
+    pair_reference, pair_prediction = pair_rows(keys[first])
     return OverlapTable(
         reference=table.reference,
         prediction=_edited_side(evaluation, links, plan),
-        pair_reference=(keys[first] >> 32).astype(np.int32),
-        pair_prediction=(keys[first] & 0xFFFFFFFF).astype(np.int32),
+        pair_reference=pair_reference,
+        pair_prediction=pair_prediction,
         intersection=np.add.reduceat(table.intersection[pairs], first),
         void_intersection=np.add.reduceat(table.void_intersection[pairs], first),
     )
@@ -616,7 +540,7 @@ def _edited_side(evaluation: Evaluation, links: _Links, plan: _Plan) -> SideTabl
     first = np.full(len(plan.home), np.iinfo(np.int64).max)
     np.minimum.at(first, plan.whole_into, side.first_pixel[plan.whole])
     np.minimum.at(first, plan.piece_into, first_pixel)
-    # A new object lies in the boxes of its parts; nobody needs it tighter.
+    # The box of a new object is that of its parts, which is large enough.
     parts = np.concatenate([plan.whole, links.prediction[plan.piece]])
     into = np.concatenate([plan.whole_into, plan.piece_into])
     box = np.repeat([[np.iinfo(np.int32).max] * 2 + [0] * 2], len(plan.home), axis=0)
@@ -637,8 +561,8 @@ def _piece_places(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return coordinate sums (k, 2), those of ambiguous pixels, and first pixels of the pieces.
 
-    They are not in the overlap table. Where no rule asks for them the pixels
-    are left alone, and the prediction's first pixel and zeros stand in.
+    The overlap table does not have them. If no rule needs them, the pixels are not read: the
+    sums are 0, and the first pixel is the prediction's.
     """
     settings, pair = evaluation.settings, evaluation.pair
     prediction = links.prediction[plan.piece]

@@ -23,6 +23,7 @@ from napari_panoptic.nuclei.values.vocabulary import (
     Side,
     Status,
 )
+from napari_panoptic.statistics.graphs import connected_components
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -100,7 +101,7 @@ class PolicyAudit:
     first, second
         The evaluations, from one overlap table, without distances.
     reference, prediction
-        What became of each object under both.
+        The outcomes of each object under both.
     unit_contribution
         float64 (k,): contribution of each unit of change to the difference in
         PQ, leave-one-out: PQ under the second policy, minus the same with only
@@ -188,7 +189,7 @@ class PolicyAudit:
 def audit_policies(
     evaluation: Evaluation, first: AmbiguousPolicy | str, second: AmbiguousPolicy | str
 ) -> PolicyAudit:
-    """Judge one label pair by two ambiguous policies.
+    """Evaluate one label pair under two ambiguous policies.
 
     Both are read from the evaluation's overlap table; all its other settings
     stay. Pixels are looked at only by the centroid rule, one per object.
@@ -358,19 +359,15 @@ def _units(first: Outcomes, second: Outcomes) -> tuple[IntArray, IntArray, int]:
     n_units
         How many units there are.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     n_reference = len(first.reference)
     n = n_reference + len(first.prediction)
     rows, columns = (
         np.concatenate(ends) for ends in zip(*map(_partners, (first, second)), strict=True)
     )
-    graph = coo_array((np.ones(len(rows), np.int8), (rows, n_reference + columns)), shape=(n, n))
-    n_components, component = connected_components(graph, directed=False)
+    component = connected_components(rows, n_reference + columns, n)
     changes = np.concatenate([_changes(first, second, side) for side in Side])
     changing = np.unique(component[changes])
-    number = np.full(n_components, UNCHANGED, np.int64)
+    number = np.full(n, UNCHANGED, np.int64)
     number[changing] = np.arange(len(changing))
     unit = number[component]
     return unit[:n_reference], unit[n_reference:], len(changing)

@@ -1,4 +1,4 @@
-"""What the figures would be if some objects had been judged otherwise.
+"""Compute the figures that other outcomes of some objects would give.
 
 Counts are sums over objects: where the outcomes of a few objects change, the
 old contribution of these objects is taken away and the new one is added.
@@ -33,7 +33,7 @@ def without_annotation_errors(
     """Count as if the verdicts "prediction right" were the truth.
 
     ==============================  =========================================
-    object with the verdict          what becomes of it
+    object with the verdict          its new outcome
     ==============================  =========================================
     FN                               the reference object is dropped
     misclassified (either side)      the reference class becomes the predicted
@@ -46,9 +46,9 @@ def without_annotation_errors(
     ==============================  =========================================
 
     A verdict is about one object: the fragments of a dropped reference object
-    stay FPs unless they have the verdict too. Nothing else is matched anew.
-    SQ, PQ and the mean IoU are upper bounds where a nucleus is added: nobody has
-    drawn the outline that the prediction should have been compared with.
+    stay FPs unless they have the verdict too. Nothing else is matched again.
+    SQ, PQ and the mean IoU are upper bounds if a nucleus is added, because there is no
+    outline with which the prediction could be compared.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Tally:
         return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def __sub__(self, other: Tally) -> Tally:
-        """Take contributions away, set by set."""
+        """Subtract contributions, set by set."""
         return Tally(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
 
     def pq(self) -> FloatArray:
@@ -231,7 +231,7 @@ def tally(
     Parameters
     ----------
     outcomes
-        What became of every object.
+        The outcomes of all objects.
     reference_set, prediction_set
         int64 (n,): the set (from 0) of each object, -1 for none. A matched
         pair counts in the set of its reference object.

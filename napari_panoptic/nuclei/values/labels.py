@@ -11,27 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import LabelError, english_list
-from napari_panoptic.kernels.changes import blank_notes, list_changes
-from napari_panoptic.kernels.counting import (
-    KEY,
-    TOTAL,
-    PairTable,
-    pair_table,
-    place_of,
-    with_room,
-)
-from napari_panoptic.kernels.jit import (
-    THREADS_FROM_PX,
-    bands_of,
-    compiled,
-    in_threads,
-    read_only,
-)
+from napari_panoptic.kernels.jit import THREADS_FROM_PX, in_threads, read_only
+from napari_panoptic.kernels.relabel import lay_over, list_labels, look_up, present_labels
 from napari_panoptic.nuclei.values.settings import Overlaps
 
-# So many pixels of a line are looked at together.
-_STRETCH = 32
-# Ids up to this many, or times the pixels, are looked up in a list; others in a hash table.
+# Ids up to this many, or this many times the pixels, are relabelled by a lookup table.
 _LISTED_IDS = 1 << 16
 _LISTED_IDS_PER_PX = 4
 
@@ -47,7 +31,7 @@ class Vanished:
     class_name
         Its class.
     reason
-        Why it has no pixel, in words for people.
+        Why it has no pixel, for the user.
     """
 
     id: int
@@ -57,21 +41,21 @@ class Vanished:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """How sure a model was of its objects, as its file says.
+    """The confidence scores of a model, from its file.
 
     Parameters
     ----------
     ids
         int64 (n,): of the objects, ascending, unique.
     values
-        float64 (n,); NaN where the file has none.
+        float64 (n,); NaN if the file has none.
     """
 
     ids: NDArray[np.int64]
     values: NDArray[np.float64]
 
     def of(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return float64 (m,): the score of each id, NaN where there is none."""
+        """Return float64 (m,): the score of each id, NaN if there is none."""
         if not len(self.ids):
             return np.full(len(ids), np.nan)
         places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
@@ -99,23 +83,22 @@ class LabelImage:
         The scored classes, in order.
     class_masks
         Class name -> int32 image (y, x) of that class alone, before classes
-        were flattened over each other, with ids as in the file. Empty where
-        there never were such masks.
+        were flattened over each other, with ids as in the file. Empty if
+        there were no such masks.
     vanished
         Objects of the file that have no pixel here.
     overlapping_px
         Number of pixels that more than one object of the file claimed.
     planes
-        Where objects keep the pixels that they share: int32 images (y, x) numbered as
-        ``index``, each object whole in one of them, and none in two. ``index``
-        then shows the uppermost object of each pixel, and none of a row that
-        is covered completely. Empty where every pixel has one object.
+        If objects keep the pixels that they share: int32 images (y, x) numbered as
+        ``index``, each object whole in exactly one of them. ``index``
+        then shows the uppermost object of each pixel, so that completely covered objects
+        have no pixel in it. Empty if every pixel has one object.
     otherwise
-        Gives the same objects with the pixels that they share where these
-        have gone to the uppermost ones, and the reverse; None where objects
-        share no pixel, or nothing is known of it.
+        Returns the same objects in the other form: with ``planes`` if this label image has
+        none, flattened if it has. None if no objects share pixels, or if this is unknown.
     known_scores
-        The scores in the file, perhaps of more objects than are here; None where
+        The scores in the file, perhaps of more objects than are here; None if
         it has none.
     """
 
@@ -133,7 +116,7 @@ class LabelImage:
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """float64 (n,): the score of each object in row order, NaN where there is none."""
+        """float64 (n,): the score of each object in row order, NaN if there is none."""
         if self.known_scores is None:
             return np.full(len(self.ids), np.nan)
         return self.known_scores.of(self.ids)
@@ -167,7 +150,7 @@ class LabelImage:
         Raises
         ------
         LabelError
-            Where too many objects lie over one another.
+            If too many objects overlap.
         """
         if (overlaps is Overlaps.KEEP) == bool(self.planes) or self.otherwise is None:
             return self
@@ -198,14 +181,14 @@ class LabelImage:
         Parameters
         ----------
         planes
-            int32 images (y, x) as in ``planes``, but rows may have no pixel:
-            these have vanished.
+            int32 images (y, x) as in ``planes``, but objects without a
+            pixel have vanished.
         ids, class_index, original_ids
             Of every row, as in `LabelImage`.
         """
         used = np.zeros(len(ids), np.bool_)
         for plane in planes:
-            used |= _used(plane, len(ids))[1:]
+            used |= present_labels(plane, len(ids))[1:]
         rows = np.flatnonzero(used)
         lookup = np.zeros(len(ids) + 1, np.int32)
         lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
@@ -223,7 +206,7 @@ class LabelImage:
         )
 
     def with_class_overlaps(self) -> LabelImage:
-        """Remember that objects of several class masks may share pixels."""
+        """Return the same objects, able to keep the pixels that classes share."""
         return replace(self, otherwise=_InClassPlanes(self)) if self.overlapping_px else self
 
     def tidied(self) -> LabelImage:
@@ -231,7 +214,9 @@ class LabelImage:
 
         Label images from files are so already; those under edit are not.
         """
-        return self.of_rows(_used(self.index, len(self.ids))[1:], np.empty_like(self.index))
+        return self.of_rows(
+            present_labels(self.index, len(self.ids))[1:], np.empty_like(self.index)
+        )
 
     def of_rows(self, present: NDArray[np.bool_], index: NDArray[np.int32]) -> LabelImage:
         """Return the objects of some rows, ids ascending.
@@ -239,10 +224,10 @@ class LabelImage:
         Parameters
         ----------
         present
-            bool (n,): which rows; all others must have no pixel.
+            bool (n,): rows to keep; every other row must be empty.
         index
             int32 (y, x): receives the new numbers; may be that of this label image, which
-            nobody can use then.
+            becomes invalid.
         """
         rows = np.flatnonzero(present)
         rows = rows[np.argsort(self.ids[rows], kind="stable")]
@@ -250,7 +235,7 @@ class LabelImage:
         lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
         return replace(
             self,
-            index=_look_up(lookup, read_only(self.index), index),
+            index=look_up(lookup, self.index, index),
             ids=self.ids[rows],
             class_index=self.class_index[rows],
             original_ids=self.original_ids[rows],
@@ -276,20 +261,20 @@ class LabelImage:
         *,
         side: str = "labels",
     ) -> LabelImage:
-        """Take a 2-D array of ids and a class for each id.
+        """Make a label image of an array of ids and a class for each id.
 
         Parameters
         ----------
         labels
             Integer array (y, x) of any integer type, 0 for background. Kept, not
-            copied, where it is int32 and numbered 1..n; not changed.
+            copied, if it is int32 and numbered 1..n; not changed.
         classes
             Id -> class name, for at least every id in the array; or one class
             name for all.
         class_names
             The known classes, in order.
         side
-            What to call the array in error messages.
+            Name of the array in error messages.
 
         Raises
         ------
@@ -307,39 +292,6 @@ class LabelImage:
         )
 
     @classmethod
-    def from_ids(
-        cls,
-        labels: NDArray[np.integer],
-        ids: NDArray[np.int64],
-        classes: Mapping[int, str] | str,
-        class_names: Sequence[str],
-        *,
-        side: str = "labels",
-    ) -> LabelImage:
-        """Take a 2-D array of ids that somebody has listed already.
-
-        Parameters
-        ----------
-        labels
-            Integer array (y, x) of a type that fits into int32. Kept, not copied, where
-            it is int32 and numbered 1..n; not changed.
-        ids
-            int64 (n,): exactly the ids in it, without 0, ascending.
-        classes, class_names, side
-            As for :meth:`from_array`, which gives the same.
-
-        Raises
-        ------
-        LabelError
-            For an id without a class, or a class that is not known.
-        """
-        class_index = _class_numbers(ids, classes, class_names, side)
-        index = np.ascontiguousarray(labels, dtype=np.int32)
-        if len(ids) and ids[-1] != len(ids):
-            index = _renumbered(index, ids, np.empty_like(index))
-        return cls(index, ids, class_index, ids, tuple(class_names))
-
-    @classmethod
     def from_class_masks(
         cls,
         masks: Mapping[str, NDArray[np.int32]],
@@ -351,7 +303,7 @@ class LabelImage:
     ) -> LabelImage:
         """Flatten one mask per class, in class order: a later class overwrites.
 
-        An object keeps its id where no other class uses the same id;
+        Objects keep their ids if no two classes use the same id;
         otherwise all objects get new ids, class by class in class order. An
         object that is overwritten completely has vanished and is reported.
 
@@ -365,13 +317,13 @@ class LabelImage:
         shape
             Height and width in px.
         vanished, overlapping_px
-            What was already lost or found to overlap inside a class.
+            Objects lost, and pixels found to overlap, within a class.
         """
         own = class_compacts(masks, class_names)
         flat = np.zeros(shape, np.int32)
         offset = 0
         for index, class_own in own.values():
-            overlapping_px += _lay_over(flat, index, offset)
+            overlapping_px += lay_over(flat, index, offset)
             offset += len(class_own)
         return cls.from_flattened(
             flat,
@@ -393,7 +345,7 @@ class LabelImage:
         vanished: Sequence[Vanished] = (),
         overlapping_px: int,
     ) -> LabelImage:
-        """Return the objects of classes that lie over each other already their ids.
+        """Make a label image of classes that are already flattened.
 
         Parameters
         ----------
@@ -406,8 +358,8 @@ class LabelImage:
         class_names
             The scored classes, in order.
         class_masks, vanished, overlapping_px
-            As in :meth:`from_class_masks`, which also tells how ids are given
-            and what becomes of objects that are covered completely.
+            As in :meth:`from_class_masks`, which also describes the ids, and objects
+            that are covered completely.
         """
         nothing = np.zeros(0, np.int64)
         every_id = np.concatenate([nothing, *own_ids.values()])
@@ -417,15 +369,17 @@ class LabelImage:
             np.array(numbers, np.int16), [len(class_own) for class_own in own_ids.values()]
         )
         order = np.argsort(ids, kind="stable")
-        # Where no pixel was taken from another class, nothing is covered.
-        survives = _used(flat, len(ids)) if overlapping_px else np.ones(len(ids) + 1, np.bool_)
+        # If no pixel was taken from another class, nothing is covered.
+        survives = (
+            present_labels(flat, len(ids)) if overlapping_px else np.ones(len(ids) + 1, np.bool_)
+        )
         kept = order[survives[1:][order]]
         if np.array_equal(kept, np.arange(len(ids))):
             index = flat
         else:
             lookup = np.zeros(len(ids) + 1, np.int32)
             lookup[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
-            index = _look_up(lookup, read_only(flat), np.empty_like(flat))
+            index = look_up(lookup, flat, np.empty_like(flat))
         names = np.array(class_names, dtype=object)
         overwritten = [
             Vanished(int(ids[row]), str(names[class_index[row] - 1]), "covered by another class")
@@ -493,14 +447,14 @@ class LabelPair:
         The two sides, of one shape and one class list.
     ambiguous
         bool image (y, x), True where the annotation excludes the area; None
-        where nothing is excluded.
+        if nothing is excluded.
     mpp
-        Micrometres per pixel, or None where unknown.
+        Micrometres per pixel, or None if unknown.
 
     Raises
     ------
     LabelError
-        Where shapes or class lists differ.
+        If shapes or class lists differ.
     """
 
     reference: LabelImage
@@ -509,7 +463,7 @@ class LabelPair:
     mpp: float | None = None
 
     def __post_init__(self) -> None:
-        """Check that everything fits together."""
+        """Check that shapes and classes agree."""
         shape = None if self.ambiguous is None else self.ambiguous.shape
         check_pair(self.reference, self.prediction, shape)
 
@@ -525,12 +479,12 @@ class LabelPair:
         ambiguous: NDArray[np.bool_] | None = None,
         mpp: float | None = None,
     ) -> LabelPair:
-        """Take both sides' arrays of ids, as :meth:`LabelImage.from_array` does, at once.
+        """Make a pair of two arrays of ids, see :meth:`LabelImage.from_array`.
 
         Raises
         ------
         LabelError
-            As for each side, and where they do not fit together.
+            As for each side, and if the sides differ in shape.
         """
 
         def taken(side: tuple[str, ArrayLike, Mapping[int, str] | str]) -> LabelImage:
@@ -629,8 +583,8 @@ def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np
     Returns
     -------
     dict
-        Class -> ids in the region: the same where no id is used by two
-        classes; otherwise all objects are numbered anew from 1, class by class.
+        Class -> ids in the region: the same if no two classes use the same id; otherwise all
+        objects are numbered from 1, class by class.
     """
     every_id = np.concatenate([np.zeros(0, np.int64), *own_ids.values()])
     if len(np.unique(every_id)) == len(every_id):
@@ -643,7 +597,7 @@ def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np
 
 
 def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:
-    """Check that something is a 2-D array of whole, non-negative numbers.
+    """Return labels as an array, checked to be 2-D, whole and not negative.
 
     Raises
     ------
@@ -675,7 +629,7 @@ def _negative(array: NDArray[np.integer], side: str) -> LabelError:
 
 
 def _numbered(labels: ArrayLike, side: str) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Check an array and give its ids the numbers 1..n, reading int32 but once."""
+    """Check an array and relabel it 1..n, in a single pass for int32."""
     array = _integers(labels, side)
     if array.dtype != np.int32:
         return compact(checked_array(array, side))
@@ -714,182 +668,50 @@ def _class_numbers(
 
 
 def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the ids of an image the numbers 1..n, in ascending order.
+    """Relabel an image 1..n, in ascending order of its ids.
 
     Returns
     -------
     index
-        int32 image (y, x) of numbers, 0 for background; the given array itself
-        where it is that already.
+        int32 image (y, x) of labels, 0 for background; the given array itself
+        if it is numbered so already.
     ids
-        int64 (n,): the id of each number, ascending.
+        int64 (n,): the id of each label, ascending.
 
     Raises
     ------
     ValueError
-        For negative ids in an int32 image; other types are not asked.
+        For negative ids in an image of a type that fits into int32; others are not checked.
     """
     limit = min(max(_LISTED_IDS_PER_PX * values.size, _LISTED_IDS), np.iinfo(np.int32).max - 1)
     if not np.can_cast(values.dtype, np.int32) and int(values.max(initial=0)) > limit:
         return _compact_sparse(values)
     narrow = np.ascontiguousarray(values, dtype=np.int32)
-    lowest, used = _ids_of(read_only(narrow), limit)
+    lowest, present = list_labels(read_only(narrow), limit)
     if lowest < 0:
         raise ValueError("ids must not be negative")
-    if len(used) == 0:
+    if len(present) == 0:
         return _compact_sparse(values)
-    ids = np.flatnonzero(used)
-    if len(ids) == len(used) - 1:  # numbered 1..n already
+    ids = np.flatnonzero(present)
+    if len(ids) == len(present) - 1:  # numbered 1..n already
         return narrow, ids
-    # What was converted is nobody else's, and may be written over.
-    result = np.empty_like(narrow) if np.shares_memory(narrow, values) else narrow
-    return _renumbered(narrow, ids, result), ids
-
-
-def _renumbered(
-    values: NDArray[np.int32], ids: NDArray[np.int64], result: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    """Return the ids of an image the numbers 1..n, in their order."""
-    lookup = np.zeros(ids[-1] + 1, np.int32)
+    lookup = np.zeros(len(present), np.int32)
     lookup[ids] = np.arange(1, len(ids) + 1, dtype=np.int32)
-    return _look_up(lookup, read_only(values), result)
+    # A converted copy is not shared and can be overwritten.
+    result = np.empty_like(narrow) if np.shares_memory(narrow, values) else narrow
+    return look_up(lookup, narrow, result), ids
 
 
-def _compact_sparse(
-    values: NDArray[np.integer],
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Do the same for ids too far apart to be listed."""
-    wide = values.dtype if values.dtype == np.int32 else np.int64
-    index, table = _numbers_as_found(read_only(np.ascontiguousarray(values, dtype=wide)))
-    found = table[table[:, KEY] != 0]
-    found = found[np.argsort(found[:, KEY])]
-    lookup = np.zeros(len(found) + 1, np.int32)
-    lookup[found[:, TOTAL]] = np.arange(1, len(found) + 1, dtype=np.int32)
-    return _look_up(lookup, read_only(index), index), found[:, KEY].copy()
-
-
-@compiled
-def _numbers_as_found(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], PairTable]:
-    """Return the ids numbers as they are met: the image of numbers, and a table of KEY and TOTAL.
-
-    A place of the table holds an id and its number.
-    """
-    height, width = values.shape
-    index = np.empty((height, width), np.int32)
-    table = pair_table(_LISTED_IDS)
-    used = 0
-    for y in range(height):
-        table = with_room(table, used, width)
-        last, number = np.int64(0), np.int64(0)
-        for x in range(width):
-            id_ = np.int64(values[y, x])
-            if id_ != last:
-                last, number = id_, np.int64(0)
-                if id_ != 0:
-                    place = table[place_of(table, id_)]
-                    if place[KEY] == 0:
-                        used += 1
-                        place[KEY], place[TOTAL] = id_, used
-                    number = place[TOTAL]
-            index[y, x] = number
-    return index, table
-
-
-@compiled
-def _ids_of(values: NDArray[np.int32], limit: int) -> tuple[int, NDArray[np.bool_]]:
-    """Return which ids from 1 to the highest occur, reading the image once.
-
-    Returns
-    -------
-    lowest
-        0, or a negative id that occurs.
-    used
-        bool (highest + 1,); empty where there is an id below 0 or above the limit.
-    """
-    height, width = values.shape
-    used = np.zeros(min(limit, _LISTED_IDS) + 1, np.bool_)
-    highest = 0
-    notes = blank_notes(width)
-    changed, _, changes = notes
-    for y in range(height if width else 0):
-        line = values[y]
-        # By index and in one loop, so that it compiles to vector instructions.
-        low, high = min(line[0], np.int32(0)), max(line[0], np.int32(0))
-        for x in range(1, width):
-            low = min(low, line[x])
-            high = max(high, line[x])
-            changed[x] = line[x] != line[x - 1]
-        if low < 0 or high > limit:
-            return int(low), used[:0]
-        highest = max(highest, high)
-        if highest >= len(used):
-            longer = np.zeros(min(limit, 2 * highest) + 1, np.bool_)
-            longer[: len(used)] = used
-            used = longer
-        used[line[0]] = True
-        # Where nothing changed, there is nothing new.
-        for k in range(list_changes(notes)):
-            used[line[changes[k]]] = True
-    used[0] = False
-    return 0, used[: highest + 1]
-
-
-def _used(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]:
-    """Return which numbers from 1 to the highest occur, where there are no others."""
-    image = read_only(np.ascontiguousarray(values))
-    used = np.zeros(highest + 1, np.bool_)
-    for _, found in in_threads(lambda band: _ids_of(image[band], highest), bands_of(image.shape)):
-        used[: len(found)] |= found
-    return used
-
-
-@compiled
-def _lay_over(flat: NDArray[np.int32], index: NDArray[np.int32], offset: int) -> int:
-    """Write the objects of one class over those before; count the pixels taken from them."""
-    taken = 0
-    height, width = flat.shape
-    for y in range(height):
-        for x in range(width):
-            if index[y, x] > 0:
-                taken += flat[y, x] > 0
-                flat[y, x] = index[y, x] + offset
-    return taken
-
-
-def _look_up(
-    lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    """Write the entry of every value in a table, perhaps over the values; give the result.
-
-    The first entry is 0, that of the background.
-    """
-    is_over = np.may_share_memory(values, result)
-    in_threads(
-        lambda band: _look_up_lines(lookup, values[band], result[band], is_over),
-        bands_of(values.shape),
-    )
-    return result
-
-
-@compiled
-def _look_up_lines(
-    lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32], is_over: bool
-) -> None:
-    height, width = values.shape
-    for y in range(height):
-        for begin in range(0, width, _STRETCH):
-            stretch = values[y, begin : begin + _STRETCH]
-            target = result[y, begin : begin + _STRETCH]
-            found = np.int32(0)
-            for x in range(len(stretch)):
-                found |= stretch[x]
-            # Mostly background: there it costs no more than reading it.
-            if found == 0 and is_over:
-                continue
-            for x in range(len(stretch)):
-                target[x] = lookup[stretch[x]]
+def _compact_sparse(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Relabel an image whose ids are too far apart for a lookup table."""
+    ids, index = np.unique(values, return_inverse=True)
+    has_background = len(ids) > 0 and ids[0] == 0
+    numbers = index.reshape(values.shape).astype(np.int32)
+    if has_background:
+        return numbers, ids[1:].astype(np.int64)
+    return numbers + np.int32(1), ids.astype(np.int64)
 
 
 def size_text(shape: tuple[int, ...]) -> str:
-    """Write a shape as people do: width x height in px."""
+    """Return a shape as text for messages: width x height in px."""
     return f"{shape[1]} x {shape[0]} px"

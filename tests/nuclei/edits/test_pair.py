@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,10 @@ from hypothesis import strategies as st
 
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import LabelError
-from napari_panoptic.nuclei.edits import outcomes as live_outcomes
-from napari_panoptic.nuclei.edits import pair as live_module
-from napari_panoptic.nuclei.edits import tables as live_tables
-from napari_panoptic.nuclei.edits.pair import IdWindow, LiveEvaluation
+from napari_panoptic.nuclei.edits.pair import EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.support.label_cases import CLASS_NAMES, LabelCase, random_pair
 
@@ -77,7 +73,7 @@ class Scribbler:
             Side.PREDICTION: dict(case.prediction_classes),
         }
         self.void = case.ambiguous
-        self.live = LiveEvaluation(pair_of(case))
+        self.live = EditedPair(pair_of(case))
         self.done: list[tuple[Side, Any, Any, Any, Any]] = []
         self.undone: list[tuple[Side, Any, Any, Any, Any]] = []
 
@@ -219,24 +215,11 @@ def strokes_of_one_brush(seed: int, how: EvaluationSettings, count: int) -> None
 
 
 @pytest.mark.parametrize("how", SETTINGS, ids=str)
-def test_a_stroke_is_decided_where_it_is(how: EvaluationSettings, monkeypatch: Any) -> None:
-    """Everything is decided once, however many strokes follow."""
-    decided = []
-    known = LiveEvaluation._decide_all
-    monkeypatch.setattr(LiveEvaluation, "_decide_all", lambda *a: (decided.append(1), known(*a))[1])
+def test_strokes_of_one_brush(how: EvaluationSettings) -> None:
     strokes_of_one_brush(7, how, 25)
-    assert len(decided) == 1
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_where_edits_concern_many_objects_all_are_decided(seed: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(live_module, "_FEW_OBJECTS", 4)
-    strokes_of_one_brush(seed, SETTINGS[seed], 10)
-
-
-@pytest.mark.parametrize("few", [0, 50])
-def test_an_evaluation_does_not_change_with_later_edits(few: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(live_outcomes, "_FEW_GONE", few)
+def test_an_evaluation_does_not_change_with_later_edits() -> None:
     rng = np.random.default_rng(11)
     scribbler, held = Scribbler(rng, random_pair(rng, (30, 30), max_id=200)), []
     for _ in range(25):
@@ -252,20 +235,14 @@ def test_an_evaluation_does_not_change_with_later_edits(few: int, monkeypatch: A
             np.testing.assert_array_equal(column, copy)
 
 
-@pytest.mark.parametrize("few", [0, 5, 1000])
-@pytest.mark.parametrize("is_copied", [False, True])
-def test_counts_of_before_can_be_asked_for_later(
-    few: int, is_copied: bool, monkeypatch: Any
-) -> None:
-    """They are put together when they are asked for, many edits later."""
-    monkeypatch.setattr(live_tables, "_FEW_ROWS", few)
+def test_counts_do_not_change_with_later_edits() -> None:
     rng = np.random.default_rng(13)
     scribbler, held = Scribbler(rng, random_pair(rng, (30, 30), max_id=200)), []
     for _ in range(25):
         scribbler.act()
         live, full = scribbler.live.evaluate(SETTINGS[0]), scribbler.full(SETTINGS[0])
         ids = live.pair.reference.ids, live.pair.prediction.ids
-        held.append((deepcopy(live.table) if is_copied else live.table, ids, full))
+        held.append((live.table, ids, full))
     for table, ids, full in held:
         for side, own in zip(Side, ids, strict=True):
             counted, expected = (getattr(of, side.value) for of in (table, full.table))
@@ -315,7 +292,7 @@ def test_boxes_are_right_however_many_objects_lose_their_edges(objects: int) -> 
     shape, names = (30, 40), dict.fromkeys(range(1, objects + 1), CLASS_NAMES[0])
     image = rng.integers(1, objects + 1, shape)
     labels = LabelImage.from_array(image, names, CLASS_NAMES)
-    live = LiveEvaluation(LabelPair(labels, labels))
+    live = EditedPair(LabelPair(labels, labels))
     for margin in (1, 3, 0, 2):  # smaller, smaller, larger again, smaller
         now = np.zeros(shape, np.int64)
         inside = np.s_[margin : shape[0] - margin, margin : shape[1] - margin]
@@ -344,7 +321,7 @@ def test_edits_of_thousands_of_objects(seed: int) -> None:
 @pytest.mark.parametrize("how", [EvaluationSettings(), EvaluationSettings(distances=False)])
 def test_many_new_objects_one_after_the_other(how: EvaluationSettings) -> None:
     empty = LabelImage.empty((60, 60), CLASS_NAMES)
-    live = LiveEvaluation(LabelPair(empty, empty))
+    live = EditedPair(LabelPair(empty, empty))
     held: list[tuple[Evaluation, pd.DataFrame]] = []
     for number in range(600):
         side, (y, x) = list(Side)[number % 2], np.divmod(2 * np.arange(2) + 5 * (number // 2), 60)
@@ -383,7 +360,7 @@ def test_distances_follow_the_ambiguous_area(outlines: str) -> None:
         LabelImage.from_array(at, {3: "Epithelial"}, CLASS_NAMES) for at in (image, lower)
     )
     how = EvaluationSettings(ambiguous="clip", outlines=outlines)
-    live, found = LiveEvaluation(LabelPair(reference, prediction)), []
+    live, found = EditedPair(LabelPair(reference, prediction)), []
     for rows in (1, 2, 3):
         void = np.zeros(image.shape, bool)
         void[2 : 2 + rows] = True
@@ -394,12 +371,12 @@ def test_distances_follow_the_ambiguous_area(outlines: str) -> None:
     assert found == [3, 2, 1]
 
 
-def simple() -> tuple[LabelPair, LiveEvaluation]:
+def simple() -> tuple[LabelPair, EditedPair]:
     image = np.zeros((12, 12), int)
     image[2:6, 2:6] = 3
     labels = LabelImage.from_array(image, {3: "Epithelial"}, CLASS_NAMES)
     pair = LabelPair(labels, labels)
-    return pair, LiveEvaluation(pair)
+    return pair, EditedPair(pair)
 
 
 def test_the_original_is_never_changed() -> None:
@@ -431,3 +408,19 @@ def test_another_class_for_an_object() -> None:
     assert live.labels(Side.PREDICTION).class_names_of_objects().tolist() == ["Macrophage"]
     with pytest.raises(LabelError, match="no object 77"):
         live.set_class(Side.PREDICTION, 77, "Macrophage")
+
+
+def test_objects_keep_their_scores_until_an_edit_touches_them() -> None:
+    image = np.zeros((12, 12), int)
+    image[2:6, 2:6], image[8:10, 8:10] = 3, 7
+    labels = LabelImage.from_array(image, dict.fromkeys((3, 7), "Epithelial"), CLASS_NAMES)
+    scored = replace(labels, known_scores=Scores(labels.ids, np.array([0.25, 0.75])))
+    live = EditedPair(LabelPair(labels, scored))
+    np.testing.assert_array_equal(live.pair().prediction.scores, [0.25, 0.75])
+    live.set_pixels(Side.PREDICTION, np.array([2]), np.array([2]), 9, classes={9: "Macrophage"})
+    before = live.pair().prediction
+    np.testing.assert_array_equal(before.scores, [np.nan, 0.75, np.nan])
+    np.testing.assert_array_equal(live.labels(Side.PREDICTION).scores, [np.nan, 0.75, np.nan])
+    live.set_pixels(Side.PREDICTION, np.array([8]), np.array([8]), 0)
+    assert np.isnan(live.pair().prediction.scores).all()
+    np.testing.assert_array_equal(before.scores, [np.nan, 0.75, np.nan])

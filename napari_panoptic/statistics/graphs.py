@@ -1,0 +1,48 @@
+"""Connected components, and pairs grouped by them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+
+
+def connected_components(a: NDArray[np.integer], b: NDArray[np.integer], n: int) -> IntArray:
+    """Return int64 (n,): the component, from 0, of each of n nodes.
+
+    Parameters
+    ----------
+    a, b
+        (k,): the nodes at the two ends of each edge.
+    n
+        Number of nodes.
+    """
+    from scipy.sparse import coo_array, csgraph
+
+    if not n:
+        return np.zeros(0, np.int64)
+    graph = coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n, n))
+    return csgraph.connected_components(graph, directed=False)[1].astype(np.int64)  # type: ignore[no-any-return]
+
+
+def pairs_by_component(rows: NDArray[np.integer], columns: NDArray[np.integer]) -> list[IntArray]:
+    """Group pairs that compete with each other, directly or by a chain of pairs.
+
+    Parameters
+    ----------
+    rows, columns
+        (k,): the two objects of each pair, numbered separately from 0.
+
+    Returns
+    -------
+    list
+        int64 (m,) each: the positions of the pairs of one component, ascending.
+    """
+    if not len(rows):
+        return []
+    n_rows = int(rows.max()) + 1
+    component = connected_components(rows, n_rows + columns, n_rows + int(columns.max()) + 1)
+    order = np.argsort(component[rows], kind="stable")
+    starts = np.flatnonzero(np.diff(component[rows][order], prepend=-1))
+    return np.split(order, starts[1:])
