@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 from napari_panoptic.common.errors import (
@@ -139,7 +140,7 @@ class Pattern:
         folders: bool,
     ) -> Iterator[Match]:
         last = depth == len(self.parts) - 1
-        expression = _expression(self.parts[depth], fields)
+        expression = name_expression(self.parts[depth], fields)
         for entry in listing.entries(folder):
             if entry.is_folder != (folders or not last):
                 continue
@@ -346,8 +347,16 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir() and not entry.name.casefold().endswith(ARRAY_FOLDERS)
 
 
-def _expression(part: str, fields: Mapping[str, str]) -> re.Pattern[str]:
-    """Turn one name of a pattern into a regular expression."""
+def name_expression(part: str, fields: Mapping[str, str] = MappingProxyType({})) -> re.Pattern[str]:
+    """Turn one name of a pattern into a regular expression; groups have the prefix ``f_``.
+
+    Parameters
+    ----------
+    part
+        The name of a folder or file, with placeholders and ``*``.
+    fields
+        What placeholders are known to stand for.
+    """
     text = ""
     seen: set[str] = set()
     for piece in re.split(r"(\{[a-z]+\}|\*)", part):
