@@ -24,7 +24,7 @@ from napari_panoptic.io.files import (
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels import matlab73 as _matlab73
 from napari_panoptic.io.formats.labels.masks import object_mask, vanished_findings
-from napari_panoptic.io.formats.labels.matlab5 import read_variable
+from napari_panoptic.io.formats.labels.matlab import read_variable
 from napari_panoptic.io.limits import (
     BYTES_PER_PX,
     DEFLATE_RATIO,
