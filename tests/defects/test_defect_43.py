@@ -16,7 +16,7 @@ from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
 from napari_panoptic.io.formats.labels.label_images import read_sidecar
-from napari_panoptic.io.formats.labels.submissions import mat_variables
+from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES

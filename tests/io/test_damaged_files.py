@@ -37,7 +37,7 @@ from napari_panoptic.io.files import MOST_PAGES, pixel_shape, read_pixels, witho
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_items
 from napari_panoptic.io.formats.labels.label_images import read_sidecar
-from napari_panoptic.io.formats.labels.submissions import mat_variables
+from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.loading import load_masks, reference_shape
 from napari_panoptic.io.formats.polygons.annotation_store import read_store
 from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson

@@ -22,8 +22,8 @@ from napari_panoptic.io.formats.labels.label_images import (
     read_sidecar,
     sidecars_beside,
 )
+from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
-from napari_panoptic.io.formats.labels.submissions import mat_variables
 from napari_panoptic.io.formats.polygons.rasterize import READERS
 from napari_panoptic.io.formats.registry import form_of
 from napari_panoptic.io.images import probe_image

@@ -7,13 +7,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.common.errors import Finding, UnreadableFileError, english_list
 from napari_panoptic.io.files import check_file, check_size
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.label_images import extra_files, labels_with_classes
-from napari_panoptic.io.formats.labels.masks import vanished_findings, whole_numbers
-from napari_panoptic.io.formats.labels.submissions import mat_value, mat_variables
+from napari_panoptic.io.formats.labels.label_images import labels_with_classes
+from napari_panoptic.io.formats.labels.masks import (
+    extra_files,
+    most_frequent_classes,
+    vanished_findings,
+    whole_numbers,
+)
+from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import checked_array, compact
@@ -100,7 +105,9 @@ def _numbers(
             return _listed(path, types, uids if uids in variables else None, ids), []
     if TYPE_MAP in variables:
         height, width = index.shape
-        return _voted(path, index, ids, _map(path, TYPE_MAP, (height, width)))
+        type_map = _map(path, TYPE_MAP, (height, width))
+        numbers, findings = most_frequent_classes(index, ids, type_map, path)
+        return list(numbers), findings
     return [None] * len(ids), []
 
 
@@ -135,35 +142,6 @@ def _listed(
 def _list(path: Path, name: str) -> list[int]:
     values: list[int] = whole_numbers(mat_value(path, name).ravel(), path=path, what=name).tolist()
     return values
-
-
-def _voted(
-    path: Path, index: NDArray[np.int32], ids: NDArray[np.int64], types: NDArray[np.integer]
-) -> tuple[list[int | None], list[Finding]]:
-    """Take the most frequent class number under each object, of equals the lowest."""
-    values, kinds = np.unique(types, return_inverse=True)
-    votes = np.bincount(
-        index.ravel().astype(np.int64) * len(values) + kinds.ravel(),
-        minlength=(len(ids) + 1) * len(values),
-    ).reshape(-1, len(values))[1:]
-    mixed = ids[np.count_nonzero(votes, axis=1) > 1].tolist()
-    findings = []
-    if mixed:
-        message = (
-            f"{len(mixed)} object(s) with pixels of several classes; that of most of their "
-            f"pixels was taken: {english_list(mixed)}"
-        )
-        findings.append(
-            Finding(
-                FindingKind.FALLBACK,
-                message,
-                path=path,
-                count=len(mixed),
-                object_ids=tuple(mixed),
-            )
-        )
-    numbers: list[int | None] = list(values[votes.argmax(axis=1)].tolist()) if len(ids) else []
-    return numbers, findings
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:

@@ -24,7 +24,13 @@ from napari_panoptic.io.files import (
     replaced_when_complete,
 )
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.masks import object_mask, vanished_findings, whole_numbers
+from napari_panoptic.io.formats.labels.masks import (
+    extra_files,
+    most_frequent_classes,
+    object_mask,
+    vanished_findings,
+    whole_numbers,
+)
 from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes
 from napari_panoptic.io.label_windows import (
     TiledPixels,
@@ -204,19 +210,6 @@ def _plane(pixels: NDArray[Any], path: Path, what: str, region: str | None) -> N
     return whole_numbers(pixels, path=path, what=what, region=region)
 
 
-def extra_files(name: str, paths: tuple[Path, ...]) -> list[Finding]:
-    """Say of several files for one class, or for all of them, that only the first is read."""
-    if len(paths) < 2:
-        return []
-    message = (
-        f"{len(paths)} files for {name}: {paths[0].name} was read, "
-        f"{english_list([path.name for path in paths[1:]])} not"
-    )
-    return [
-        Finding(FindingKind.EXTRA, message, path=paths[1], class_name=name, count=len(paths) - 1)
-    ]
-
-
 def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequest) -> _Parts:
     images = images_of(paths)
     sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
@@ -351,7 +344,7 @@ def labels_from_class_numbers(
     findings.extend(found)
     index, unique_ids = compact(mask)
     what = "the channel of class numbers"
-    kinds, class_numbers = compact(checked_array(numbers[..., 1], what))
+    _, class_numbers = compact(checked_array(numbers[..., 1], what))
     if len(class_numbers) > MOST_CLASS_NUMBERS:
         raise UnreadableFileError(
             f"expected numbers of classes, 1 to {len(scheme.names)}, in the second channel, found "
@@ -359,32 +352,12 @@ def labels_from_class_numbers(
             f"class numbers, or one channel of ids per class",
             path=path,
         )
-    n_kinds = len(class_numbers) + 1
-    # How many pixels of each object say which class.
-    votes = np.bincount(
-        index.ravel().astype(np.int64) * n_kinds + kinds.ravel(),
-        minlength=(len(unique_ids) + 1) * n_kinds,
-    ).reshape(-1, n_kinds)[1:]
-    winner = np.append(0, class_numbers)[votes.argmax(axis=1)]
-    mixed = unique_ids[np.count_nonzero(votes, axis=1) > 1].tolist()
-    if mixed:
-        message = (
-            f"{len(mixed)} object(s) with pixels of several classes; that of most of their "
-            f"pixels was taken: {english_list(mixed)}"
-        )
-        findings.append(
-            Finding(
-                FindingKind.FALLBACK,
-                message,
-                path=path,
-                count=len(mixed),
-                object_ids=tuple(mixed),
-            )
-        )
+    winners, found_mixed = most_frequent_classes(index, unique_ids, numbers[..., 1], path)
+    findings.extend(found_mixed)
     number_name = dict(enumerate(scheme.names, start=1))
     classes = {
         id_: number_name.get(number) or str(number)
-        for id_, number in zip(unique_ids.tolist(), winner.tolist(), strict=True)
+        for id_, number in zip(unique_ids.tolist(), winners, strict=True)
     }
     labels, _ = labels_with_classes(index, unique_ids, classes, path, scheme, findings)
     return labels

@@ -121,6 +121,52 @@ def vanished_findings(
         )
 
 
+def extra_files(name: str, paths: tuple[Path, ...]) -> list[Finding]:
+    """Report the files of one class, or of all classes, beyond the first: they are not read."""
+    if len(paths) < 2:
+        return []
+    message = (
+        f"{len(paths)} files for {name}: {paths[0].name} was read, "
+        f"{english_list([path.name for path in paths[1:]])} not"
+    )
+    return [
+        Finding(FindingKind.EXTRA, message, path=paths[1], class_name=name, count=len(paths) - 1)
+    ]
+
+
+def most_frequent_classes(
+    index: NDArray[np.int32], ids: NDArray[np.int64], class_numbers: NDArray[Any], path: Path
+) -> tuple[list[int], list[Finding]]:
+    """Return the most frequent class number under each object, of equals the lowest.
+
+    Parameters
+    ----------
+    index, ids
+        Of the objects, as :func:`compact` returns them.
+    class_numbers
+        Image (y, x) of class numbers.
+    path
+        The file, for the finding on objects with pixels of several classes.
+    """
+    values, kinds = np.unique(class_numbers, return_inverse=True)
+    votes = np.bincount(
+        index.ravel().astype(np.int64) * len(values) + kinds.ravel(),
+        minlength=(len(ids) + 1) * len(values),
+    ).reshape(-1, len(values))[1:]
+    mixed = ids[np.count_nonzero(votes, axis=1) > 1].tolist()
+    winners: list[int] = values[votes.argmax(axis=1)].tolist() if len(ids) else []
+    if not mixed:
+        return winners, []
+    message = (
+        f"{len(mixed)} object(s) with pixels of several classes; that of most of their "
+        f"pixels was taken: {english_list(mixed)}"
+    )
+    found = Finding(
+        FindingKind.FALLBACK, message, path=path, count=len(mixed), object_ids=tuple(mixed)
+    )
+    return winners, [found]
+
+
 def _binary(filled: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
     mask = components(filled.astype(np.uint8))
     return mask, int(mask.max(initial=0))

@@ -20,13 +20,17 @@ from napari_panoptic.io.formats.labels.label_images import (
     SIDECAR_SUFFIXES,
     WHAT,
     excluded_area,
-    extra_files,
     images_of,
     repeated_ids,
     sidecars_beside,
     unknown_classes,
 )
-from napari_panoptic.io.formats.labels.masks import BINARY_VALUES, vanished_findings, whole_numbers
+from napari_panoptic.io.formats.labels.masks import (
+    BINARY_VALUES,
+    extra_files,
+    vanished_findings,
+    whole_numbers,
+)
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, is_zarr, open_pixels
