@@ -44,7 +44,7 @@ from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.io.limits import DEFAULT_PX, VARIABLE, largest_px
+from napari_panoptic.io.guard import DEFAULT_PX, VARIABLE, largest_px
 from napari_panoptic.io.locking import held_alone
 from napari_panoptic.io.metadata import (
     METADATA_FILE,

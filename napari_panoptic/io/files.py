@@ -27,7 +27,7 @@ from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.visible import visible
-from napari_panoptic.io.limits import check_pixels, check_segment, is_endless
+from napari_panoptic.io.guard import check_pixels, check_segment, is_endless
 from napari_panoptic.nuclei.values.labels import size_text
 
 DECODING_ERRORS: tuple[type[Exception], ...] = (

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from napari_panoptic.io.limits import is_endless
+from napari_panoptic.io.guard import is_endless
 
 _WHOLE_FILE_BYTES = 64 * 2**20
 _END_BYTES = 2**20

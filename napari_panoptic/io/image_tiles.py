@@ -25,7 +25,7 @@ from napari_panoptic.io.files import (
     open_tiff,
     without_warnings,
 )
-from napari_panoptic.io.limits import check_segment
+from napari_panoptic.io.guard import check_segment
 from napari_panoptic.kernels.jit import in_threads
 
 VENDORS = ("aperio", "generic-tiff")

@@ -27,8 +27,8 @@ from napari_panoptic.io.files import (
     undecodable,
 )
 from napari_panoptic.io.formats.labels.arrays import image_shape, read_array_image
+from napari_panoptic.io.guard import check_segment, check_slide, largest_px
 from napari_panoptic.io.image_tiles import VENDORS, LevelTiles, level_tiles
-from napari_panoptic.io.limits import check_segment, check_slide, largest_px
 from napari_panoptic.nuclei.values.labels import size_text
 
 WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG or JPEG)"

@@ -28,7 +28,7 @@ from napari_panoptic.io.files import (
     undecodable,
     without_warnings,
 )
-from napari_panoptic.io.limits import SEGMENT_BYTES, check_segment
+from napari_panoptic.io.guard import SEGMENT_BYTES, check_segment
 from napari_panoptic.nuclei.values.windowed_labels import Box
 
 ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zattrs")

@@ -13,7 +13,7 @@ import numpy as np
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.detections.cohort import Points
 from napari_panoptic.io.files import replaced_when_complete
-from napari_panoptic.io.limits import check_length
+from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.labels import size_text
 
 _LARGEST_PX = 1e12

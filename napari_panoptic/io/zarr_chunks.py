@@ -29,7 +29,7 @@ from zarr.codecs import ShardingCodec
 from zarr.storage import LocalStore, StorePath
 
 from napari_panoptic.common.errors import UnreadableFileError, english_list
-from napari_panoptic.io.limits import (
+from napari_panoptic.io.guard import (
     BYTES_PER_PX,
     SEGMENT_BYTES,
     check_segment,

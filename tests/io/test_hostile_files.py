@@ -25,7 +25,7 @@ import tifffile
 from PIL import Image
 
 from napari_panoptic.common.errors import SettingsError, UnreadableFileError
-from napari_panoptic.io import limits
+from napari_panoptic.io import guard as limits
 from napari_panoptic.io.files import pixel_shape, read_pixels
 from napari_panoptic.io.formats.labels.submissions import read_submission
 from napari_panoptic.io.formats.polygons.imagescope import read_annotation

@@ -11,9 +11,9 @@ import tifffile
 from PIL import Image
 
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.io import guard as limits
 from napari_panoptic.io import image_tiles as slide_tiles
 from napari_panoptic.io import images as slides
-from napari_panoptic.io import limits
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.image_tiles import level_tiles
 from napari_panoptic.io.images import (

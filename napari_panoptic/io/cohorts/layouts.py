@@ -21,8 +21,8 @@ from napari_panoptic.io.cohorts.patterns import Listing, Pattern
 from napari_panoptic.io.formats.format import Form, PerClass
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_scheme
 from napari_panoptic.io.formats.registry import BUILT_IN, known_forms
+from napari_panoptic.io.guard import check_length
 from napari_panoptic.io.images import IMAGE_ENDINGS
-from napari_panoptic.io.limits import check_length
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
     ClassScheme,

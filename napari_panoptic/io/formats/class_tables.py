@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import Finding
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.labels.label_images import WHAT_TABLE, object_id, read_sidecar
-from napari_panoptic.io.limits import check_length
+from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 
 

@@ -25,7 +25,7 @@ from napari_panoptic.io.formats.labels.label_images import (
     labels_from_class_numbers,
 )
 from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings, whole_numbers
-from napari_panoptic.io.limits import SMALL_TABLE_BYTES, check_length
+from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage, size_text
 

@@ -39,7 +39,7 @@ from napari_panoptic.io.files import (
 )
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import labels_with_classes
-from napari_panoptic.io.limits import check_length
+from napari_panoptic.io.guard import check_length
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Rgb
 from napari_panoptic.nuclei.values.labels import compact

@@ -32,6 +32,7 @@ from napari_panoptic.io.formats.labels.masks import (
     whole_numbers,
 )
 from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes
+from napari_panoptic.io.guard import check_length
 from napari_panoptic.io.label_windows import (
     TiledPixels,
     absent_chunks,
@@ -39,7 +40,6 @@ from napari_panoptic.io.label_windows import (
     open_pixels,
     zarr_areas,
 )
-from napari_panoptic.io.limits import check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage, checked_array, compact
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, english_list
 from napari_panoptic.io.files import DECODING_ERRORS, foreign_decoder, undecodable, without_warnings
-from napari_panoptic.io.limits import (
+from napari_panoptic.io.guard import (
     BYTES_PER_PX,
     DEFLATE_RATIO,
     check_inflated,

@@ -14,7 +14,7 @@ from napari_panoptic.io.files import check_file, check_size
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import extra_files, object_mask, vanished_findings
 from napari_panoptic.io.formats.labels.matlab import WHAT, Shape, mat_value, mat_variables
-from napari_panoptic.io.limits import check_pixels
+from napari_panoptic.io.guard import check_pixels
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage
 

@@ -33,8 +33,8 @@ from napari_panoptic.io.formats.labels.masks import (
 )
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
+from napari_panoptic.io.guard import largest_px
 from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, is_zarr, open_pixels
-from napari_panoptic.io.limits import largest_px
 from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles

@@ -293,7 +293,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 def test_pieces_too_large_for_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = np.ones((50, 60), np.uint8)
     tifffile.imwrite(tmp_path / "m.tif", image, compression="lzw", rowsperstrip=50)
-    monkeypatch.setattr("napari_panoptic.io.limits.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("napari_panoptic.io.guard.SEGMENT_BYTES", 1000)
     with pytest.raises(UnreadableFileError, match="smaller tiles"):
         open_pixels(tmp_path / "m.tif", "a mask")
 
