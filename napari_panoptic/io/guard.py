@@ -1,22 +1,26 @@
-"""How much an input file may make this program allocate, told from headers beforehand.
+"""What is checked before a file is trusted: sizes, chains of pages, links.
 
-A few hundred bytes can claim, or inflate to, more than any machine holds. What
-is decoded as a whole is therefore compared with one limit before memory is
-taken for it. Whoever really has larger images raises the limit by the
-environment variable `VARIABLE`, which processes and workers inherit, or by
-``--max-pixels``, which sets it.
+A few hundred bytes can claim, or inflate to, more than any machine holds. Whatever is decoded
+as a whole is therefore compared with one limit before memory is allocated. Users with larger
+images raise the limit by the environment variable `VARIABLE`, which processes and workers
+inherit, or by ``--max-pixels``, which sets it.
 """
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import stat
+import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 from napari_panoptic.common.errors import SettingsError, UnreadableFileError
+from napari_panoptic.nuclei.values.cohort import MaskFiles
 
 VARIABLE = "NAPARI_PANOPTIC_MAX_PIXELS"
 DEFAULT_PX = 2**28
@@ -32,7 +36,10 @@ TABLE_BYTES = 2**28
 SMALL_TABLE_BYTES = 2**24
 """Of a table with a row for each class, region or patient, and of a cohort's description."""
 DEFLATE_RATIO = 1032
-"""What a byte of a deflate stream can stand for, at most (zlib's technical details)."""
+"""Most bytes that one byte of a deflate stream can inflate to (zlib's technical details)."""
+
+MOST_PAGES = 10_000
+"""In a TIFF file."""
 
 _BLOCK_BYTES = 2**20
 
@@ -43,7 +50,7 @@ def largest_px() -> int:
     Raises
     ------
     SettingsError
-        Where the environment variable is no positive whole number.
+        If the environment variable is not a positive whole number.
     """
     text = os.environ.get(VARIABLE, "")
     if not text.strip():
@@ -73,9 +80,9 @@ def check_length(path: Path, what: str, most_bytes: int = TABLE_BYTES) -> None:
     Raises
     ------
     UnreadableFileError
-        Where it is longer.
+        If it is longer.
     OSError
-        Where there is no such file.
+        If there is no such file.
     """
     size = path.stat().st_size
     if size > most_bytes:
@@ -98,7 +105,7 @@ def is_endless(mode: int) -> bool:
 
 
 def check_pixels(shape: Iterable[int], itemsize: int, *, path: Path, what: str) -> None:
-    """Make sure that an array of this shape may be held in memory.
+    """Check that an array of this shape may be held in memory.
 
     Parameters
     ----------
@@ -112,11 +119,11 @@ def check_pixels(shape: Iterable[int], itemsize: int, *, path: Path, what: str) 
     Raises
     ------
     UnreadableFileError
-        Where it is above the limit.
+        If it is above the limit.
     """
     sizes = [int(size) for size in shape]
     limit = largest_px()
-    # The two largest dimensions are rows and columns; the others are channels.
+    # The two largest dimensions are rows and columns, the others channels.
     pixels = math.prod(sorted(sizes)[-2:])
     if pixels <= limit and math.prod(sizes) * itemsize <= limit * BYTES_PER_PX:
         return
@@ -130,12 +137,12 @@ def check_pixels(shape: Iterable[int], itemsize: int, *, path: Path, what: str) 
 
 
 def check_segment(shape: Iterable[int], itemsize: int, *, path: Path) -> None:
-    """Make sure that one tile, strip or chunk may be held in memory.
+    """Check that one tile, strip or chunk may be held in memory.
 
     Raises
     ------
     UnreadableFileError
-        Where it is larger than `SEGMENT_BYTES`.
+        If it is larger than `SEGMENT_BYTES`.
     """
     if math.prod(int(size) for size in shape) * itemsize > SEGMENT_BYTES:
         raise UnreadableFileError(
@@ -146,12 +153,12 @@ def check_segment(shape: Iterable[int], itemsize: int, *, path: Path) -> None:
 
 
 def check_slide(shape: tuple[int, int], *, path: Path) -> None:
-    """Make sure that an image that is read window by window can be a slide.
+    """Check that an image that is read window by window can be a slide.
 
     Raises
     ------
     UnreadableFileError
-        Where it claims more than `SLIDE_PX` pixels.
+        If it claims more than `SLIDE_PX` pixels.
     """
     if shape[0] * shape[1] > SLIDE_PX:
         raise UnreadableFileError(
@@ -162,15 +169,15 @@ def check_slide(shape: tuple[int, int], *, path: Path) -> None:
 
 
 def check_inflated(data: bytes, limit: int, *, path: Path) -> None:
-    """Make sure that a zlib or gzip stream does not inflate to more than so many bytes.
+    """Check that a zlib or gzip stream does not inflate to more than ``limit`` bytes.
 
-    Memory stays below a few MiB whatever the stream says. A damaged stream
-    passes: whoever decodes it says what is wrong.
+    Uses a few MiB of memory, whatever the stream claims. A damaged stream passes: its decoder
+    reports what is wrong.
 
     Raises
     ------
     UnreadableFileError
-        Where there is more in it.
+        If it inflates to more.
     """
     if len(data) * DEFLATE_RATIO <= limit:
         return
@@ -188,3 +195,125 @@ def check_inflated(data: bytes, limit: int, *, path: Path) -> None:
             f"variable {VARIABLE}",
             path=path,
         )
+
+
+def check_page_chain(path: Path) -> None:
+    """Check that the pages of a TIFF file, each of which names the next one, have an end.
+
+    The decoder follows a circular chain for hours.
+
+    Raises
+    ------
+    ValueError
+        For a circle, for more than `MOST_PAGES`, and if the file ends before the place of
+        the next page.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(8)
+        order = "<" if start[:2] == b"II" else ">"
+        is_big = b"+" in start[2:4]
+        # The number of a page's tags, the length of each, and the place of the next page.
+        n_tags, tag_bytes, link = ("Q", 20, "Q") if is_big else ("H", 12, "I")
+        if not is_big:
+            file.seek(4)
+        seen = set[int]()
+        while place := _unpacked(file, order + link):
+            if place in seen or len(seen) == MOST_PAGES:
+                raise ValueError(f"its pages lead in a circle, or are more than {MOST_PAGES}")
+            seen.add(place)
+            file.seek(place)
+            end = file.seek(tag_bytes * _unpacked(file, order + n_tags), os.SEEK_CUR)
+            # After a page that is cut off the decoder would follow arbitrary bytes.
+            if place < size < end + struct.calcsize(order + link):
+                raise ValueError("it is cut off within the description of a page")
+
+
+def _unpacked(file: BinaryIO, form: str) -> int:
+    """Read a number; 0 if the file ends before it."""
+    data = file.read(struct.calcsize(form))
+    return int(struct.unpack(form, data)[0]) if len(data) == struct.calcsize(form) else 0
+
+
+# --- links --------------------------------------------------------------------------------------
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """Return whether a path inside a folder leads out of it through links."""
+    if not path.is_relative_to(folder):
+        return False
+    try:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            return True
+    except (OSError, RuntimeError):  # a circle of links
+        return True
+    return _goes_round(path)
+
+
+def _goes_round(path: Path) -> bool:
+    """Return whether links to here form a circle, which Python does not report since 3.13."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+def is_link(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a link of any kind; Python 3.12 knows the junctions of Windows."""
+    is_junction = getattr(entry, "is_junction", lambda: False)
+    return entry.is_symlink() or is_junction()
+
+
+def check_links(files: MaskFiles) -> None:
+    """Check that files lie in the folder of their cohort, if links may not lead out of it.
+
+    For a folder (an image in Zarr), everything in it is checked.
+
+    Raises
+    ------
+    UnreadableFileError
+        For a link that leads elsewhere, or a folder that cannot be read.
+    """
+    if (folder := files.within) is None:
+        return
+    try:
+        _check_links(files, folder)
+    except OSError as error:
+        raise UnreadableFileError(
+            f"the folder cannot be read ({error.strerror or error}), so its links cannot be "
+            f"checked; make sure that you may read it",
+            path=Path(error.filename) if isinstance(error.filename, str) else folder,
+        ) from error
+
+
+def _check_links(files: MaskFiles, folder: Path) -> None:
+    for path in files.all_paths:
+        # One by one: nothing behind a link is read before the link is checked.
+        for place in chain([path], _links_in(path)):
+            if leads_out(place, folder):
+                raise UnreadableFileError(
+                    "this is, or lies behind, a link that leads out of the cohort's folder, and "
+                    "was not followed; where you know and want what it leads to, open the cohort "
+                    "so that links are followed (in the window when it asks, on the command line "
+                    "by --allow-outside)",
+                    path=place,
+                )
+
+
+def _links_in(folder: Path) -> Iterator[Path]:
+    """Yield every link below a folder, and below the folders that its links lead to."""
+    seen: set[Path] = set()
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        if not here.is_dir() or (place := here.resolve()) in seen:
+            continue
+        seen.add(place)
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if is_link(entry):
+                    yield here / entry.name
+                    waiting.append(here / entry.name)
+                elif entry.is_dir():
+                    waiting.append(here / entry.name)

@@ -16,9 +16,8 @@ import openslide
 from numpy.typing import DTypeLike, NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.files import (
+from napari_panoptic.io.decode import (
     DECODING_ERRORS,
-    check_file,
     file_kind,
     foreign_decoder,
     open_tiff,
@@ -26,6 +25,7 @@ from napari_panoptic.io.files import (
     read_pixels,
     undecodable,
 )
+from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.labels.arrays import image_shape, read_array_image
 from napari_panoptic.io.guard import check_segment, check_slide, largest_px
 from napari_panoptic.io.image_tiles import VENDORS, LevelTiles, level_tiles

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.files import (
+from napari_panoptic.io.decode import (
     DECODING_ERRORS,
     check_exact,
     check_page_complete,

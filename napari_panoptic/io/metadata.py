@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length
-from napari_panoptic.io.links import leads_out
+from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length, leads_out
 
 METADATA_FILE = "metadata.csv"
 

@@ -21,10 +21,9 @@ from nibabel.spatialimages import HeaderDataError
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.files import (
+from napari_panoptic.io.decode import (
     DECODING_ERRORS,
     check_complete,
-    check_file,
     check_segments,
     file_kind,
     foreign_decoder,
@@ -35,6 +34,7 @@ from napari_panoptic.io.files import (
     undecodable,
     without_warnings,
 )
+from napari_panoptic.io.files import check_file
 from napari_panoptic.io.images import CHUNK_PX, SLIDE_ENDINGS, read_image
 
 LARGEST_VOXELS = 1 << 27

@@ -11,7 +11,7 @@ import tifffile
 from PIL import Image
 
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io import guard as limits
+from napari_panoptic.io import guard
 from napari_panoptic.io import image_tiles as slide_tiles
 from napari_panoptic.io import images as slides
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -319,7 +319,7 @@ def test_a_large_tiff_gets_smaller_levels(tmp_path: Path, monkeypatch: pytest.Mo
     rgb = noise(30, 40)
     image = read_image(write_tiff(tmp_path / "a.tif", rgb))
     assert [level.shape for level in image.levels] == [(30, 40, 3), (15, 20, 3), (8, 10, 3)]
-    monkeypatch.setenv(limits.VARIABLE, "1000")
+    monkeypatch.setenv(guard.VARIABLE, "1000")
     with pytest.raises(UnreadableFileError, match="too large"):
         read_image(tmp_path / "a.tif")
 

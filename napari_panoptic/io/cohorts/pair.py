@@ -16,7 +16,8 @@ from napari_panoptic.common.errors import (
     UnreadableFileError,
     english_list,
 )
-from napari_panoptic.io.files import check_file, pixel_shape, read_pixels
+from napari_panoptic.io.decode import pixel_shape, read_pixels
+from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.labels.label_images import (
     area_beside,
     read_sidecar,

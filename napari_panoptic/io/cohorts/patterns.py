@@ -19,7 +19,7 @@ from napari_panoptic.common.errors import (
     english_list,
     similar,
 )
-from napari_panoptic.io.links import is_link, leads_out
+from napari_panoptic.io.guard import is_link, leads_out
 
 FIELDS = ("patient", "region", "team", "class")
 """What can stand between braces in a pattern."""

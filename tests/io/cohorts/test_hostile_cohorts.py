@@ -18,7 +18,7 @@ from napari_panoptic.common.errors import (
     OutsideLinksError,
     UnreadableFileError,
 )
-from napari_panoptic.io import links
+from napari_panoptic.io import guard
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.patients import PatientExpression
 from napari_panoptic.io.cohorts.patterns import Pattern
@@ -26,7 +26,7 @@ from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.formats.labels.label_images import write_labels
 from napari_panoptic.io.formats.loading import load_masks, reference_shape
 from napari_panoptic.io.formats.windowed_loading import open_masks
-from napari_panoptic.io.links import check_links
+from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.metadata import metadata_beside
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
 from tests.support.builders import two_objects
@@ -201,7 +201,7 @@ def test_what_lies_behind_a_link_out_of_a_zarr_folder_is_not_looked_at(
         seen.append(Path(folder).resolve())
         return scandir(folder)
 
-    monkeypatch.setattr(links.os, "scandir", watched)
+    monkeypatch.setattr(guard.os, "scandir", watched)
     with pytest.raises(UnreadableFileError, match="leads out"):
         check_links(files)
     assert seen
@@ -218,7 +218,7 @@ def test_a_folder_that_may_not_be_read_is_told(
     def denied(folder: Path) -> object:
         raise PermissionError(errno.EACCES, "Permission denied", str(folder))
 
-    monkeypatch.setattr(links.os, "scandir", denied)
+    monkeypatch.setattr(guard.os, "scandir", denied)
     with pytest.raises(UnreadableFileError, match=r"Permission denied.* may read it") as caught:
         check_links(files)
     assert caught.value.path == path

@@ -28,15 +28,8 @@ from napari_panoptic.common.errors import (
     english_list,
 )
 from napari_panoptic.common.visible import shortened, visible
-from napari_panoptic.io.files import (
-    check_exact,
-    check_file,
-    check_size,
-    pixel_shape,
-    read_pixels,
-    replaced_when_complete,
-    undecodable,
-)
+from napari_panoptic.io.decode import check_exact, check_size, pixel_shape, read_pixels, undecodable
+from napari_panoptic.io.files import check_file, replaced_when_complete
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import labels_with_classes
 from napari_panoptic.io.guard import check_length

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.io.files import check_size, pixel_shape, read_pixels
+from napari_panoptic.io.decode import check_size, pixel_shape, read_pixels
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.kernels.restore import (

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, UnreadableFileError, english_list
-from napari_panoptic.io.files import check_file, check_size
+from napari_panoptic.io.decode import check_size
+from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.label_images import labels_with_classes

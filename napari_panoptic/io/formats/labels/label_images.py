@@ -15,14 +15,8 @@ import tifffile
 from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.io.files import (
-    check_exact,
-    check_file,
-    check_size,
-    pixel_shape,
-    read_pixels,
-    replaced_when_complete,
-)
+from napari_panoptic.io.decode import check_exact, check_size, pixel_shape, read_pixels
+from napari_panoptic.io.files import check_file, replaced_when_complete
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import (
     extra_files,

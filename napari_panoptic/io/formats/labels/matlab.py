@@ -24,7 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, english_list
-from napari_panoptic.io.files import DECODING_ERRORS, foreign_decoder, undecodable, without_warnings
+from napari_panoptic.io.decode import (
+    DECODING_ERRORS,
+    foreign_decoder,
+    undecodable,
+    without_warnings,
+)
 from napari_panoptic.io.guard import (
     BYTES_PER_PX,
     DEFLATE_RATIO,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.io.files import check_file, check_size
+from napari_panoptic.io.decode import check_size
+from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import extra_files, object_mask, vanished_findings
 from napari_panoptic.io.formats.labels.matlab import WHAT, Shape, mat_value, mat_variables

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.files import check_size
+from napari_panoptic.io.decode import check_size
 from napari_panoptic.io.formats.class_tables import ClassTable, class_table, read_class_table
 from napari_panoptic.io.formats.format import LoadRequest, located
 from napari_panoptic.io.formats.labels.label_images import (
