@@ -482,8 +482,8 @@ def check_segments(path: Path, page: Any) -> None:
                 _check_picture(path, file.read(size), _IMAGE_CODECS[compression], rows, columns)
 
 
-def check_tile(path: Path, page: Any, data: bytes) -> None:
-    """Check that one tile of a page is not larger than the page says; see `check_segments`.
+def check_tile(path: Path, page: Any, data: bytes, edges: tuple[int, int]) -> None:
+    """Check that one tile or strip is not larger than the page says; see `check_segments`.
 
     Raises
     ------
@@ -492,7 +492,7 @@ def check_tile(path: Path, page: Any, data: bytes) -> None:
     """
     kind = _IMAGE_CODECS.get(int(page.compression))
     if kind is not None:
-        _check_picture(path, data, kind, page.tilelength, page.tilewidth)
+        _check_picture(path, data, kind, *edges)
 
 
 def _check_picture(path: Path, data: bytes, kind: str, rows: int, columns: int) -> None:

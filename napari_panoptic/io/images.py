@@ -28,7 +28,7 @@ from napari_panoptic.io.decode import (
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.labels.arrays import image_shape, read_array_image
 from napari_panoptic.io.guard import check_segment, check_slide, largest_px
-from napari_panoptic.io.image_tiles import VENDORS, LevelTiles, level_tiles
+from napari_panoptic.io.tiff_windows import VENDORS, PageWindows, level_windows
 from napari_panoptic.nuclei.values.labels import size_text
 
 WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG or JPEG)"
@@ -150,11 +150,11 @@ class SlideLevel:
         self._path = path
         self._factor = float(slide.level_downsamples[level])
         self._closed = False
-        self._tiles: LevelTiles | None = None
+        self._windows: PageWindows | None = None
         vendor = slide.properties.get(openslide.PROPERTY_NAME_VENDOR)
         # Else rows and columns of the level lie between those of the first, and are blended.
         if vendor in VENDORS and self._factor.is_integer():
-            self._tiles = level_tiles(path, (int(height), int(width)), self._by_openslide)
+            self._windows = level_windows(path, (int(height), int(width)), self._by_openslide)
 
     @property
     def size(self) -> int:
@@ -183,12 +183,12 @@ class SlideLevel:
     def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
         if height == 0 or width == 0:
             return np.zeros((height, width, 3), np.uint8)
-        if self._tiles is None:
+        if self._windows is None:
             return self._by_openslide(y, x, height, width)
         if self._closed:
             raise _closed(self._path)
         try:
-            return self._tiles.read(y, x, height, width)
+            return self._windows.read((y, x, y + height, x + width))
         except DECODING_ERRORS as error:
             raise undecodable(self._path, WHAT, error) from error
 
