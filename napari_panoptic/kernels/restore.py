@@ -14,7 +14,7 @@ from napari_panoptic.kernels.jit import bands_of, compiled, in_threads
 
 UNKNOWN = 255
 """The class of a pixel whose colour is not in the table of `classify`."""
-_BAND_PX = 64
+_BAND_PX = 128
 _T = TypeVar("_T", bound=np.generic)
 # Columns of a run: where it starts and ends (half open) in its line, and its component.
 _START, _END, _NUMBER = 0, 1, 2
