@@ -18,9 +18,9 @@ from napari_panoptic.common.errors import (
 )
 from napari_panoptic.io.decode import pixel_shape, read_pixels
 from napari_panoptic.io.files import check_file
+from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.label_images import (
     area_beside,
-    read_sidecar,
     sidecars_beside,
 )
 from napari_panoptic.io.formats.labels.matlab import mat_variables
@@ -305,7 +305,8 @@ def stated_classes(
     if source == Source.LABELS:
         stated = label_classes(path) if is_zarr(path) else None
         if tables:
-            stated = read_sidecar(tables[0], ClassScheme((ONLY_CLASS,), _COLOURS[:1]))
+            one_class = ClassScheme((ONLY_CLASS,), _COLOURS[:1])
+            stated = read_class_table(tables[0], one_class).as_mapping()
         names = list(dict.fromkeys(name.strip() for name in (stated or {}).values()))
         ambiguous = str(MONUSAC_CLASSES.ambiguous).casefold()
         return tuple(name for name in names if name and name.casefold() != ambiguous)

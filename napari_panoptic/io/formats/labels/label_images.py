@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,9 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.io.decode import check_exact, check_size, pixel_shape, read_pixels
-from napari_panoptic.io.files import check_file, replaced_when_complete
+from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import (
+    LazyMasks,
     extra_files,
     most_frequent_classes,
     object_mask,
@@ -26,7 +25,6 @@ from napari_panoptic.io.formats.labels.masks import (
     whole_numbers,
 )
 from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes
-from napari_panoptic.io.guard import check_length
 from napari_panoptic.io.label_windows import (
     TiledPixels,
     absent_chunks,
@@ -38,7 +36,6 @@ from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage, checked_array, compact
 
 WHAT = "a label image (one positive number per object)"
-WHAT_TABLE = "a table of classes (id,class)"
 SIDECAR_SUFFIXES = (".csv", ".json")
 """Files that give the class of each id, beside a label image of the same stem."""
 
@@ -74,9 +71,10 @@ def read_labels(
     - one file (y, x, 2): object ids and class numbers (1 for the first class).
       The class of an object is that of most of its pixels;
     - one file (y, x, C) with C the number of classes, or one more: ids per
-      class; a last channel too many is the background and is not read. Where
+      class; a last channel too many is the background and is not read. If
       C is 2, the second channel is taken for class numbers if it is filled
-      exactly where the first is and holds only numbers of classes.
+      exactly where the first is and holds only numbers of classes; a finding
+      reports how the channels were read.
 
     Parameters
     ----------
@@ -236,7 +234,10 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
     if pixels.ndim == 3:
         channels = pixels.shape[2]
         numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
-        if channels == 2 and _second_is_class(numbers, len(scheme.names)):
+        has_class_numbers = channels == 2 and _second_is_class(numbers, len(scheme.names))
+        if channels == 2 and len(scheme.names) <= 2:
+            findings.append(_guessed_channels(path, has_class_numbers))
+        if has_class_numbers:
             return labels_from_class_numbers(numbers, path, scheme, findings), None, findings
         if channels in (len(scheme.names), len(scheme.names) + 1):
             if channels > len(scheme.names):
@@ -290,6 +291,17 @@ def _second_is_class(numbers: NDArray[np.integer], classes: int) -> bool:
         return True
     first, second = numbers[..., 0], numbers[..., 1]
     return int(second.max(initial=0)) <= classes and bool(((first > 0) == (second > 0)).all())
+
+
+def _guessed_channels(path: Path, has_class_numbers: bool) -> Finding:
+    taken, other = "ids per class", "ids and class numbers"
+    if has_class_numbers:
+        taken, other = other, taken
+    message = (
+        f"the two channels were read as {taken}, by their content; if they hold {other}, save one "
+        f"image per class, or ids with a table of classes"
+    )
+    return Finding(FindingKind.FALLBACK, message, path=path)
 
 
 def labels_from_channels(
@@ -394,11 +406,20 @@ def _classes_of(
     path: Path, sidecars: list[Path], scheme: ClassScheme, findings: list[Finding]
 ) -> dict[int, str] | None:
     """Read the table of classes: given, beside the image, or inside it."""
-    if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
-        return read_sidecar(sidecar, scheme, findings)
-    if not is_zarr(path) or (inside := label_classes(path)) is None:
+    table = class_table_of(path, sidecars, scheme)
+    if table is None:
         return None
-    return _numbers_named(inside, scheme)
+    findings += table.findings
+    return table.as_mapping()
+
+
+def class_table_of(path: Path, sidecars: Sequence[Path], scheme: ClassScheme) -> ClassTable | None:
+    """Read the table of classes of a label image: given, beside the image, or inside it."""
+    if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
+        return read_class_table(sidecar, scheme)
+    if is_zarr(path) and (inside := label_classes(path)) is not None:
+        return ClassTable.of(inside.items(), scheme, path)
+    return None
 
 
 def images_of(paths: Collection[Path]) -> list[Path]:
@@ -483,34 +504,23 @@ def labels_with_classes(
         class_index=class_index,
         original_ids=ids,
         class_names=scheme.names,
-        class_masks=_ClassMasks(index, ids, class_index, scheme.names),
+        class_masks=LazyMasks(
+            [scheme.names[number - 1] for number in sorted(set(class_index.tolist()))],
+            partial(_mask_of, index, ids, class_index, scheme.names),
+        ),
     )
     return labels, ambiguous
 
 
-class _ClassMasks(Mapping[str, NDArray[np.int32]]):
-    """A mask per class that has objects, made when it is asked for: most never are."""
-
-    def __init__(
-        self,
-        index: NDArray[np.int32],
-        ids: NDArray[np.int64],
-        class_index: NDArray[np.int16],
-        names: tuple[str, ...],
-    ) -> None:
-        self._index, self._ids, self._class_index = index, ids, class_index
-        present = set(class_index.tolist())
-        self._numbers = {name: n for n, name in enumerate(names, start=1) if n in present}
-
-    def __getitem__(self, name: str) -> NDArray[np.int32]:
-        own = np.where(self._class_index == self._numbers[name], self._ids, 0)
-        return np.concatenate([[0], own]).astype(np.int32).take(self._index)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._numbers)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
+def _mask_of(
+    index: NDArray[np.int32],
+    ids: NDArray[np.int64],
+    class_index: NDArray[np.int16],
+    names: tuple[str, ...],
+    name: str,
+) -> NDArray[np.int32]:
+    own = np.where(class_index == names.index(name) + 1, ids, 0)
+    return np.concatenate([[0], own]).astype(np.int32).take(index)
 
 
 def unknown_classes(
@@ -567,118 +577,6 @@ def sidecars_beside(path: Path) -> Iterator[Path]:
         for suffix in SIDECAR_SUFFIXES:
             if (sidecar := stem.with_name(stem.name + suffix)).is_file():
                 yield sidecar
-
-
-def read_sidecar(
-    path: Path, scheme: ClassScheme, findings: list[Finding] | None = None
-) -> dict[int, str]:
-    """Read a table of classes, CSV or JSON, whatever is unusual in it.
-
-    Parameters
-    ----------
-    path
-        The table; its ending tells which of the two.
-    scheme
-        The classes. A number instead of a name means the class at that place, from 1.
-    findings
-        Receives the ids that come twice.
-
-    Returns
-    -------
-    dict
-        Id -> name of the class as it is spelt there. Of an id that comes
-        twice, the last row counts.
-
-    Raises
-    ------
-    UnreadableFileError
-        Where it is none, or cannot be read.
-    """
-    check_file(path, WHAT_TABLE)
-    check_length(path, WHAT_TABLE)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
-        rows = [(object_id(id_), _name(name)) for id_, name in pairs]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, csv.Error) as error:
-        raise UnreadableFileError(
-            f"expected {WHAT_TABLE}: CSV with the header id,class, or JSON such as "
-            f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
-            path=path,
-        ) from error
-    classes = dict(rows)
-    if findings is not None and len(classes) < len(rows):
-        counts = Counter(id_ for id_, _ in rows)
-        findings += repeated_ids(path, [id_ for id_, count in counts.items() if count > 1])
-    return _numbers_named(classes, scheme)
-
-
-def repeated_ids(path: Path, ids: Sequence[int]) -> list[Finding]:
-    """Report the ids that a table of classes has twice; nothing where there are none."""
-    if not ids:
-        return []
-    found = tuple(sorted(ids))
-    message = (
-        f"{len(found)} id(s) are in several rows of the table of classes, of which the last one "
-        f"counts: {english_list(found)}; keep one row for each"
-    )
-    return [Finding(FindingKind.MALFORMED, message, path=path, count=len(found), object_ids=found)]
-
-
-def _numbers_named(classes: Mapping[int, str], scheme: ClassScheme) -> dict[int, str]:
-    """Replace numbers of classes by their names, as in images: 1 is the first class."""
-    numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
-    return {id_: numbers.get(name, name) for id_, name in classes.items()}
-
-
-def object_id(text: str) -> int:
-    """Read an id; many programs write whole numbers as 1.0.
-
-    Raises
-    ------
-    ValueError
-        Where it is no whole number, or one that a floating-point number does not hold exactly.
-    """
-    try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if not number.is_integer() or abs(number) > 2**53:
-            raise
-        return int(number)
-
-
-def _name(value: object) -> str:
-    name = "" if value is None else str(value).strip()
-    name.encode()  # JSON can hold halves of characters, which nobody can show or write
-    return name
-
-
-def _json_pairs(text: str) -> list[tuple[Any, Any]]:
-    objects: list[list[tuple[str, Any]]] = []
-
-    def kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        objects.append(pairs)  # the outermost comes last; a dictionary has each key once
-        return dict(pairs)
-
-    table = json.loads(text, object_pairs_hook=kept)
-    if not isinstance(table, dict):
-        raise TypeError(f"not a table but a {type(table).__name__}")
-    return objects[-1]
-
-
-def _csv_pairs(text: str) -> list[tuple[str, str]]:
-    first = text.split("\n", 1)[0]
-    file = io.StringIO(text, newline="")
-    rows = csv.DictReader(file, delimiter=max(",;\t", key=first.count))
-    columns = {name.strip().casefold(): name for name in rows.fieldnames or ()}
-    if missing := [name for name in ("id", "class") if name not in columns]:
-        raise KeyError(f"no column {english_list(missing)}")
-    return [
-        (row[columns["id"]], row[columns["class"]])
-        for row in rows
-        if any(str(cell or "").strip() for cell in row.values())
-    ]
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io.decode import check_size
-from napari_panoptic.io.formats.class_tables import ClassTable, class_table, read_class_table
+from napari_panoptic.io.formats.class_tables import ClassTable
 from napari_panoptic.io.formats.format import LoadRequest, located
 from napari_panoptic.io.formats.labels.label_images import (
     SIDECAR_SUFFIXES,
     WHAT,
+    class_table_of,
     excluded_area,
     images_of,
-    repeated_ids,
-    sidecars_beside,
     unknown_classes,
 )
 from napari_panoptic.io.formats.labels.masks import (
@@ -31,10 +30,9 @@ from napari_panoptic.io.formats.labels.masks import (
     vanished_findings,
     whole_numbers,
 )
-from napari_panoptic.io.formats.labels.ome_zarr import label_classes
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.io.guard import largest_px
-from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, is_zarr, open_pixels
+from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, open_pixels
 from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
@@ -119,12 +117,9 @@ class _Opening:
         path = images[0]
         findings = [*extra_files("all classes", tuple(images)), *absent_chunks(path)]
         pixels = self.opened(path, "the label image")
-        sidecar = next(iter(sidecars), None) or next(sidecars_beside(path), None)
-        table = None if sidecar is None else read_class_table(sidecar, self.scheme)
-        if table is None and is_zarr(path) and (inside := label_classes(path)) is not None:
-            table = class_table(inside, self.scheme)
+        table = class_table_of(path, sidecars, self.scheme)
         if table is not None:
-            findings += repeated_ids(sidecar or path, table.repeated)
+            findings += table.findings
             return self._with_area(path, self._with_table(pixels, table, findings))
         if len(self.scheme.names) > 1:
             raise UnreadableFileError(
