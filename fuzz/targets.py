@@ -18,7 +18,7 @@ from fuzz.sound import check_masks, check_mpp, check_polygons
 from fuzz.target import ONE_CLASS, SHAPE, Target, load, none, npy_good, one_of, unpacked
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.challenge_dump import read_dump, read_organs
-from napari_panoptic.io.cohorts.layouts import read_description
+from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.class_tables import read_class_table

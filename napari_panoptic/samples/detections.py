@@ -11,7 +11,7 @@ import tifffile
 from numpy.typing import NDArray
 
 from napari_panoptic.detections.cohort import Points
-from napari_panoptic.io.cohorts.layouts import DESCRIPTION
+from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.points import write_points
 from napari_panoptic.samples.nuclei import write_once
 from napari_panoptic.samples.tissue import Nucleus, Tissue

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from napari_panoptic.io.cohorts.layouts import DESCRIPTION
+from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.samples.nuclei import write_once
 
 RATERS_SAMPLE_NAME = "Structures, several raters (sample cohort)"

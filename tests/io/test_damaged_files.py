@@ -30,8 +30,8 @@ from napari_panoptic.common.errors import (
     UnreadableFileError,
     english_list,
 )
+from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.detections import read_detection_description
-from napari_panoptic.io.cohorts.layouts import read_description
 from napari_panoptic.io.cohorts.raters_layout import read_raters_description
 from napari_panoptic.io.decode import pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io.formats.class_tables import read_class_table

@@ -11,12 +11,9 @@ from typing import Any
 
 from napari_panoptic.common.errors import CohortError, Finding, FindingKind, english_list
 from napari_panoptic.detections.cohort import DetectionCohort, Frame, ScoredFrame
-from napari_panoptic.io.cohorts.layouts import (
+from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
-    ONLY_TEAM,
     TASK_KEY,
-    TEAMS,
-    Patterns,
     check_keys,
     cohort_listing,
     described,
@@ -24,9 +21,9 @@ from napari_panoptic.io.cohorts.layouts import (
     name_in,
     patient_expression,
     pattern_list,
-    patterns_of,
     table_at,
 )
+from napari_panoptic.io.cohorts.layouts import ONLY_TEAM, TEAMS, Patterns, patterns_of
 from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
 from napari_panoptic.io.cohorts.patterns import (
     Listing,

@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import (
     UnreadableFileError,
     english_list,
 )
-from napari_panoptic.io.cohorts.layouts import DESCRIPTION, cohort_listing
+from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing
 from napari_panoptic.io.cohorts.pair import (
     ONLY_CLASS,
     REFERENCE_WORDS,

@@ -15,12 +15,17 @@ from napari_panoptic.common.errors import (
     UnreadableFileError,
     english_list,
 )
+from napari_panoptic.io.cohorts.description import (
+    DESCRIPTION,
+    cohort_listing,
+    description_in,
+    read_description,
+)
 from napari_panoptic.io.cohorts.layouts import (
     ANNOTATIONS,
     COCO_NAMES,
     COLOUR_CODED,
     CONIC_LAYOUT,
-    DESCRIPTION,
     ONLY_TEAM,
     PANNUKE_LAYOUT,
     SUBMISSIONS,
@@ -29,11 +34,8 @@ from napari_panoptic.io.cohorts.layouts import (
     MaskPatterns,
     Patterns,
     coco_layout,
-    cohort_listing,
-    description_in,
     monusac_layout,
     patterns_of,
-    read_description,
 )
 from napari_panoptic.io.cohorts.patterns import (
     Listing,

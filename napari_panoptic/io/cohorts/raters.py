@@ -8,12 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, Finding, FindingKind, english_list
-from napari_panoptic.io.cohorts.layouts import (
-    DESCRIPTION,
-    ONLY_TEAM,
-    cohort_listing,
-    description_in,
-)
+from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing, description_in
+from napari_panoptic.io.cohorts.layouts import ONLY_TEAM
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     check_listing,

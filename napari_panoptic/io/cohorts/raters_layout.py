@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from napari_panoptic.common.errors import CohortError, english_list
-from napari_panoptic.io.cohorts.layouts import (
-    ANNOTATIONS,
+from napari_panoptic.io.cohorts.description import (
     TASK_KEY,
     check_keys,
     described,
@@ -19,6 +18,7 @@ from napari_panoptic.io.cohorts.layouts import (
     scheme_in,
     table_at,
 )
+from napari_panoptic.io.cohorts.layouts import ANNOTATIONS
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
 from napari_panoptic.raters.cohort import AtLevel, BothEmpty, RatersSettings

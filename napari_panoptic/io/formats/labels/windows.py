@@ -33,7 +33,7 @@ from napari_panoptic.io.formats.labels.masks import (
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.io.guard import largest_px
 from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, open_pixels
-from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels.lookup import look_up, run_values, search
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, region_ids
@@ -320,7 +320,7 @@ class _Opening:
         """Read all windows, and give the ids in them, ascending."""
         found = np.zeros(0, np.int64)
         waiting: list[NDArray[np.int64]] = []
-        for ids in self._over_windows(pixels, lambda box: np.unique(_runs(pixels.read(box)))):
+        for ids in self._over_windows(pixels, lambda box: np.unique(run_values(pixels.read(box)))):
             waiting.append(ids.astype(np.int64))
             if sum(map(len, waiting)) > 1_000_000:
                 found, waiting = np.unique(np.concatenate([found, *waiting])), []
@@ -480,76 +480,11 @@ class _Lookup:
         """Return the numbers of a window, 0 for ids without one, and those ids."""
         numbers = np.empty(window.shape, np.int32)
         if len(self.ids):
-            has_strangers = _search(window, self.ids, self.numbers, numbers)
+            has_strangers = search(window, self.ids, self.numbers, numbers)
         else:
-            has_strangers = _look_up(window, self.numbers, numbers)
+            has_strangers = look_up(window, self.numbers, numbers)
         strangers = np.zeros(0, np.int64)
         if has_strangers:
             strangers = np.unique(window[numbers < 0]).astype(np.int64)
             np.maximum(numbers, 0, out=numbers)
         return numbers, strangers
-
-
-@compiled
-def _look_up(
-    window: NDArray[np.unsignedinteger[Any]],
-    places: NDArray[np.int32],
-    numbers: NDArray[np.int32],
-) -> bool:
-    """Write the number in each pixel's place; tell whether any was -1.
-
-    Without a branch per pixel: where objects end cannot be predicted.
-    """
-    last = np.uint64(len(places) - 1)
-    lowest = np.int32(0)
-    height, width = window.shape
-    for y in range(height):
-        line, target = window[y], numbers[y]
-        for x in range(width):
-            number = places[min(np.uint64(line[x]), last)]
-            target[x] = number
-            lowest = min(lowest, number)
-    return bool(lowest < 0)
-
-
-@compiled
-def _search(
-    window: NDArray[np.unsignedinteger[Any]],
-    ids: NDArray[np.int64],
-    id_numbers: NDArray[np.int32],
-    numbers: NDArray[np.int32],
-) -> bool:
-    """Do the same where ids, from 0, are searched for, once for each run of equal ones."""
-    lowest = np.int32(0)
-    height, width = window.shape
-    for y in range(height):
-        line, target = window[y], numbers[y]
-        number = np.int32(0)
-        for x in range(width):
-            id_ = np.int64(line[x])
-            if x == 0 or id_ != np.int64(line[x - 1]):
-                place = np.searchsorted(ids, id_)
-                is_known = place < len(ids) and ids[place] == id_
-                number = id_numbers[place] if is_known else np.int32(-1)
-                lowest = min(lowest, number)
-            target[x] = number
-    return bool(lowest < 0)
-
-
-@compiled
-def _runs(window: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
-    """List the value of each run of equal values, line by line."""
-    height, width = window.shape
-    values = np.empty(1024, np.int64)
-    n = 0
-    for y in range(height):
-        line = window[y]
-        if n + width > len(values):
-            larger = np.empty(2 * len(values) + width, np.int64)
-            larger[:n] = values[:n]
-            values = larger
-        for x in range(width):
-            if x == 0 or line[x] != line[x - 1]:
-                values[n] = line[x]
-                n += 1
-    return values[:n].copy()
