@@ -62,9 +62,9 @@ class ImageInfo:
     shape
         Height and width in px.
     mpp
-        Micrometres per pixel, or None where unknown.
+        Micrometres per pixel, or None if unknown.
     findings
-        What was odd.
+        Problems found.
     """
 
     shape: tuple[int, int]
@@ -85,9 +85,9 @@ class SlideImage:
         uint8 (y, x, 3), the first at full resolution, each next one smaller:
         NumPy arrays, or `SlideLevel` where the image is large.
     mpp
-        Micrometres per pixel at full resolution, or None where unknown.
+        Micrometres per pixel at full resolution, or None if unknown.
     findings
-        What was odd.
+        Problems found.
     shape
         Height and width in px at full resolution.
     """
@@ -170,7 +170,7 @@ class SlideLevel:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("a level of a slide is always decoded anew: it needs a copy")
+            raise ValueError("a level of a slide is decoded on each access: it needs a copy")
         whole = self._read(0, 0, self.shape[0], self.shape[1])
         return whole if dtype is None else whole.astype(dtype)
 
@@ -211,7 +211,7 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
     Raises
     ------
     UnreadableFileError
-        Where the file is missing or no image.
+        If the file is missing or no image.
     """
     check_file(path, WHAT)
     if item is not None:
@@ -245,7 +245,7 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
     Raises
     ------
     UnreadableFileError
-        Where the file is missing, damaged, cut off or no image.
+        If the file is missing, damaged, cut off or no image.
     """
     check_file(path, WHAT)
     if item is not None:
@@ -430,9 +430,7 @@ def _tag_mpp(
     low, high = PLAUSIBLE_MPP
     given = [mpp for mpp in tags if mpp is not None]
     if not given or not all(low <= mpp <= high for mpp in given):
-        message = (
-            "the image does not tell micrometres per pixel (MPP): distances are given in px only"
-        )
+        message = "the image has no micrometres per pixel (MPP): distances are given in px only"
         return None, (Finding(FindingKind.NO_MPP, message, path=path),)
     mpp, findings = _averaged(*tags, path)
     message = f"micrometres per pixel ({mpp:g}) were taken from the TIFF resolution tags"
@@ -491,7 +489,7 @@ def read_indexed(
     shape
         Shape of the array, (y, x) or (y, x, channels).
     read
-        Gives a window: its first row and column, its height and width.
+        Returns a window from its first row and column, height and width.
 
     Raises
     ------

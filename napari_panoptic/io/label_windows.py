@@ -30,14 +30,14 @@ from napari_panoptic.io.tiff_windows import PageWindows
 from napari_panoptic.nuclei.values.windowed_labels import Box
 
 ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
-"""Files of which a Zarr folder has at least one."""
+"""A Zarr folder has at least one of these files."""
 
 Read = Callable[[Box], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class TiledPixels:
-    """An image (y, x) of which windows can be read.
+    """An image (y, x) that can be read in windows.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class TiledPixels:
         Edge of the tiles that it is stored in, or 0 where any window costs
         the same.
     read
-        Gives a window, in the type and byte order that numbers have here. May
-        be called from several threads. Raises `UnreadableFileError`.
+        Returns a window, in this machine's byte order. May be called from several
+        threads. Raises `UnreadableFileError`.
     """
 
     path: Path
@@ -131,7 +131,7 @@ def _mapped(
     shape, dtype = _plane(array.shape, path, what), array.dtype
 
     def read(box: Box) -> NDArray[Any]:
-        # Mapped anew for each window: what was looked at leaves the memory with the map.
+        # Mapped again for each window, so that pages read earlier leave the memory.
         order = "F" if by_columns else "C"
         pixels = np.memmap(path, dtype, "r", offset, shape, order)  # type: ignore[call-overload]
         y0, x0, y1, x1 = box
@@ -175,7 +175,7 @@ def _open_zarr(path: Path, what: str) -> TiledPixels:
 
 
 def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
-    """Find the array of full size of an OME-Zarr label image, and what is said of it.
+    """Return the full-resolution array of an OME-Zarr label image and its metadata.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
     Raises
     ------
     UnreadableFileError
-        Where there is no such array.
+        If there is no such array.
     """
     try:
         with without_warnings():

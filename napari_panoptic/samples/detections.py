@@ -83,7 +83,7 @@ def write_detection_sample(folder: Path, *, seed: int = DETECTION_SAMPLE_SEED) -
     Raises
     ------
     CohortError
-        Where the folder holds something else, or cannot be written.
+        If the folder holds something else, or cannot be written.
     """
 
     def write(draft: Path) -> None:

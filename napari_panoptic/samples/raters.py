@@ -62,7 +62,7 @@ def write_raters_sample(folder: Path, *, seed: int = RATERS_SAMPLE_SEED) -> Path
     Raises
     ------
     CohortError
-        Where the folder holds something else, or cannot be written.
+        If the folder holds something else, or cannot be written.
     """
     return write_once(
         folder, _DESCRIPTION, lambda draft: _write(draft, seed), note_name=DESCRIPTION

@@ -126,7 +126,7 @@ class Comparison:
         Raises
         ------
         PanopticError
-            Where the folder has files in it, or cannot be written.
+            If the folder has files in it, or cannot be written.
         """
         return _written(folder, self._write_files)
 
@@ -367,7 +367,7 @@ def _written(folder: Path, write: Callable[[Path], None]) -> Path:
     Raises
     ------
     PanopticError
-        Where the folder has files in it, or cannot be written.
+        If the folder has files in it, or cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -85,7 +85,7 @@ def described(path: Path, understand: Callable[[dict[str, Any]], _LayoutT]) -> _
     Raises
     ------
     CohortError
-        Where it cannot be read or understood; the message names the line or
+        If it cannot be read or understood; the message names the line or
         the key, and similar keys that exist.
     """
     table = read_toml(path)
@@ -101,7 +101,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises
     ------
     CohortError
-        Where it cannot be read, is not UTF-8, or is no TOML.
+        If it cannot be read, is not UTF-8, or is no TOML.
     """
     try:
         check_length(path, "a description", _LONGEST_DESCRIPTION)
@@ -184,7 +184,7 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
     where = f"files.{key}"
     if isinstance(files.get(key), str | list):
         raise CohortError(
-            f"{where} must tell the form of the files, such as {where}.labels, .geojson or "
+            f"{where} must name the format of the files, such as {where}.labels, .geojson or "
             f".imagescope (all are in docs/cohorts.md), found {files[key]!r} alone"
         )
     table = table_at(files, key, prefix="files.")
@@ -274,7 +274,7 @@ def pattern_list_of(
 
 
 def patient_expression(value: Any) -> PatientExpression | None:
-    """Read how a patient is told from a region's name; None where nothing is said."""
+    """Read how to find the patient in a region's name; return None if it is not described."""
     return None if value is None else PatientExpression(text_at(value, "files.patient"))
 
 

@@ -64,7 +64,7 @@ class DetectionLayout:
     atypia_reference, atypia_predictions
         Scores of nuclear atypia.
     patient
-        How the patient is told from the frame's name where no folder tells it;
+        How to read the patient from the frame's name if no folder names it;
         None for: up to the last ``_``.
     mpp
         Name patterns of frames, such as ``A*``, and micrometres per pixel along
@@ -84,7 +84,7 @@ class DetectionLayout:
     name: str | None = None
 
     def patient_of(self, frame: str) -> str:
-        """Tell the patient from a frame's name."""
+        """Return the patient in a frame's name."""
         return patient_in(frame, self.patient)
 
     def mpp_of(self, frame: str) -> MppXy | None:
@@ -134,10 +134,10 @@ def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) ->
     Raises
     ------
     CohortError
-        Where the folder is missing, is a file, cannot be read, or holds no
+        If the folder is missing, is a file, cannot be read, or holds no
         frame; where its ``cohort.toml`` cannot be understood.
     OutsideLinksError
-        Where that may be so because links out of it were not followed.
+        If that may be so because links out of it were not followed.
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
@@ -325,7 +325,7 @@ class _Discovery:
         )
 
     def _spare_of_teams(self, teams: Mapping[str, _Files], used: set[Path]) -> Iterator[Finding]:
-        """Report files of teams for frames of which another file is used."""
+        """Report files of teams for frames that have another file, which is used."""
         for key, shelf in teams.items():
             team = self._team_names[key]
             files = [path for path in shelf.spare if path not in used]

@@ -69,7 +69,7 @@ class Layout:
         Where the annotation lies, the teams' predictions, and the annotation's
         own version in another form, which is scored like a team.
     patient
-        How the patient is told from the region's name where no folder tells
+        How to read the patient from the region's name if no folder names
         it; None for: up to the last ``_``.
     name
         Name of the cohort, or None for the folder's.
@@ -90,7 +90,7 @@ class Layout:
         return (*self.image, *(pattern for kind in masks for pattern in kind.all))
 
     def patient_of(self, region: str) -> str:
-        """Tell the patient from a region's name."""
+        """Return the patient in a region's name."""
         return patient_in(region, self.patient)
 
 
@@ -209,12 +209,12 @@ COCO_NAMES = ("panoptic*.json", "annotations/panoptic*.json")
 
 
 def coco_layout(path: Path) -> Layout:
-    """Return the layout of a COCO panoptic data set, whose annotation tells its classes.
+    """Return the layout of a COCO panoptic data set, whose annotation names its classes.
 
     Raises
     ------
     UnreadableFileError
-        Where it is none.
+        If it is not valid.
     """
     names = [f"{{region}}.{ending}" for ending in IMAGE_ENDINGS]
     photographs = ("*/{region}.jpg", "*/{region}.jpeg")  # masks are PNG

@@ -91,8 +91,8 @@ def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     folder
         The cohort's folder, or its ``cohort.toml``.
     allow_outside
-        Whether links that lead out of the folder are followed. Only whoever
-        opens a cohort may allow it, never something in the cohort.
+        Whether links that lead out of the folder are followed. Only the
+        user may allow it, never a file of the cohort.
 
     Returns
     -------
@@ -102,10 +102,10 @@ def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     Raises
     ------
     CohortError
-        Where the folder is missing, is a file, cannot be read, or holds no
+        If the folder is missing, is a file, cannot be read, or holds no
         region; where its ``cohort.toml`` cannot be understood.
     OutsideLinksError
-        Where that may be so because links out of it were not followed.
+        If that may be so because links out of it were not followed.
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
@@ -262,7 +262,7 @@ class _Discovery:
         return forms
 
     def _add_names_of_numbers(self, found: Found) -> None:
-        """Note the table that tells what classes as numbers mean."""
+        """Note the table that names the numbers of classes."""
         for paths in found.paths.values():
             table = type_info_of(paths[0]) if paths else None
             if table is not None:
@@ -283,7 +283,7 @@ class _Discovery:
                 self._note_beside(*beside)
 
     def _note_beside(self, *paths: Path) -> None:
-        """Note files that others need; whoever reads one refuses links out of the folder."""
+        """Note files that others need; their readers refuse links out of the folder."""
         self._used.update(paths)
         for path in paths:
             self._listing.admits(path)

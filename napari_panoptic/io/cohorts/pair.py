@@ -108,7 +108,7 @@ def format_of(path: Path) -> Source:
 
 
 def _picture_format(path: Path) -> Source:
-    """Tell a colour-coded mask from a label image, by its colours."""
+    """Return whether a picture is a colour-coded mask rather than a label image."""
     what = "a label image or a colour-coded mask"
     if path.suffix.casefold() in (".tif", ".tiff") and len(pixel_shape(path, what)) == 2:
         return Source.LABELS  # a slide's may be too large to decode
@@ -143,7 +143,7 @@ def pair_cohort(
     predictions
         One file per team; teams are named after their files.
     image
-        The image, or None. Outlines need it, unless a label image tells the size.
+        The image, or None. Outlines need it, unless a label image gives the size.
     classes
         Names of the classes. By default those that the files state, if all of
         them do; else every object has the one class `ONLY_CLASS`.
@@ -167,7 +167,7 @@ def pair_cohort(
     scheme, findings = _scheme(sides, classes)
     if image is None and not any(form_has_size(side.source) for side in sides):
         raise PanopticError(
-            "outlines do not tell the size of the image: give the image (--image), or a label "
+            "outlines do not contain the size of the image: give the image (--image), or a label "
             "image for one of the sides",
             path=reference,
         )
@@ -236,7 +236,7 @@ def _reference_rank(name: str) -> int:
 
 
 def form_has_size(source: Source) -> bool:
-    """Return whether files of a format tell the size of the image."""
+    """Return whether files of a format contain the size of the image."""
     return source not in READERS
 
 
@@ -346,7 +346,7 @@ def _scheme(
 
 
 def scheme_of(names: Sequence[str]) -> ClassScheme:
-    """Make a scheme of class names, of which some may differ in case only."""
+    """Make a scheme of class names; some may differ in case only."""
     spellings: dict[str, str] = {}
     for name in names:
         spellings.setdefault(name.casefold(), name)
@@ -364,7 +364,7 @@ def _team_names(paths: Sequence[Path]) -> list[str]:
         names = [place[level] for place in places]
         if len(set(names)) == len(names):
             return names
-    # No single folder tells them apart: the paths do.
+    # No single folder distinguishes them: use the paths.
     return [str(path) for path in paths]
 
 

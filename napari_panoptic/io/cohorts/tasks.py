@@ -28,7 +28,7 @@ def task_of(folder: str | Path) -> Task:
     Raises
     ------
     CohortError
-        Where the ``cohort.toml`` cannot be read or names an unknown task.
+        If the ``cohort.toml`` cannot be read or names an unknown task.
     """
     root = Path(folder)
     description = root if root.name == DESCRIPTION else root / DESCRIPTION

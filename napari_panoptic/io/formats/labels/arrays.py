@@ -45,7 +45,7 @@ def array_items(path: Path) -> Iterator[Item]:
     Raises
     ------
     UnreadableFileError
-        Where a file is no array of regions, or a table has another length.
+        If a file is no array of regions, or a table has another length.
     """
     count = len(opened_array(path, "an array of regions"))
     names, patients, tables = _names_and_patients(path.parent, count)
@@ -58,7 +58,7 @@ def array_items(path: Path) -> Iterator[Item]:
 def _names_and_patients(
     folder: Path, count: int
 ) -> tuple[list[str], list[str | None], tuple[Path, ...]]:
-    """Return the name and the patient of each region, and the table that told them."""
+    """Return the name and the patient of each region, and the table that names them."""
     width = max(4, len(str(count - 1)))
     numbers = [f"{index:0{width}d}" for index in range(count)]
     if (table := folder / REGIONS_TABLE).is_file():
@@ -112,7 +112,7 @@ def opened_array(path: Path, what: str) -> NDArray[Any]:
     Raises
     ------
     UnreadableFileError
-        Where it is none.
+        If it is not valid.
     """
     check_file(path, what)
     if file_kind(path) != "npy":
@@ -169,7 +169,7 @@ def read_array_image(path: Path, item: str) -> NDArray[Any]:
     Raises
     ------
     UnreadableFileError
-        Where it cannot be read.
+        If it cannot be read.
     """
     pixels = _region_of(path, item, IMAGES_WHAT)
     if pixels.dtype != np.uint8 and pixels.dtype.kind in "iuf":
@@ -216,7 +216,7 @@ def _loaded(
 
 
 def _area_of(files: MaskFiles, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
-    """Read the excluded area of a region; None where there is none."""
+    """Read the excluded area of a region; return None if there is none."""
     path = next((path for path in files.all_paths if path.name == AREAS), None)
     if path is None:
         return None
@@ -239,7 +239,7 @@ def write_pannuke(folder: Path, count: int, regions: Iterable[Objects]) -> tuple
     Raises
     ------
     UnwritableFileError
-        Where the regions have different sizes.
+        If the regions have different sizes.
     """
 
     def channels(objects: Objects) -> NDArray[np.int32]:
@@ -260,7 +260,7 @@ def write_conic(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[F
     Raises
     ------
     UnwritableFileError
-        Where the regions have different sizes.
+        If the regions have different sizes.
     """
 
     def channels(objects: Objects) -> NDArray[np.int32]:

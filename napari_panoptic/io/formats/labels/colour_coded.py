@@ -46,7 +46,7 @@ class ColourCodedMask:
     path
         The file.
     findings
-        What was odd.
+        Problems found.
     """
 
     class_image: NDArray[np.uint8]
@@ -98,7 +98,7 @@ def read_colour_coded(
     Raises
     ------
     UnreadableFileError
-        Where the file cannot be decoded, is no RGB image, has another size, or
+        If the file cannot be decoded, is no RGB image, has another size, or
         has not one pixel of a known colour.
     """
     pixels = read_pixels(path, WHAT, colour=True)
@@ -302,6 +302,6 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Return height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px from the headers, or None if they are not there."""
     height, width = pixel_shape(files.all_paths[0], WHAT)[:2]
     return height, width

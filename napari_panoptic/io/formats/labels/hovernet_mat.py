@@ -40,7 +40,7 @@ def read_hovernet_mat(
     (``id``) names; without ``inst_uid`` the entry of its rank among the numbers
     in the map, or, where there are more entries than nuclei, that of the number
     itself; the most frequent number in ``type_map`` under its pixels; the only
-    class of the scheme. What class numbers mean is told in
+    class of the scheme. Class numbers are explained in
     `napari_panoptic.io.formats.class_numbers`.
 
     Parameters
@@ -55,7 +55,7 @@ def read_hovernet_mat(
     Raises
     ------
     UnreadableFileError
-        Where there is no ``inst_map``, it has another size, or the classes do
+        If there is no ``inst_map``, it has another size, or the classes do
         not fit it.
     """
     request = request or LoadRequest()
@@ -100,7 +100,7 @@ def _numbers(
     index: NDArray[np.int32],
     ids: NDArray[np.int64],
 ) -> tuple[list[int | None], list[Finding]]:
-    """Return the class number of each object, None where the file has none."""
+    """Return the class number of each object, None if the file has none."""
     for types, uids in LISTS:
         if types in variables:
             return _listed(path, types, uids if uids in variables else None, ids), []
@@ -154,7 +154,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Return height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px from the headers, or None if they are not there."""
     path = files.all_paths[0]
     check_file(path, WHAT)
     match mat_variables(path).get(INSTANCES):

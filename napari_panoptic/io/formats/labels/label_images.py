@@ -1,8 +1,8 @@
-"""Label images (TIFF, PNG, NPY, Zarr): one number per object, classes beside them."""
+"""Label images (TIFF, PNG, NPY, Zarr): one number per object, with a table of classes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -37,7 +37,7 @@ from napari_panoptic.nuclei.values.labels import LabelImage, checked_array, comp
 
 WHAT = "a label image (one positive number per object)"
 SIDECAR_SUFFIXES = (".csv", ".json")
-"""Files that give the class of each id, beside a label image of the same stem."""
+"""Endings of tables of classes beside a label image of the same stem."""
 
 MOST_CLASS_NUMBERS = 100
 """A channel with more different numbers than this holds no class numbers."""
@@ -57,7 +57,7 @@ def read_labels(
 ) -> LoadedMasks:
     """Read the label images of one region.
 
-    What is understood:
+    These are read:
 
     - one file per class (under each class name), the ambiguous class included:
       any positive number there marks an excluded area;
@@ -83,7 +83,7 @@ def read_labels(
     scheme
         The classes.
     shape
-        Height and width that the images must have. May be None where there is
+        Height and width that the images must have. May be None if there is
         at least one file.
     region, team
         Names, for findings and errors.
@@ -91,7 +91,7 @@ def read_labels(
     Raises
     ------
     UnreadableFileError
-        Where a file cannot be read, has another size, or does not tell the
+        If a file cannot be read, has another size, or does not tell the
         classes of its objects.
     """
     request = LoadRequest(shape=shape, region=region, team=team)
@@ -121,7 +121,7 @@ def write_labels(path: Path, labels: ArrayLike) -> None:
     Raises
     ------
     LabelError
-        Where they are not 2-D or not whole non-negative numbers.
+        If they are not 2-D or not whole non-negative numbers.
     """
     with replaced_when_complete(path) as file:
         write_label_pixels(file, labels)
@@ -172,7 +172,7 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
     if shape is None:
         raise UnreadableFileError(
             "there is no label image for this region, and neither its image nor another mask "
-            "tells its size",
+            "gives its size",
             region=request.region,
         )
     labels = LabelImage.from_class_masks(masks, scheme.names, shape)
@@ -182,7 +182,7 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
 def _numbers(
     path: Path, shape: tuple[int, int] | None, region: str | None, what: str
 ) -> NDArray[Any]:
-    """Read a label image as a whole; one of another size is not read where that can be told."""
+    """Read a whole label image; check its size before the pixels if the header gives it."""
     if not is_zarr(path):
         check_exact(path, WHAT)
         return read_pixels(path, WHAT, colour=False)
@@ -203,14 +203,7 @@ def _plane(pixels: NDArray[Any], path: Path, what: str, region: str | None) -> N
 
 
 def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequest) -> _Parts:
-    images = images_of(paths)
-    sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
-    if not images:
-        raise UnreadableFileError(
-            f"expected {WHAT}, found only a table of classes", path=paths[0], region=request.region
-        )
-    path = images[0]
-    findings = [*extra_files("all classes", tuple(images)), *absent_chunks(path)]
+    path, sidecars, findings = single_image(paths, request)
     what = "the label image"
     pixels = _numbers(path, request.shape, request.region, what)
     pixels = _oriented(pixels, request.shape, len(scheme.names))
@@ -253,7 +246,7 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
 
 
 def _oriented(pixels: NDArray[Any], shape: tuple[int, int] | None, classes: int) -> NDArray[Any]:
-    """Put channels last also where the array is too small to tell them by size."""
+    """Put channels last, even if the array is too small to recognise them by size."""
     if pixels.ndim != 3:
         return pixels
     allowed = (2, classes, classes + 1)
@@ -269,7 +262,7 @@ def _check_background(numbers: NDArray[np.integer], path: Path, region: str | No
     Raises
     ------
     UnreadableFileError
-        Where it holds several numbers, or lies under objects.
+        If it holds several numbers, or lies under objects.
     """
     last, others = numbers[..., -1], numbers[..., :-1]
     is_filled = last > 0
@@ -312,9 +305,9 @@ def labels_from_channels(
     *,
     may_be_binary: bool = True,
 ) -> LabelImage:
-    """Take an array (y, x, C) with the ids of each class in a channel of its own.
+    """Read an array (y, x, C) with the ids of each class in a channel of its own.
 
-    Channels beyond the classes are not read. What was odd is added to the findings.
+    Channels beyond the classes are not read. Problems are added to the findings.
     """
     masks: ClassMasks = {}
     for channel, name in enumerate(scheme.names):
@@ -340,9 +333,9 @@ def labels_from_class_numbers(
     *,
     may_be_binary: bool = True,
 ) -> LabelImage:
-    """Take an array (y, x, 2) of ids and class numbers, 1 for the first class.
+    """Read an array (y, x, 2) of ids and class numbers, 1 for the first class.
 
-    The class of an object is that of most of its pixels. What was odd is added to the findings.
+    The class of an object is that of most of its pixels. Problems are added to the findings.
     """
     mask, found = object_mask(
         numbers[..., 0], path=path, what="the channel of ids", may_be_binary=may_be_binary
@@ -378,61 +371,80 @@ def _from_sidecar(
     findings: list[Finding],
 ) -> _Split:
     what = "the label image"
-    classes = _classes_of(path, sidecars, scheme, findings)
-    if classes is None:
-        if len(scheme.names) > 1:
-            raise UnreadableFileError(
-                f"the label image tells no classes: expected a table of them beside it, "
-                f"{path.stem}.csv (with the header id,class) or {path.stem}.json "
-                f"({{id: class}}), or one image per class",
-                path=path,
-                region=request.region,
-            )
+    table = class_table_of(path, sidecars, scheme, request)
+    if table is None:
         mask, found = object_mask(pixels, path=path, what=what, region=request.region)
         findings.extend(found)
         one_class = {scheme.names[0]: mask}
         return LabelImage.from_class_masks(one_class, scheme.names, mask.shape), None
+    findings += table.findings
+    classes = table.as_mapping()
     numbers = _plane(pixels, path, what, request.region)
     index, ids = compact(checked_array(numbers, what))
     if (highest := int(ids.max(initial=0))) > np.iinfo(np.int32).max:
         classes = {n: classes[i] for n, i in enumerate(ids.tolist(), start=1) if i in classes}
-        message = f"the label image has ids up to {highest}: objects were numbered anew"
+        message = f"the label image has ids up to {highest}: objects were renumbered"
         findings.append(Finding(FindingKind.FALLBACK, message, path=path, count=len(ids)))
         ids = np.arange(1, len(ids) + 1, dtype=np.int64)
     return labels_with_classes(index, ids, classes, path, scheme, findings)
 
 
-def _classes_of(
-    path: Path, sidecars: list[Path], scheme: ClassScheme, findings: list[Finding]
-) -> dict[int, str] | None:
-    """Read the table of classes: given, beside the image, or inside it."""
-    table = class_table_of(path, sidecars, scheme)
-    if table is None:
-        return None
-    findings += table.findings
-    return table.as_mapping()
+def single_image(
+    paths: tuple[Path, ...], request: LoadRequest
+) -> tuple[Path, list[Path], list[Finding]]:
+    """Return the label image of all classes among some files, the tables of classes, and findings.
 
-
-def class_table_of(path: Path, sidecars: Sequence[Path], scheme: ClassScheme) -> ClassTable | None:
-    """Read the table of classes of a label image: given, beside the image, or inside it."""
-    if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
-        return read_class_table(sidecar, scheme)
-    if is_zarr(path) and (inside := label_classes(path)) is not None:
-        return ClassTable.of(inside.items(), scheme, path)
-    return None
-
-
-def images_of(paths: Collection[Path]) -> list[Path]:
-    """Leave out tables of classes and masks of the ambiguous area."""
-    return [
+    Raises
+    ------
+    UnreadableFileError
+        If there are only tables.
+    """
+    images = [
         path
         for path in paths
         if path.suffix.lower() not in SIDECAR_SUFFIXES and labels_beside(path) not in paths
     ]
+    if not images:
+        raise UnreadableFileError(
+            f"expected {WHAT}, found only a table of classes", path=paths[0], region=request.region
+        )
+    sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
+    findings = [*extra_files("all classes", tuple(images)), *absent_chunks(images[0])]
+    return images[0], sidecars, findings
+
+
+def class_table_of(
+    path: Path, sidecars: Sequence[Path], scheme: ClassScheme, request: LoadRequest
+) -> ClassTable | None:
+    """Read the table of classes of a label image: given, beside the image, or inside it.
+
+    Returns
+    -------
+    ClassTable or None
+        None if there is none, and every object has the only class of the scheme.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the scheme has several classes and there is no table, or it cannot be read.
+    """
+    if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
+        return read_class_table(sidecar, scheme)
+    if is_zarr(path) and (inside := label_classes(path)) is not None:
+        return ClassTable.of(inside.items(), scheme, path)
+    if len(scheme.names) > 1:
+        raise UnreadableFileError(
+            f"the label image has no class information: expected a table of classes beside it, "
+            f"{path.stem}.csv (with the header id,class) or {path.stem}.json "
+            f"({{id: class}}), or one image per class",
+            path=path,
+            region=request.region,
+        )
+    return None
 
 
 def labels_beside(path: Path) -> Path | None:
-    """Return the label image of which this is the mask of the ambiguous area; None for others."""
+    """Return the label image to which a mask of the ambiguous area belongs; None for others."""
     if not path.name.endswith(AMBIGUOUS_SUFFIX):
         return None
     return path.with_name(path.name.removesuffix(AMBIGUOUS_SUFFIX) + ".tif")
@@ -445,7 +457,7 @@ def area_beside(path: Path) -> Path | None:
 
 
 def excluded_area(path: Path, scheme: ClassScheme) -> TiledPixels | None:
-    """Open what tells the ambiguous area of a label image of all classes, where something does.
+    """Open the mask of the ambiguous area of a label image of all classes, if there is one.
 
     That is a mask beside a TIFF, or in an OME-Zarr image with labels one of
     that name, not the first.
@@ -467,7 +479,7 @@ def labels_with_classes(
     scheme: ClassScheme,
     findings: list[Finding],
 ) -> _Split:
-    """Return the objects of one image their classes, and tell the ambiguous area.
+    """Assign classes to the objects of one image; return them and the ambiguous area.
 
     No two of them share a pixel, so that classes never lie over each other.
     Those of other classes are left out.
@@ -483,7 +495,7 @@ def labels_with_classes(
     scheme
         The classes.
     findings
-        Receives what is said of objects that are left out.
+        Receives findings on objects that are left out.
     """
     canonical = [scheme.canonical(classes.get(id_, "")) for id_ in ids.tolist()]
     findings.extend(unknown_classes(ids.tolist(), canonical, classes, path, scheme))
@@ -530,14 +542,14 @@ def unknown_classes(
     path: Path,
     scheme: ClassScheme,
 ) -> Iterator[Finding]:
-    """Report the objects that are left out since nobody knows their class.
+    """Report the objects that are left out because their class is unknown.
 
     Parameters
     ----------
     ids
         Of the objects in the pixels.
     canonical
-        For each, the class as the scheme calls it; None where it is unknown.
+        For each, the class as the scheme calls it; None if it is unknown.
     classes
         Id -> name of the class in the table, where it has one.
     path
@@ -585,7 +597,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Return height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px from the headers, or None if they are not there."""
     for path in files.all_paths:
         if path.suffix.lower() not in SIDECAR_SUFFIXES:
             if is_zarr(path):

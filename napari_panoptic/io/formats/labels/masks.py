@@ -14,7 +14,7 @@ from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.labels import LabelImage, compact
 
 BINARY_VALUES = (1, 255)
-"""What binary masks write for "object"."""
+"""Values of objects in binary masks."""
 
 
 class LazyMasks(Mapping[str, NDArray[np.int32]]):
@@ -69,7 +69,7 @@ def whole_numbers(
             numbers: NDArray[np.integer] = array.astype(np.int64)
         if not (numbers == array).all():
             odd = array[numbers != array].ravel()
-            raise error(f"{len(odd)} values that are none, such as {odd[0]:g}")
+            raise error(f"{len(odd)} values that are not whole numbers, such as {odd[0]:g}")
     elif array.dtype.kind in "iu":
         numbers = array
     else:
@@ -88,7 +88,7 @@ def object_mask(
     class_name: str | None = None,
     may_be_binary: bool = True,
 ) -> tuple[NDArray[np.int32], tuple[Finding, ...]]:
-    """Turn an array (y, x) as saved into an int32 mask with one id per object.
+    """Convert an array (y, x) as saved into an int32 mask with one id per object.
 
     A mask with the single value 1 or 255 in several pieces is binary: its
     8-connected components become objects, in raster order, unless the form
@@ -98,7 +98,7 @@ def object_mask(
     Raises
     ------
     UnreadableFileError
-        Where it is not 2-D or holds anything but non-negative whole numbers.
+        If it is not 2-D or holds anything but non-negative whole numbers.
     """
     if array.ndim != 2:
         raise UnreadableFileError(

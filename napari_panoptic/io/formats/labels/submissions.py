@@ -78,7 +78,7 @@ def read_submission(
     if shape is None:
         raise UnreadableFileError(
             "the submission has no mask for this region, and neither its image nor another mask "
-            "tells its size",
+            "gives its size",
             region=region,
         )
     labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()

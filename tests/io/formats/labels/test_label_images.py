@@ -208,7 +208,7 @@ def test_pickled_objects_are_refused(tmp_path: Path) -> None:
         (two_objects().T, "width and height are swapped"),
         (two_objects(5, 5), "found 5 x 5 px"),
         (two_objects() - 5, "negative numbers"),
-        (two_objects() * 0.3, "values that are none"),
+        (two_objects() * 0.3, "values that are not whole numbers"),
     ],
 )
 def test_what_is_no_label_image(tmp_path: Path, array: NDArray[Any], words: str) -> None:

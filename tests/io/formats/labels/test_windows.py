@@ -270,7 +270,7 @@ def test_what_is_no_id(value: float, tmp_path: Path) -> None:
 
 def test_no_classes(tmp_path: Path) -> None:
     np.save(tmp_path / "m.npy", np.zeros((5, 6), int))
-    with pytest.raises(UnreadableFileError, match="tells no classes"):
+    with pytest.raises(UnreadableFileError, match="no class information"):
         open_label_tiles(single(tmp_path / "m.npy"), SCHEME, (5, 6))
 
 
