@@ -249,7 +249,9 @@ def grow(
     if len(present) < 2:
         return grown, 0
 
-    reached_px = (np.count_nonzero(_dilated(class_image == kind, widths)) for kind in present)
+    reached_px = (
+        np.count_nonzero(_dilated((class_image == kind).view(np.uint8), widths)) for kind in present
+    )
     # Each class covers what it reaches: what exceeds the area of all together is taken.
     return grown, int(sum(reached_px) - np.count_nonzero(grown))
 
@@ -283,18 +285,37 @@ def shrink(labels: NDArray[np.int32], widths: NDArray[np.int64]) -> NDArray[np.i
 
 def _dilated(image: NDArray[_T], widths: NDArray[np.int64]) -> NDArray[_T]:
     """Return the highest value in the disk around each pixel, the outside left out."""
-    result = image.copy()
-
-    def dilate(top: int) -> None:
-        # A few rows at a time stay in the processor's cache.
+    result = np.empty_like(image)
+    if len(widths) == 2:
+        in_threads(
+            lambda band: _dilate_by_one(image, band.start, result[band]), bands_of(image.shape)
+        )
+        return result
+    result[:] = image
+    for top in range(0, len(image), _BAND_PX):  # these stay in the processor's cache
         band, above = result[top : top + _BAND_PX], min(len(widths) - 1, top)
         rows = image[top - above : top + _BAND_PX + len(widths) - 1]
         for distance, spread in _spread(rows, widths):
             _raise(band[max(distance - above, 0) :], spread[max(above - distance, 0) :])
             _raise(band, spread[above + distance :])
-
-    in_threads(dilate, range(0, len(image), _BAND_PX))
     return result
+
+
+@compiled
+def _dilate_by_one(image: NDArray[Any], top: int, result: NDArray[Any]) -> None:
+    """Write the highest value of each pixel and its four neighbours, from row ``top`` on."""
+    last = image.shape[1] - 1
+    for k in range(len(result) if last >= 0 else 0):
+        y = top + k
+        own, line = image[y], result[k]
+        above, below = image[max(y - 1, 0)], image[min(y + 1, len(image) - 1)]
+        # Without a branch, for vector instructions.
+        for x in range(1, last):
+            sides = max(max(own[x - 1], own[x + 1]), own[x])
+            line[x] = max(sides, max(above[x], below[x]))
+        for x in (0, last):
+            sides = max(max(own[max(x - 1, 0)], own[min(x + 1, last)]), own[x])
+            line[x] = max(sides, max(above[x], below[x]))
 
 
 def _spread(rows: NDArray[_T], widths: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[_T]]]:
