@@ -197,7 +197,7 @@ def test_the_process_beside_compiles_what_the_window_needs(tmp_path):
     engine = (
         "napari_panoptic.nuclei.",
         "napari_panoptic.kernels.count",
-        "napari_panoptic.kernels.re",
+        "napari_panoptic.kernels.recount",
     )
     evaluated = {line for line in here if line.startswith(engine)}
     assert len(beside & evaluated) > 0.8 * len(evaluated)
