@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.common.errors import Finding, PanopticError
-from napari_panoptic.io.limits import VARIABLE
+from napari_panoptic.io.guard import VARIABLE
 
 SECONDS = 2.0
 """Of processor time that one input may take."""

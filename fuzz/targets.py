@@ -16,13 +16,12 @@ from fuzz.challenge_readers import CHALLENGE_TARGETS
 from fuzz.judge import check_findings
 from fuzz.sound import check_masks, check_mpp, check_polygons
 from fuzz.target import ONE_CLASS, SHAPE, Target, load, none, npy_good, one_of, unpacked
-from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.challenge_dump import read_dump, read_organs
-from napari_panoptic.io.cohorts.layouts import read_description
+from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.class_tables import read_class_table
-from napari_panoptic.io.formats.labels.label_images import read_sidecar
 from napari_panoptic.io.formats.loading import load_masks, reference_shape
 from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
 from napari_panoptic.io.formats.polygons.imagescope import read_annotation, read_polygons
@@ -377,16 +376,12 @@ def _mat_goods() -> list[Any]:
 
 
 def _read_table(path: Path) -> None:
-    classes = None
-    with suppress(UnreadableFileError):
-        classes = read_sidecar(path, MONUSAC_CLASSES)
-        assert all(type(id_) is int and type(name) is str for id_, name in classes.items())
     table = read_class_table(path, MONUSAC_CLASSES)
-    assert classes is not None, "only the quick way reads it"
     assert (np.diff(table.ids) > 0).all()
-    positive = {id_: name for id_, name in classes.items() if 0 < id_ < 2**63}
-    assert table.ids.tolist() == sorted(positive)
-    assert table.names_of(sorted(positive)) == positive
+    assert not len(table.ids) or table.ids[0] > 0
+    classes = table.as_mapping()
+    assert all(type(id_) is int and type(name) is str for id_, name in classes.items())
+    assert table.names_of(list(classes)) == classes
 
 
 def read_metadata_csv(path: Path) -> None:

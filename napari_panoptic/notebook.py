@@ -21,11 +21,9 @@ from numpy.typing import ArrayLike
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.nuclei import evaluate as engine
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.values.cohort import Cohort, Task
+from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, Cohort, Task
 from napari_panoptic.nuclei.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 
-ONLY_CLASS = "Nucleus"
-"""Class of every object where no classes are given."""
 WORST = 8
 """Failures that a notebook shows by default."""
 _SHOWN = ("pq", "sq", "dq", "detection_f1", "detection_precision", "detection_recall", "mean_iou")

@@ -37,14 +37,14 @@ from napari_panoptic.common.errors import (
 )
 from napari_panoptic.common.visible import visible
 from napari_panoptic.io.challenge_dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.cohorts.folder_scan import scan_folder, write_description
-from napari_panoptic.io.cohorts.layouts import DESCRIPTION
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.io.limits import DEFAULT_PX, VARIABLE, largest_px
+from napari_panoptic.io.guard import DEFAULT_PX, VARIABLE, largest_px
 from napari_panoptic.io.locking import held_alone
 from napari_panoptic.io.metadata import (
     METADATA_FILE,

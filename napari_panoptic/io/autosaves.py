@@ -90,7 +90,7 @@ class Autosave:
         Raises
         ------
         UnreadableFileError
-            Where the file is damaged or gone.
+            If the file is damaged or gone.
         """
         try:
             with self.path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -144,7 +144,7 @@ class AutosaveFolder:
         Raises
         ------
         OSError
-            Where it cannot be written; the one before stays.
+            If it cannot be written; the one before stays.
         """
         metadata: dict[str, Any] = {
             "format": _FORMAT,
@@ -181,7 +181,7 @@ class AutosaveFolder:
         Raises
         ------
         OSError
-            Where it is gone.
+            If it is gone.
         """
         self._hold()
         autosave.path.replace(self._path(autosave.part))

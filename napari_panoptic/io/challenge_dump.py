@@ -100,7 +100,7 @@ def read_dump(path: Path) -> Dump:
     Raises
     ------
     UnreadableFileError
-        Where a line is not what has to follow the one before it, naming both;
+        If a line is not what has to follow the one before it, naming both;
         for a team, or a region and class of a team, that occurs twice; and for
         a team without a figure.
     """

@@ -45,7 +45,7 @@ def replaced_as_set(folder: Path, record: str) -> Iterator[Path]:
     Raises
     ------
     OSError
-        Where a file cannot be written or replaced.
+        If a file cannot be written or replaced.
     """
     draft = folder / _DRAFT
     rmtree(draft, ignore_errors=True)
@@ -84,7 +84,7 @@ def finish_replacing(folder: Path, record: str) -> None:
     Raises
     ------
     OSError
-        Where a file cannot be moved.
+        If a file cannot be moved.
     """
     rmtree(folder / _DRAFT, ignore_errors=True)
     new = folder / _NEW
@@ -112,7 +112,7 @@ def _move_in(folder: Path, names: Sequence[str]) -> None:
 
 
 def _clean_up(folder: Path) -> None:
-    # By one step, and before the other: what is left of the older files is no older set.
+    # In one step, and before the other: what is left of the older files is not a complete set.
     (folder / _BEFORE).rename(folder / _DRAFT)
     (folder / _NEW).rmdir()
     rmtree(folder / _DRAFT, ignore_errors=True)

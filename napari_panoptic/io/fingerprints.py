@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from napari_panoptic.io.limits import is_endless
+from napari_panoptic.io.guard import is_endless
 
 _WHOLE_FILE_BYTES = 64 * 2**20
 _END_BYTES = 2**20
@@ -45,7 +45,7 @@ def file_stamps(paths: Iterable[Path]) -> dict[Path, str | None]:
 
 
 def times_of_large(paths: Iterable[Path]) -> list[tuple[str, int]]:
-    """Note when files were changed, in ns, of which `file_fingerprints` does not read all."""
+    """Return when files that `file_fingerprints` does not read whole were changed, in ns."""
     found = ((path, _time_of_large(path)) for path in sorted(set(paths)))
     return [(str(path), time_ns) for path, time_ns in found if time_ns is not None]
 
@@ -76,7 +76,7 @@ def _fingerprint(path: Path) -> str:
         status = path.stat()
         if is_endless(status.st_mode):
             return "unreadable: a pipe, a socket or a device"
-        # Clocks of file systems are coarse: small files, quickly written anew, are read each time.
+        # Clocks of file systems are coarse: small files, rewritten quickly, are read each time.
         read = _file_fingerprint if status.st_size > _END_BYTES else _file_fingerprint.__wrapped__
         return read(path, status.st_size, status.st_mtime_ns)
     except OSError as error:

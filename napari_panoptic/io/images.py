@@ -16,9 +16,8 @@ import openslide
 from numpy.typing import DTypeLike, NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.files import (
+from napari_panoptic.io.decode import (
     DECODING_ERRORS,
-    check_file,
     file_kind,
     foreign_decoder,
     open_tiff,
@@ -26,9 +25,10 @@ from napari_panoptic.io.files import (
     read_pixels,
     undecodable,
 )
+from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.labels.arrays import image_shape, read_array_image
-from napari_panoptic.io.image_tiles import VENDORS, LevelTiles, level_tiles
-from napari_panoptic.io.limits import check_segment, check_slide, largest_px
+from napari_panoptic.io.guard import check_segment, check_slide, largest_px
+from napari_panoptic.io.tiff_windows import VENDORS, PageWindows, level_windows
 from napari_panoptic.nuclei.values.labels import size_text
 
 WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG or JPEG)"
@@ -62,9 +62,9 @@ class ImageInfo:
     shape
         Height and width in px.
     mpp
-        Micrometres per pixel, or None where unknown.
+        Micrometres per pixel, or None if unknown.
     findings
-        What was odd.
+        Problems found.
     """
 
     shape: tuple[int, int]
@@ -85,9 +85,9 @@ class SlideImage:
         uint8 (y, x, 3), the first at full resolution, each next one smaller:
         NumPy arrays, or `SlideLevel` where the image is large.
     mpp
-        Micrometres per pixel at full resolution, or None where unknown.
+        Micrometres per pixel at full resolution, or None if unknown.
     findings
-        What was odd.
+        Problems found.
     shape
         Height and width in px at full resolution.
     """
@@ -150,11 +150,11 @@ class SlideLevel:
         self._path = path
         self._factor = float(slide.level_downsamples[level])
         self._closed = False
-        self._tiles: LevelTiles | None = None
+        self._windows: PageWindows | None = None
         vendor = slide.properties.get(openslide.PROPERTY_NAME_VENDOR)
         # Else rows and columns of the level lie between those of the first, and are blended.
         if vendor in VENDORS and self._factor.is_integer():
-            self._tiles = level_tiles(path, (int(height), int(width)), self._by_openslide)
+            self._windows = level_windows(path, (int(height), int(width)), self._by_openslide)
 
     @property
     def size(self) -> int:
@@ -170,7 +170,7 @@ class SlideLevel:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("a level of a slide is always decoded anew: it needs a copy")
+            raise ValueError("a level of a slide is decoded on each access: it needs a copy")
         whole = self._read(0, 0, self.shape[0], self.shape[1])
         return whole if dtype is None else whole.astype(dtype)
 
@@ -183,12 +183,12 @@ class SlideLevel:
     def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
         if height == 0 or width == 0:
             return np.zeros((height, width, 3), np.uint8)
-        if self._tiles is None:
+        if self._windows is None:
             return self._by_openslide(y, x, height, width)
         if self._closed:
             raise _closed(self._path)
         try:
-            return self._tiles.read(y, x, height, width)
+            return self._windows.read((y, x, y + height, x + width))
         except DECODING_ERRORS as error:
             raise undecodable(self._path, WHAT, error) from error
 
@@ -211,7 +211,7 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
     Raises
     ------
     UnreadableFileError
-        Where the file is missing or no image.
+        If the file is missing or no image.
     """
     check_file(path, WHAT)
     if item is not None:
@@ -245,7 +245,7 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
     Raises
     ------
     UnreadableFileError
-        Where the file is missing, damaged, cut off or no image.
+        If the file is missing, damaged, cut off or no image.
     """
     check_file(path, WHAT)
     if item is not None:
@@ -430,9 +430,7 @@ def _tag_mpp(
     low, high = PLAUSIBLE_MPP
     given = [mpp for mpp in tags if mpp is not None]
     if not given or not all(low <= mpp <= high for mpp in given):
-        message = (
-            "the image does not tell micrometres per pixel (MPP): distances are given in px only"
-        )
+        message = "the image has no micrometres per pixel (MPP): distances are given in px only"
         return None, (Finding(FindingKind.NO_MPP, message, path=path),)
     mpp, findings = _averaged(*tags, path)
     message = f"micrometres per pixel ({mpp:g}) were taken from the TIFF resolution tags"
@@ -491,7 +489,7 @@ def read_indexed(
     shape
         Shape of the array, (y, x) or (y, x, channels).
     read
-        Gives a window: its first row and column, its height and width.
+        Returns a window from its first row and column, height and width.
 
     Raises
     ------

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.files import (
+from napari_panoptic.io.decode import (
     DECODING_ERRORS,
     check_exact,
     check_page_complete,
@@ -28,20 +25,19 @@ from napari_panoptic.io.files import (
     undecodable,
     without_warnings,
 )
-from napari_panoptic.io.limits import SEGMENT_BYTES, check_segment
+from napari_panoptic.io.guard import SEGMENT_BYTES
+from napari_panoptic.io.tiff_windows import PageWindows
 from napari_panoptic.nuclei.values.windowed_labels import Box
 
 ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
-"""Files of which a Zarr folder has at least one."""
-
-_DEFLATE = (8, 32946)
+"""A Zarr folder has at least one of these files."""
 
 Read = Callable[[Box], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class TiledPixels:
-    """An image (y, x) of which windows can be read.
+    """An image (y, x) that can be read in windows.
 
     Parameters
     ----------
@@ -53,8 +49,8 @@ class TiledPixels:
         Edge of the tiles that it is stored in, or 0 where any window costs
         the same.
     read
-        Gives a window, in the type and byte order that numbers have here. May
-        be called from several threads. Raises `UnreadableFileError`.
+        Returns a window, in this machine's byte order. May be called from several
+        threads. Raises `UnreadableFileError`.
     """
 
     path: Path
@@ -135,7 +131,7 @@ def _mapped(
     shape, dtype = _plane(array.shape, path, what), array.dtype
 
     def read(box: Box) -> NDArray[Any]:
-        # Mapped anew for each window: what was looked at leaves the memory with the map.
+        # Mapped again for each window, so that pages read earlier leave the memory.
         order = "F" if by_columns else "C"
         pixels = np.memmap(path, dtype, "r", offset, shape, order)  # type: ignore[call-overload]
         y0, x0, y1, x1 = box
@@ -179,7 +175,7 @@ def _open_zarr(path: Path, what: str) -> TiledPixels:
 
 
 def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
-    """Find the array of full size of an OME-Zarr label image, and what is said of it.
+    """Return the full-resolution array of an OME-Zarr label image and its metadata.
 
     Returns
     -------
@@ -191,7 +187,7 @@ def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
     Raises
     ------
     UnreadableFileError
-        Where there is no such array.
+        If there is no such array.
     """
     try:
         with without_warnings():
@@ -291,9 +287,9 @@ def _open_tiff(path: Path, what: str) -> TiledPixels:
         if page.is_memmappable and page.is_contiguous:
             array = np.broadcast_to(np.zeros((), tiff.byteorder + page.dtype.char), shape)
             return _mapped(path, what, array, page.dataoffsets[0])
-        segments = _Segments(path, page)
+        windows = PageWindows(path, page, 0 if page.is_tiled else SEGMENT_BYTES)
     tile_px = page.tilelength if page.is_tiled and page.tilelength == page.tilewidth else 0
-    return TiledPixels(path, shape, tile_px, _reading(path, what, segments.read))
+    return TiledPixels(path, shape, tile_px, _reading(path, what, windows.read))
 
 
 def _without_samples(level: Any) -> tuple[int, ...]:
@@ -302,80 +298,3 @@ def _without_samples(level: Any) -> tuple[int, ...]:
         for size, axis in zip(level.shape, level.axes, strict=True)
         if axis in "YX" or size != 1
     )
-
-
-class _Segments:
-    """The tiles or strips of one page, decoded when they are asked for."""
-
-    def __init__(self, path: Path, page: Any) -> None:
-        self._path, self._page = path, page
-        self._decode = page.decode
-        self._shape = page.imagelength, page.imagewidth
-        self._strips: OrderedDict[int, NDArray[Any]] | None = None
-        if page.is_tiled:
-            self._height, self._width = page.tilelength, page.tilewidth
-        else:
-            self._height, self._width = min(page.rowsperstrip, page.imagelength), page.imagewidth
-            self._strips = OrderedDict()
-        check_segment((self._height, self._width), page.dtype.itemsize, path=path)
-        # Strips reach from edge to edge: so many hold those that a line of windows needs.
-        self._kept = max(1, SEGMENT_BYTES // (self._height * self._width * page.dtype.itemsize))
-        self._one_at_a_time = threading.Lock()
-        # The library's general way is several times slower than this for what most files have.
-        self._is_plain = (
-            page.compression in _DEFLATE
-            and page.predictor == 1
-            and page.fillorder == 1
-            and page.samplesperpixel == 1
-            and page.bitspersample == 8 * page.dtype.itemsize
-        )
-        self._plain_type = np.dtype(page.parent.byteorder + page.dtype.char)
-
-    def read(self, box: Box) -> NDArray[Any]:
-        y0, x0, y1, x1 = box
-        window = np.empty((y1 - y0, x1 - x0), self._page.dtype)
-        across = -(-self._shape[1] // self._width)
-        with self._path.open("rb", buffering=0) as file:
-            for row in range(y0 // self._height, (y1 - 1) // self._height + 1):
-                for column in range(x0 // self._width, (x1 - 1) // self._width + 1):
-                    segment = self._segment(file, row * across + column)
-                    top, left = row * self._height, column * self._width
-                    a, b = max(top, y0), min(top + self._height, y1)
-                    c, d = max(left, x0), min(left + self._width, x1)
-                    target = window[a - y0 : b - y0, c - x0 : d - x0]
-                    if segment is None:  # sparse: nothing was written there
-                        target[...] = 0
-                    else:
-                        target[...] = segment[a - top : b - top, c - left : d - left]
-        return window
-
-    def _segment(self, file: Any, number: int) -> NDArray[Any] | None:
-        if not self._page.databytecounts[number]:
-            return None
-        if self._strips is None:
-            return self._decoded(file, number)
-        # Neighbouring windows need the same strips.
-        with self._one_at_a_time:
-            if number not in self._strips:
-                self._strips[number] = self._decoded(file, number)
-            self._strips.move_to_end(number)
-            while len(self._strips) > self._kept:
-                self._strips.popitem(last=False)
-            return self._strips[number]
-
-    def _decoded(self, file: Any, number: int) -> NDArray[Any]:
-        file.seek(self._page.dataoffsets[number])
-        data = file.read(self._page.databytecounts[number])
-        if self._is_plain:
-            height = self._height
-            if not self._page.is_tiled:
-                height = min(height, self._shape[0] - number * height)
-            n_bytes = height * self._width * self._plain_type.itemsize
-            pixels = imagecodecs.deflate_decode(data, out=n_bytes)
-            return np.frombuffer(pixels, self._plain_type, height * self._width).reshape(
-                height, self._width
-            )
-        with foreign_decoder():
-            segment = self._decode(data, number, jpegtables=self._page.jpegtables)[0]
-        height, width = segment.shape[1:3]
-        return np.asarray(segment).reshape(height, width)

@@ -7,27 +7,29 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import FileIO
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from napari_panoptic.common.errors import PanopticError
 
-_NOTE_AT = 16  # bytes; Windows lets nobody read what is locked
+_NOTE_AT = 16
+"""Offset in bytes: Windows does not let other programs read the byte that is locked."""
 
 
 class InUseError(PanopticError):
-    """Another program is writing there just now."""
+    """Another program is writing to the same place."""
 
 
 @contextmanager
 def held_alone(path: Path, what: str, remedy: str) -> Iterator[None]:
-    """Keep other programs, here or on other machines, from doing the same at the same time.
+    """Keep other programs, on this or other machines, from doing the same at the same time.
 
     Parameters
     ----------
     path
-        The lock file: made, and removed at the end. One that a killed program
-        has left locks nothing. On file systems without locks nobody is kept out.
+        The lock file: created, and removed at the end. A file left by a killed program
+        locks nothing.
     what
         What cannot be done twice, such as "an evaluation".
     remedy
@@ -36,78 +38,34 @@ def held_alone(path: Path, what: str, remedy: str) -> Iterator[None]:
     Raises
     ------
     InUseError
-        Where another program holds it; with its process id and machine.
+        If another program holds the lock; the message names its process id and machine.
     OSError
-        Where the lock file cannot be written.
+        If the lock file cannot be written.
     """
-    file = _locked(path)
-    if file is None:
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
         raise InUseError(
             f"{what} is already writing here ({_holder(path)}); wait until it has ended, or "
             f"{remedy}",
             path=path.parent,
-        )
+        ) from None
     try:
-        with suppress(OSError):  # a full disk: then nobody is told who holds it
+        with suppress(OSError), path.open("r+b") as file:  # the disk may be full
             file.seek(_NOTE_AT)
             file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
             file.truncate()
-            file.flush()
         yield
     finally:
-        # Before it is let go, so that nobody takes a lock that is about to vanish.
-        # Windows only removes what nobody has open.
+        # Remove the file before releasing it, so that no program locks a file that is about
+        # to vanish. Windows only removes files that are closed.
         if sys.platform != "win32":
             path.unlink(missing_ok=True)
-        with suppress(OSError):
-            file.close()
+        lock.release()
         if sys.platform == "win32":
             with suppress(OSError):
                 path.unlink()
-
-
-def _locked(path: Path) -> FileIO | None:
-    """Open and lock a file; None where somebody else has."""
-    while True:
-        file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
-        if not _lock(file):
-            file.close()
-            return None
-        if _is_still_there(file, path):
-            return file
-        file.close()  # who held it has removed it in between
-
-
-def _is_still_there(file: FileIO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: FileIO) -> bool:
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except PermissionError:
-            return False
-        except OSError:  # no locks on this file system
-            return True
-        return True
-
-else:
-    import fcntl
-
-    def _lock(file: FileIO) -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:  # no locks on this file system
-            return True
-        return True
 
 
 def _holder(path: Path) -> str:

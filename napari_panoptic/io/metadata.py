@@ -1,4 +1,4 @@
-"""What is known of patients beside the images: an optional ``metadata.csv``."""
+"""The optional table of patients, ``metadata.csv``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.io.limits import SMALL_TABLE_BYTES, check_length
-from napari_panoptic.io.links import leads_out
+from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length, leads_out
 
 METADATA_FILE = "metadata.csv"
 
@@ -31,7 +30,7 @@ class Metadata:
     findings: tuple[Finding, ...] = ()
 
     def group_of(self, column: str, patient: str) -> str:
-        """Return what a column says of a patient; empty where it says nothing."""
+        """Return a patient's entry in a column; empty if there is none."""
         return self.columns.get(column, {}).get(patient, "")
 
 
@@ -49,7 +48,7 @@ def read_metadata(path: Path, patients: Iterable[str]) -> Metadata:
     Raises
     ------
     UnreadableFileError
-        Where the file cannot be read, has no column ``patient``, names a
+        If the file cannot be read, has no column ``patient``, names a
         column or a patient twice, or has a row of another length.
     """
     header, rows = _rows(path)
@@ -84,7 +83,7 @@ def read_metadata(path: Path, patients: Iterable[str]) -> Metadata:
 
 
 def metadata_beside(root: Path, patients: Iterable[str]) -> Metadata | None:
-    """Read the table in a cohort's folder; None where there is none.
+    """Read the table in a cohort's folder; return None if there is none.
 
     Raises
     ------

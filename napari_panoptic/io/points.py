@@ -13,7 +13,7 @@ import numpy as np
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.detections.cohort import Points
 from napari_panoptic.io.files import replaced_when_complete
-from napari_panoptic.io.limits import check_length
+from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.labels import size_text
 
 _LARGEST_PX = 1e12
@@ -44,7 +44,7 @@ class AtypiaScore:
     Parameters
     ----------
     score
-        1, 2 or 3; None where the file is empty: the frame was not evaluated.
+        1, 2 or 3; None if the file is empty: the frame was not evaluated.
     confidence
         NaN where none is given.
     """
@@ -73,7 +73,7 @@ def read_points(
     path
         The file.
     shape
-        Height and width of the image in px, or None where unknown.
+        Height and width of the image in px, or None if unknown.
     is_reference
         Whether a line may also hold the pixels of a mitosis,
         ``x1,y1,x2,y2,...`` (two pixels or more, as in MITOS 2012): the point is
@@ -84,7 +84,7 @@ def read_points(
     Raises
     ------
     UnreadableFileError
-        Where the file cannot be read, or is not empty and no line is a point.
+        If the file cannot be read, or is not empty and no line is a point.
     """
     rows: list[tuple[int, float, float, float]] = []
     wrong: list[tuple[int, str]] = []
@@ -122,7 +122,7 @@ def read_atypia(path: Path) -> AtypiaScore:
     Raises
     ------
     UnreadableFileError
-        Where the file cannot be read, or holds anything but one score of 1, 2
+        If the file cannot be read, or holds anything but one score of 1, 2
         or 3 and perhaps a confidence.
     """
     lines = [line for line in _text(path).split("\n") if line.strip()]

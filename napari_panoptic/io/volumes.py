@@ -21,10 +21,9 @@ from nibabel.spatialimages import HeaderDataError
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.files import (
+from napari_panoptic.io.decode import (
     DECODING_ERRORS,
     check_complete,
-    check_file,
     check_segments,
     file_kind,
     foreign_decoder,
@@ -35,6 +34,7 @@ from napari_panoptic.io.files import (
     undecodable,
     without_warnings,
 )
+from napari_panoptic.io.files import check_file
 from napari_panoptic.io.images import CHUNK_PX, SLIDE_ENDINGS, read_image
 
 LARGEST_VOXELS = 1 << 27
@@ -65,13 +65,13 @@ class Volume:
         Whether the last axis is colour.
     spacing_mm
         Distance of voxels along the axes of `values` that are space, in mm;
-        None where the file does not tell.
+        None if the file does not say.
     affine
         float64 (4, 4): from NIfTI voxel indices to mm; None for other files.
     is_nifti
         Whether integers are values rather than shares of the largest integer.
     findings
-        What was odd.
+        Problems found.
     """
 
     values: NDArray[Any]
@@ -84,7 +84,7 @@ class Volume:
 
 
 def is_nifti(path: Path) -> bool:
-    """Tell NIfTI files by their name."""
+    """Return whether a file name is that of a NIfTI file."""
     return path.name.casefold().endswith(NIFTI_ENDINGS)
 
 
@@ -101,7 +101,7 @@ def read_volume(path: Path, what: str) -> Volume:
     Raises
     ------
     UnreadableFileError
-        Where it is missing, damaged, cut off, too large or of another format.
+        If it is missing, damaged, cut off, too large or of another format.
     """
     check_file(path, what)
     read = _read_nifti if is_nifti(path) else _readers()[file_kind(path)]
@@ -117,12 +117,12 @@ def read_volume(path: Path, what: str) -> Volume:
 
 
 def is_slide(path: Path) -> bool:
-    """Tell slides as scanners write them by their name."""
+    """Return whether a file name is that of a slide as scanners write them."""
     return path.suffix.casefold().removeprefix(".") in SLIDE_ENDINGS
 
 
 def read_slide(path: Path, shape: tuple[int, ...]) -> Volume:
-    """Read a slide whole, with the spacing that it tells.
+    """Read a whole slide and its spacing.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def read_slide(path: Path, shape: tuple[int, ...]) -> Volume:
     Raises
     ------
     UnreadableFileError
-        Where it is missing, damaged, too large or of another size.
+        If it is missing, damaged, too large or of another size.
     """
     with read_image(path) as slide:
         check_fits(slide.shape, shape, path)
@@ -154,7 +154,7 @@ def check_fits(found: tuple[int, ...], shape: tuple[int, ...], path: Path) -> No
     Raises
     ------
     UnreadableFileError
-        Where it has another.
+        If it has another.
     """
     if found != shape:
         raise UnreadableFileError(

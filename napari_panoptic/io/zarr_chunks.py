@@ -29,7 +29,7 @@ from zarr.codecs import ShardingCodec
 from zarr.storage import LocalStore, StorePath
 
 from napari_panoptic.common.errors import UnreadableFileError, english_list
-from napari_panoptic.io.limits import (
+from napari_panoptic.io.guard import (
     BYTES_PER_PX,
     SEGMENT_BYTES,
     check_segment,
@@ -61,13 +61,13 @@ class BoundedStore(LocalStore):
         Raises
         ------
         UnreadableFileError
-            Where it is too large, or no file.
+            If it is too large, or no file.
         """
         self._check(key, byte_range)
         return await super().get(key, prototype, byte_range)
 
     def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Do the same at once."""
+        """Read a file or a part of it without asyncio; see `get`."""
         self._check(key, byte_range)
         return super().get_sync(key, prototype=prototype, byte_range=byte_range)
 
@@ -101,7 +101,7 @@ class BoundedStore(LocalStore):
 
 
 def bounded(array: Any, path: Path, what: str) -> Any:
-    """Return an array of the same numbers, which is read with bounds.
+    """Return the same array with memory-bounded decoding.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def bounded(array: Any, path: Path, what: str) -> Any:
     Raises
     ------
     UnreadableFileError
-        For what is no number, for codecs that are not known to be harmless
+        For types other than numbers, for codecs that are not known to be harmless
         (one, pickle, runs whatever program the file holds), for huge chunks
         and for shards of too many; when it is read, where a chunk is larger
         than it may be.
@@ -194,7 +194,7 @@ class _BoundedVersion2(numcodecs.abc.Codec):  # type: ignore[misc]
     def encode(self, buf: Any) -> Any:
         raise NotImplementedError
 
-    def decode(self, buf: Any, out: Any = None) -> bytes:  # noqa: ARG002 - nobody gives it
+    def decode(self, buf: Any, out: Any = None) -> bytes:  # noqa: ARG002 - never used
         return inflated(self._name, bytes(buf), self._limit, path=self._path)
 
 
@@ -228,7 +228,7 @@ class _BoundedVersion3(BytesBytesCodec):
 
 
 def inflated(codec: str, data: bytes, limit: int, *, path: Path) -> bytes:
-    """Inflate a chunk, in memory for so many bytes at most.
+    """Inflate a chunk to at most ``limit`` bytes.
 
     Parameters
     ----------
@@ -244,9 +244,9 @@ def inflated(codec: str, data: bytes, limit: int, *, path: Path) -> bytes:
     Raises
     ------
     UnreadableFileError
-        Where it inflates to more.
+        If it inflates to more.
     ValueError, RuntimeError
-        Where it is damaged.
+        If it is damaged.
     """
     match codec:
         case "blosc":
@@ -279,7 +279,7 @@ def inflated(codec: str, data: bytes, limit: int, *, path: Path) -> bytes:
 
 
 def _gunzipped(data: bytes, limit: int, path: Path) -> bytes:
-    """Inflate the streams of gzip, of which several may follow each other."""
+    """Inflate gzip data, which may consist of several streams."""
     if not data:
         raise ValueError("a chunk is cut off")
     try:

@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.distance_cache import KnownDistances
 from napari_panoptic.nuclei.distances import cuts
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
-from napari_panoptic.nuclei.overlap import OverlapTable
+from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledPair
 from napari_panoptic.nuclei.window_run import (

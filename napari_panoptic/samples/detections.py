@@ -11,7 +11,7 @@ import tifffile
 from numpy.typing import NDArray
 
 from napari_panoptic.detections.cohort import Points
-from napari_panoptic.io.cohorts.layouts import DESCRIPTION
+from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.points import write_points
 from napari_panoptic.samples.nuclei import write_once
 from napari_panoptic.samples.tissue import Nucleus, Tissue
@@ -83,7 +83,7 @@ def write_detection_sample(folder: Path, *, seed: int = DETECTION_SAMPLE_SEED) -
     Raises
     ------
     CohortError
-        Where the folder holds something else, or cannot be written.
+        If the folder holds something else, or cannot be written.
     """
 
     def write(draft: Path) -> None:

@@ -100,7 +100,7 @@ def write_sample_cohort(folder: Path, *, seed: int = SAMPLE_SEED) -> Path:
     Raises
     ------
     CohortError
-        Where the folder holds something else, or cannot be written.
+        If the folder holds something else, or cannot be written.
     """
 
     def write(draft: Path) -> None:
@@ -130,7 +130,7 @@ def write_once(
     Raises
     ------
     CohortError
-        Where the folder holds something else, or cannot be written.
+        If the folder holds something else, or cannot be written.
     """
     folder = Path(folder)
     path = folder / note_name

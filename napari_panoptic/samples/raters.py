@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from napari_panoptic.io.cohorts.layouts import DESCRIPTION
+from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.samples.nuclei import write_once
 
 RATERS_SAMPLE_NAME = "Structures, several raters (sample cohort)"
@@ -62,7 +62,7 @@ def write_raters_sample(folder: Path, *, seed: int = RATERS_SAMPLE_SEED) -> Path
     Raises
     ------
     CohortError
-        Where the folder holds something else, or cannot be written.
+        If the folder holds something else, or cannot be written.
     """
     return write_once(
         folder, _DESCRIPTION, lambda draft: _write(draft, seed), note_name=DESCRIPTION

@@ -125,7 +125,7 @@ def _draw(recipe: _Recipe, rng: np.random.Generator) -> Scene:
 
 
 def _crushed_cells(tissue: Tissue, place: tuple[float, float, float]) -> list[Nucleus]:
-    """Fill an area that will be out of focus with nuclei nobody can tell apart."""
+    """Fill an area that will be out of focus with nuclei that cannot be distinguished."""
     y, x, radius = place
     where = np.hypot(tissue.yy - y, tissue.xx - x) < radius - 4
     count = int(radius**2 / 260)

@@ -167,7 +167,7 @@ def _painted(desk: _Desk) -> dict[str, NDArray[np.int32]]:
 
 
 def _free_part(pixels: Pixels, taken: NDArray[np.bool_]) -> Pixels:
-    """Keep the largest connected part of what nobody has taken yet."""
+    """Keep the largest connected part that is not taken yet."""
     rows, cols = pixels
     free = ~taken[rows, cols]
     rows, cols = rows[free], cols[free]

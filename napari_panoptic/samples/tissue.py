@@ -38,7 +38,7 @@ class Nucleus:
     Parameters
     ----------
     class_name
-        Its class; ``"Fibroblast"`` for those that nobody annotates.
+        Its class; ``"Fibroblast"`` for those that are not annotated.
     centre_yx
         Centre in px.
     radii
@@ -217,7 +217,7 @@ class Tissue:
     def lay_cytoplasm(
         self, weight: Field, eosin: float, haematoxylin: float, *, granular: float = 1.0
     ) -> None:
-        """Replace what is there by cytoplasm where the weight (0-1) is high."""
+        """Replace the tissue by cytoplasm where the weight (0-1) is high."""
         grain = granular * (0.07 * self.grain + 0.06 * self.clumps + 0.05 * self.patches)
         self.eosin += weight * (eosin * (1 + grain) - self.eosin)
         self.haematoxylin += weight * (haematoxylin * (1 + 2 * grain) - self.haematoxylin)

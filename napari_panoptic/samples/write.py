@@ -48,7 +48,7 @@ def write_sample(folder: Path, task: Task = Task.NUCLEI) -> Path:
     Raises
     ------
     PanopticError
-        Where the folder holds something else, or cannot be written.
+        If the folder holds something else, or cannot be written.
     """
     try:
         return SAMPLES[task](folder)

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, english_list
 from napari_panoptic.io.cohorts import comparison as arrays
-from napari_panoptic.io.cohorts.pair import ONLY_CLASS
-from napari_panoptic.io.formats.labels.label_images import read_sidecar
+from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.polygons.model import Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Placement
+from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, ClassScheme, Placement
 from napari_panoptic.viewer.ambiguous_shapes import WITH_AN_AREA, corners_of
 
 TWO_D = "The program compares 2-D images; of stacks it compares the slice that is shown."
@@ -79,7 +78,7 @@ class Choice:
         """The classes of the table, read once."""
         if self.class_table is None:
             return None
-        return read_sidecar(self.class_table, _ONE_CLASS)
+        return read_class_table(self.class_table, _ONE_CLASS).as_mapping()
 
     @cached_property
     def teams(self) -> dict[Layer, str]:

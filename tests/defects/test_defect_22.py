@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io import limits
+from napari_panoptic.io import guard
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.report.plots import svg_text
@@ -112,7 +112,7 @@ def test_defect_22_a_mistake_in_this_program_is_no_damaged_file(
 ) -> None:
     path = _write(tmp_path / name)
     assert len(_read(path)) == 1
-    monkeypatch.delattr(limits, "BYTES_PER_PX")  # as after a typo
+    monkeypatch.delattr(guard, "BYTES_PER_PX")  # as after a typo
     with pytest.raises(NameError, match="BYTES_PER_PX"):
         _read(path)
 

@@ -15,8 +15,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
-from napari_panoptic.io.formats.labels.label_images import read_sidecar
-from napari_panoptic.io.formats.labels.submissions import mat_variables
+from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
@@ -33,11 +32,7 @@ def grown(path: Path, start: bytes = b"") -> Path:
     return path
 
 
-def sidecar(name: str) -> Callable[[Path], Any]:
-    return lambda root: read_sidecar(grown(root / name, b"id,class\n1,Epithelial\n"), SCHEME)
-
-
-def slide_table(name: str) -> Callable[[Path], Any]:
+def class_table(name: str) -> Callable[[Path], Any]:
     return lambda root: read_class_table(grown(root / name, b"id,class\n1,Epithelial\n"), SCHEME)
 
 
@@ -67,9 +62,8 @@ SCHEME = MONUSAC_CLASSES
 @pytest.mark.parametrize(
     "read",
     [
-        pytest.param(sidecar("a.csv"), id="class CSV"),
-        pytest.param(sidecar("a.json"), id="class JSON"),
-        pytest.param(slide_table("a.csv"), id="class CSV of a slide"),
+        pytest.param(class_table("a.csv"), id="class CSV"),
+        pytest.param(class_table("a.json"), id="class JSON"),
         pytest.param(annotation(b""), id="XML that is no text"),
         pytest.param(type_info, id="type_info.json"),
         pytest.param(team_of_coco, id="COCO JSON"),

@@ -25,8 +25,8 @@ import tifffile
 from PIL import Image
 
 from napari_panoptic.common.errors import SettingsError, UnreadableFileError
-from napari_panoptic.io import limits
-from napari_panoptic.io.files import pixel_shape, read_pixels
+from napari_panoptic.io import guard
+from napari_panoptic.io.decode import pixel_shape, read_pixels
 from napari_panoptic.io.formats.labels.submissions import read_submission
 from napari_panoptic.io.formats.polygons.imagescope import read_annotation
 from napari_panoptic.io.images import probe_image, read_image
@@ -210,7 +210,7 @@ def matlab(path: Path, *elements: bytes) -> Path:
 def test_a_matlab_file_that_inflates_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(limits.VARIABLE, str(2**20))
+    monkeypatch.setenv(guard.VARIABLE, str(2**20))
     element = write_mat(tmp_path / "a.mat", img=np.zeros((64, 64), np.uint8)).read_bytes()[128:]
     stream = zlib.compressobj(9)
     inflated = stream.compress(element) + b"".join(stream.compress(bytes(2**20)) for _ in range(9))
@@ -382,27 +382,27 @@ def test_a_slide_that_claims_too_much(tmp_path: Path) -> None:
 def test_the_limit_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.png"
     Image.new("L", (40, 30)).save(path)
-    monkeypatch.setenv(limits.VARIABLE, "1199")
+    monkeypatch.setenv(guard.VARIABLE, "1199")
     with pytest.raises(UnreadableFileError, match=r"up to 1,199 px .* --max-pixels"):
         read(path)
-    monkeypatch.setenv(limits.VARIABLE, "1200")
+    monkeypatch.setenv(guard.VARIABLE, "1200")
     assert np.shape(read(path)) == (30, 40)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["0", "-5", "many"])
 def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv(limits.VARIABLE, text)
-    with pytest.raises(SettingsError, match=limits.VARIABLE):
-        limits.largest_px()
+    monkeypatch.setenv(guard.VARIABLE, text)
+    with pytest.raises(SettingsError, match=guard.VARIABLE):
+        guard.largest_px()
 
 
 @pytest.mark.parametrize("length", [0, 1, 2**20, 3 * 2**20])
 def test_inflated_bytes_are_counted_exactly(tmp_path: Path, length: int) -> None:
     data = zlib.compress(bytes(length))
-    limits.check_inflated(data, length, path=tmp_path)
+    guard.check_inflated(data, length, path=tmp_path)
     if length * 2 > 2**20:
         with pytest.raises(UnreadableFileError):
-            limits.check_inflated(data, length // 2, path=tmp_path)
+            guard.check_inflated(data, length // 2, path=tmp_path)
 
 
 # --- XML --------------------------------------------------------------------------------------

@@ -11,11 +11,9 @@ import tifffile
 from PIL import Image
 
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io import image_tiles as slide_tiles
+from napari_panoptic.io import guard, tiff_windows
 from napari_panoptic.io import images as slides
-from napari_panoptic.io import limits
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.image_tiles import level_tiles
 from napari_panoptic.io.images import (
     IMAGE_ENDINGS,
     SLIDE_ENDINGS,
@@ -23,6 +21,7 @@ from napari_panoptic.io.images import (
     probe_image,
     read_image,
 )
+from napari_panoptic.io.tiff_windows import level_windows
 from tests.support.builders import noise, write_svs, write_tiff
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
@@ -219,12 +218,12 @@ def test_tiles_are_decoded_to_the_pixels_that_openslide_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(slides, "LARGEST_ARRAY_PX", 200 * 200)
-    monkeypatch.setattr(slide_tiles, "KEPT_BYTES", 5 * 128 * 128 * 3)  # fewer than a level has
+    monkeypatch.setattr(tiff_windows, "KEPT_BYTES", 5 * 128 * 128 * 3)  # fewer than a level has
     path = write_pyramid(tmp_path / "a.svs", smooth(700, 900), steps=(1, 2, 4), **options)
     with read_image(path) as image, openslide.OpenSlide(path) as slide:
         for number, level in enumerate(image.levels[:2]):
             assert isinstance(level, SlideLevel)
-            assert level._tiles is not None
+            assert level._windows is not None
             height, width, _ = level.shape
             expected = np.asarray(slide.read_region((0, 0), number, (width, height)))[..., :3]
             for _ in range(2):
@@ -242,18 +241,18 @@ def test_what_openslide_gives_otherwise_is_left_to_it(
         full, half, _ = image.levels
         assert isinstance(full, SlideLevel)
         assert isinstance(half, SlideLevel)
-        assert (full._tiles is None, half._tiles is None) == (False, True)
+        assert (full._windows is None, half._windows is None) == (False, True)
         other = np.zeros_like(np.asarray(full))
     reader = lambda y, x, height, width: other[y : y + height, x : x + width]  # noqa: E731
-    assert level_tiles(path, (701, 903), reader) is None
-    assert level_tiles(path, (702, 903), reader) is None
+    assert level_windows(path, (701, 903), reader) is None
+    assert level_windows(path, (702, 903), reader) is None
     # Tiles that were never written.
     with tifffile.TiffFile(path, mode="r+b") as tiff:
         counts = list(tiff.pages[0].databytecounts)
         tiff.pages[0].tags["TileByteCounts"].overwrite([0, *counts[1:]])
     with read_image(path) as image:
         assert isinstance(image.levels[0], SlideLevel)
-        assert image.levels[0]._tiles is None
+        assert image.levels[0]._windows is None
 
 
 def test_a_damaged_tile_is_told_of_when_it_is_looked_at(
@@ -282,7 +281,7 @@ def test_tiles_of_real_slides_are_openslides_pixels(
     with read_image(path) as image, openslide.OpenSlide(path) as slide:
         full = image.levels[0]
         assert isinstance(full, SlideLevel)
-        assert full._tiles is not None
+        assert full._windows is not None
         height, width, _ = full.shape
         for y, x in ((0, 0), (height - 900, width - 1100), (1000, 777)):
             theirs = np.asarray(slide.read_region((x, y), 0, (1100, 900)))[..., :3]
@@ -319,7 +318,7 @@ def test_a_large_tiff_gets_smaller_levels(tmp_path: Path, monkeypatch: pytest.Mo
     rgb = noise(30, 40)
     image = read_image(write_tiff(tmp_path / "a.tif", rgb))
     assert [level.shape for level in image.levels] == [(30, 40, 3), (15, 20, 3), (8, 10, 3)]
-    monkeypatch.setenv(limits.VARIABLE, "1000")
+    monkeypatch.setenv(guard.VARIABLE, "1000")
     with pytest.raises(UnreadableFileError, match="too large"):
         read_image(tmp_path / "a.tif")
 

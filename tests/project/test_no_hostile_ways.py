@@ -39,8 +39,8 @@ FORBIDDEN_CALLS = {
     *("tifffile.imread", "tifffile.TiffSequence", "tifffile.xml2dict", "zarr.load"),
 }
 ONLY_THERE = {
-    "tifffile.TiffFile": ("io/files.py",),  # with the dialects that read XML switched off
-    "Image.open": ("io/files.py",),  # with the formats that are pictures
+    "tifffile.TiffFile": ("io/decode.py",),  # with the dialects that read XML switched off
+    "Image.open": ("io/decode.py",),  # with the formats that are pictures
     # With a schema that is not trusted.
     "sqlite3.connect": ("review/file.py", "io/formats/polygons/annotation_store.py"),
     "zarr.open": ("io/label_windows.py",),  # with the codecs that are known

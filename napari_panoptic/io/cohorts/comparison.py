@@ -14,11 +14,11 @@ import numpy as np
 import tifffile
 
 from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.cohorts.folder_scan import description_text
-from napari_panoptic.io.cohorts.layouts import DESCRIPTION
-from napari_panoptic.io.cohorts.pair import ONLY_CLASS, PAIR, scheme_of
+from napari_panoptic.io.cohorts.pair import PAIR, scheme_of
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, write_labels
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme
 
 Classes = Mapping[int, str] | str
 """Id -> name of its class, or one class for every object."""
@@ -126,7 +126,7 @@ class Comparison:
         Raises
         ------
         PanopticError
-            Where the folder has files in it, or cannot be written.
+            If the folder has files in it, or cannot be written.
         """
         return _written(folder, self._write_files)
 
@@ -367,7 +367,7 @@ def _written(folder: Path, write: Callable[[Path], None]) -> Path:
     Raises
     ------
     PanopticError
-        Where the folder has files in it, or cannot be written.
+        If the folder has files in it, or cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

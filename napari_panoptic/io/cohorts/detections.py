@@ -11,12 +11,9 @@ from typing import Any
 
 from napari_panoptic.common.errors import CohortError, Finding, FindingKind, english_list
 from napari_panoptic.detections.cohort import DetectionCohort, Frame, ScoredFrame
-from napari_panoptic.io.cohorts.layouts import (
+from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
-    ONLY_TEAM,
     TASK_KEY,
-    TEAMS,
-    Patterns,
     check_keys,
     cohort_listing,
     described,
@@ -24,9 +21,9 @@ from napari_panoptic.io.cohorts.layouts import (
     name_in,
     patient_expression,
     pattern_list,
-    patterns_of,
     table_at,
 )
+from napari_panoptic.io.cohorts.layouts import ONLY_TEAM, TEAMS, Patterns, patterns_of
 from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
@@ -37,6 +34,7 @@ from napari_panoptic.io.cohorts.patterns import (
     natural_key,
     outside_findings,
 )
+from napari_panoptic.io.cohorts.shelves import Key, Place, Shelf, places_on
 from napari_panoptic.nuclei.values.cohort import Team
 
 LARGEST_MPP = 1e6
@@ -66,7 +64,7 @@ class DetectionLayout:
     atypia_reference, atypia_predictions
         Scores of nuclear atypia.
     patient
-        How the patient is told from the frame's name where no folder tells it;
+        How to read the patient from the frame's name if no folder names it;
         None for: up to the last ``_``.
     mpp
         Name patterns of frames, such as ``A*``, and micrometres per pixel along
@@ -86,7 +84,7 @@ class DetectionLayout:
     name: str | None = None
 
     def patient_of(self, frame: str) -> str:
-        """Tell the patient from a frame's name."""
+        """Return the patient in a frame's name."""
         return patient_in(frame, self.patient)
 
     def mpp_of(self, frame: str) -> MppXy | None:
@@ -136,10 +134,10 @@ def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) ->
     Raises
     ------
     CohortError
-        Where the folder is missing, is a file, cannot be read, or holds no
+        If the folder is missing, is a file, cannot be read, or holds no
         frame; where its ``cohort.toml`` cannot be understood.
     OutsideLinksError
-        Where that may be so because links out of it were not followed.
+        If that may be so because links out of it were not followed.
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
@@ -214,35 +212,25 @@ def _mpp(value: Any, key: str) -> MppXy:
 
 # --- what is there --------------------------------------------------------------------------------
 
-_Key = tuple[str, str | None]
 
-
-class _Shelf:
-    """Files by frame and patient; spelling is compared without case, earlier ones are preferred."""
+class _Files(Shelf):
+    """One file for each frame; earlier patterns are preferred."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, list[tuple[str, str | None, Path]]] = defaultdict(list)
+        super().__init__()
         self.spare: list[Path] = []  # further files of frames that have one already
 
     def add(self, match: Match) -> None:
-        """Note a file, unless there is one for this frame already."""
-        name, patient = match.fields["region"], match.fields.get("patient")
-        there = self.get((name, patient))
-        if there is None:
-            self._by_name[name.casefold()].append((name, patient, match.path))
-        elif there != match.path:
+        paths = self.need(match.fields["region"], match.fields.get("patient")).paths[""]
+        if not paths:
+            paths.append(match.path)
+        elif match.path not in paths:
             self.spare.append(match.path)
 
-    def get(self, key: _Key) -> Path | None:
-        """Find the file of a frame; an unknown patient fits any."""
-        name, patient = key
-        for _, own, path in self._by_name.get(name.casefold(), []):
-            if own is None or patient is None or own.casefold() == patient.casefold():
-                return path
-        return None
 
-    def __iter__(self) -> Iterator[_Key]:
-        return ((name, own) for found in self._by_name.values() for name, own, _ in found)
+def _file_of(shelf: Shelf, key: Key) -> Path | None:
+    found = shelf.get(*key)
+    return found.paths[""][0] if found else None
 
 
 class _Discovery:
@@ -257,16 +245,16 @@ class _Discovery:
     def cohort(self) -> DetectionCohort:
         layout = self._layout
         images, references = self._shelf(layout.image), self._shelf(layout.reference)
-        keys = self._keys((images, references))
-        if not keys:
+        places = places_on((images, references), layout.patient_of)
+        if not places:
             raise CohortError(self._nothing_found(), path=self._listing.root)
-        frames = {key: self._frame(key, name, images, references) for key, name in keys.items()}
+        frames = {place.key: self._frame(place, images, references) for place in places}
         teams = self._by_team(layout.predictions)
         predictions = {
             (self._team_names[team], frame.name): path
             for team, shelf in teams.items()
             for key, frame in frames.items()
-            if (path := shelf.get(key)) is not None
+            if (path := _file_of(shelf, key)) is not None
         }
         atypia = self._atypia()
         names = {team for team, _ in predictions} | {t for at in atypia for t in at.predictions}
@@ -291,8 +279,8 @@ class _Discovery:
             prediction_places=tuple(pattern.in_words for pattern in layout.predictions),
         )
 
-    def _shelf(self, patterns: Patterns) -> _Shelf:
-        shelf = _Shelf()
+    def _shelf(self, patterns: Patterns) -> _Files:
+        shelf = _Files()
         for match in self._matches(patterns):
             shelf.add(match)
         return shelf
@@ -301,54 +289,33 @@ class _Discovery:
         for pattern in patterns:
             yield from (m for m in pattern.files(self._listing) if m.path not in self._ignored)
 
-    def _by_team(self, patterns: Patterns) -> dict[str, _Shelf]:
-        shelves: dict[str, _Shelf] = defaultdict(_Shelf)
+    def _by_team(self, patterns: Patterns) -> dict[str, _Files]:
+        shelves: dict[str, _Files] = defaultdict(_Files)
         for match in self._matches(patterns):
             name = match.fields.get("team", "")
             self._team_names.setdefault(name.casefold(), name)
             shelves[name.casefold()].add(match)
         return shelves
 
-    def _keys(self, shelves: Sequence[_Shelf]) -> dict[_Key, str]:
-        """Return every frame and its name in the cohort, in natural order."""
-        by_name: dict[str, list[_Key]] = defaultdict(list)
-        for key in (key for shelf in shelves for key in shelf):
-            alike = by_name[key[0].casefold()]
-            if not any(_fit(key, other) for other in alike):
-                alike.append(key)
-        known = [key for alike in by_name.values() for key in alike]
-        repeated = {name for name, alike in by_name.items() if len(alike) > 1}
-        # Names are unique in a cohort; where folders repeat them, the patient tells.
-        named = {
-            (name, patient): f"{patient}_{name}" if name.casefold() in repeated else name
-            for name, patient in known
-        }
-        order = sorted(
-            named, key=lambda key: (natural_key(self._patient(key)), natural_key(named[key]))
-        )
-        return {key: named[key] for key in order}
-
-    def _patient(self, key: _Key) -> str:
-        return key[1] or self._layout.patient_of(key[0])
-
-    def _frame(self, key: _Key, name: str, images: _Shelf, references: _Shelf) -> Frame:
+    def _frame(self, place: Place, images: Shelf, references: Shelf) -> Frame:
         return Frame(
-            name,
-            self._patient(key),
-            images.get(key),
-            references.get(key),
-            self._layout.mpp_of(name),
+            place.name,
+            place.patient,
+            _file_of(images, place.key),
+            _file_of(references, place.key),
+            self._layout.mpp_of(place.name),
         )
 
     def _atypia(self) -> tuple[ScoredFrame, ...]:
         references = self._shelf(self._layout.atypia_reference)
         teams = self._by_team(self._layout.atypia_predictions)
-        found = []
-        for key, name in self._keys((references,)).items():
-            files = {self._team_names[team]: shelf.get(key) for team, shelf in teams.items()}
+        scored = []
+        for place in places_on((references,), self._layout.patient_of):
+            files = {self._team_names[team]: _file_of(at, place.key) for team, at in teams.items()}
             there = {team: path for team, path in files.items() if path is not None}
-            found.append(ScoredFrame(name, self._patient(key), references.get(key), there))
-        return tuple(found)
+            reference = _file_of(references, place.key)
+            scored.append(ScoredFrame(place.name, place.patient, reference, there))
+        return tuple(scored)
 
     def _nothing_found(self) -> str:
         looked = [f"'{p.text}'" for p in (*self._layout.image, *self._layout.reference)]
@@ -357,8 +324,8 @@ class _Discovery:
             f"{english_list(looked, limit=4)}"
         )
 
-    def _spare_of_teams(self, teams: Mapping[str, _Shelf], used: set[Path]) -> Iterator[Finding]:
-        """Report files of teams for frames of which another file is used."""
+    def _spare_of_teams(self, teams: Mapping[str, _Files], used: set[Path]) -> Iterator[Finding]:
+        """Report files of teams for frames that have another file, which is used."""
         for key, shelf in teams.items():
             team = self._team_names[key]
             files = [path for path in shelf.spare if path not in used]
@@ -383,11 +350,6 @@ class _Discovery:
                 team=team,
                 count=len(files),
             )
-
-
-def _fit(key: _Key, other: _Key) -> bool:
-    """Return whether two keys of one name mean one frame; an unknown patient fits any."""
-    return len({patient.casefold() for patient in (key[1], other[1]) if patient is not None}) <= 1
 
 
 def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterator[Finding]:

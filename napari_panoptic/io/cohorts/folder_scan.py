@@ -15,9 +15,8 @@ from napari_panoptic.common.errors import (
     UnreadableFileError,
     english_list,
 )
-from napari_panoptic.io.cohorts.layouts import DESCRIPTION, cohort_listing
+from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing
 from napari_panoptic.io.cohorts.pair import (
-    ONLY_CLASS,
     REFERENCE_WORDS,
     format_of,
     scheme_of,
@@ -26,7 +25,7 @@ from napari_panoptic.io.cohorts.pair import (
 )
 from napari_panoptic.io.cohorts.patterns import check_listing
 from napari_panoptic.io.images import IMAGE_ENDINGS, probe_image
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, Source
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
 IMAGE = "image"
 """Kind of a group of files that are images; other kinds are formats of objects."""
@@ -97,7 +96,7 @@ class Scan:
     root
         The folder.
     images, reference
-        Where images and annotations were found; None where they were not.
+        Where images and annotations were found; None if they were not.
     predictions
         Where predictions were found.
     scheme
@@ -138,7 +137,7 @@ class Scan:
         Raises
         ------
         CohortError
-            Where something needed is missing.
+            If something needed is missing.
         """
         if self.missing or self.reference is None:
             raise CohortError("; ".join(self.missing), path=self.root)
@@ -213,7 +212,7 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     Raises
     ------
     CohortError
-        Where the folder cannot be read.
+        If the folder cannot be read.
     """
     listing = cohort_listing(folder, allow_outside=False)
     check_listing(listing, "expected a folder with images, annotations and predictions")
@@ -399,7 +398,7 @@ def _reference(masks: Sequence[Group], wanted: str | None) -> tuple[Group | None
 
 
 def _scheme(reference: Group | None, predictions: Iterable[Group]) -> ClassScheme:
-    """Take the classes that the files state, of which some of each group are examined."""
+    """Return the classes stated in the files; some files of each group are read."""
     stated: list[list[str]] = []
     for group in (reference, *predictions):
         if group is None:
@@ -433,7 +432,7 @@ def write_description(scan: Scan) -> Path:
     Raises
     ------
     CohortError
-        Where something is missing, there is a ``cohort.toml`` already, or it
+        If something is missing, there is a ``cohort.toml`` already, or it
         cannot be written.
     """
     text = scan.description()

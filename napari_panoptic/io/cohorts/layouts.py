@@ -2,65 +2,32 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
 
-from napari_panoptic.common.errors import (
-    CohortError,
-    SettingsError,
-    UnreadableFileError,
-    english_list,
-)
 from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
-from napari_panoptic.io.cohorts.patterns import Listing, Pattern
-from napari_panoptic.io.formats.format import Form, PerClass
+from napari_panoptic.io.cohorts.patterns import Pattern
+from napari_panoptic.io.formats.format import PerClass
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_scheme
 from napari_panoptic.io.formats.registry import BUILT_IN, known_forms
 from napari_panoptic.io.images import IMAGE_ENDINGS
-from napari_panoptic.io.limits import check_length
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
     ClassScheme,
-    Multipolygons,
     OutlineRules,
-    Rgb,
     Source,
-    Vertices,
 )
 
-DESCRIPTION = "cohort.toml"
-TASK_KEY = "task"
 ANNOTATIONS = "MoNuSAC Testing Data and Annotations"
 TEAMS = "Teams"
 SUBMISSIONS = "Submissions"
 COLOUR_CODED = "MoNuSAC_Testing_Color_Coded_Masks"
 ZARR_NAMES = ("{region}.ome.zarr", "{region}.zarr")
-ARRAY_ENDING = ".npy"
-"""Ending of an array that holds the images of many regions."""
-CLASSES_KEY = "classes"
-"""Under reference and predictions: where tables of classes lie."""
-RULE_KEYS: Mapping[str, tuple[type[StrEnum], tuple[Source, ...]]] = {
-    "vertices": (Vertices, (Source.GEOJSON, Source.IMAGEJ_ROI)),
-    "multipolygons": (Multipolygons, (Source.GEOJSON,)),
-}
-"""Under reference and predictions: how outlines are read, and in which forms that matters."""
-
-_LONGEST_DESCRIPTION = 2**20
-"""In bytes."""
-_MOST_DOTS = 200
-"""In a line."""
-
 ONLY_TEAM = "predictions"
 """Name of the team where the patterns of a cohort name none."""
 
 Patterns = tuple[Pattern, ...]
-_LayoutT = TypeVar("_LayoutT")
-_PatternT = TypeVar("_PatternT", bound=Pattern)
 
 
 @dataclass(frozen=True)
@@ -102,7 +69,7 @@ class Layout:
         Where the annotation lies, the teams' predictions, and the annotation's
         own version in another form, which is scored like a team.
     patient
-        How the patient is told from the region's name where no folder tells
+        How to read the patient from the region's name if no folder names
         it; None for: up to the last ``_``.
     name
         Name of the cohort, or None for the folder's.
@@ -123,7 +90,7 @@ class Layout:
         return (*self.image, *(pattern for kind in masks for pattern in kind.all))
 
     def patient_of(self, region: str) -> str:
-        """Tell the patient from a region's name."""
+        """Return the patient in a region's name."""
         return patient_in(region, self.patient)
 
 
@@ -242,12 +209,12 @@ COCO_NAMES = ("panoptic*.json", "annotations/panoptic*.json")
 
 
 def coco_layout(path: Path) -> Layout:
-    """Return the layout of a COCO panoptic data set, whose annotation tells its classes.
+    """Return the layout of a COCO panoptic data set, whose annotation names its classes.
 
     Raises
     ------
     UnreadableFileError
-        Where it is none.
+        If it is not valid.
     """
     names = [f"{{region}}.{ending}" for ending in IMAGE_ENDINGS]
     photographs = ("*/{region}.jpg", "*/{region}.jpeg")  # masks are PNG
@@ -262,280 +229,4 @@ def coco_layout(path: Path) -> Layout:
                 )
             }
         ),
-    )
-
-
-def cohort_listing(folder: str | Path, *, allow_outside: bool) -> Listing:
-    """Make the listing of a cohort's folder, which its ``cohort.toml`` may stand for."""
-    root = Path(folder)
-    if root.name == DESCRIPTION and root.is_file():
-        root = root.parent
-    return Listing(root, allow_outside)
-
-
-def description_in(listing: Listing) -> Path | None:
-    """Find the ``cohort.toml`` of a folder, or None."""
-    description = listing.root / DESCRIPTION
-    is_there = any(entry.path == description for entry in listing.entries(listing.root))
-    return description if is_there else None
-
-
-def read_description(path: Path) -> Layout:
-    """Read a ``cohort.toml`` about nuclei; as `described`."""
-    return described(path, _layout)
-
-
-def described(path: Path, understand: Callable[[dict[str, Any]], _LayoutT]) -> _LayoutT:
-    """Read a ``cohort.toml``.
-
-    Parameters
-    ----------
-    path
-        The file.
-    understand
-        Makes a layout of its table.
-
-    Raises
-    ------
-    CohortError
-        Where it cannot be read or understood; the message names the line or
-        the key, and similar keys that exist.
-    """
-    table = read_toml(path)
-    try:
-        return understand(table)
-    except (CohortError, SettingsError) as error:
-        raise CohortError(error.message, path=path) from error
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Raises
-    ------
-    CohortError
-        Where it cannot be read, is not UTF-8, or is no TOML.
-    """
-    try:
-        check_length(path, "a description", _LONGEST_DESCRIPTION)
-        text = path.read_text(encoding="utf-8-sig")
-        _check_dots(text)
-        return tomllib.loads(text)
-    except UnreadableFileError as error:
-        raise CohortError(error.message, path=path) from error
-    except OSError as error:
-        raise CohortError(f"it cannot be read ({error.strerror})", path=path) from error
-    except UnicodeDecodeError as error:
-        raise CohortError("it is not UTF-8 text; save it as UTF-8", path=path) from error
-    except (ValueError, RecursionError) as error:
-        # Numbers of thousands of digits and very deep lists are none of the library's own errors.
-        raise CohortError(f"it is no valid TOML: {error}", path=path) from error
-
-
-def _check_dots(text: str) -> None:
-    """Refuse keys of very many parts: reading one takes memory for the square of their number.
-
-    Raises
-    ------
-    ValueError
-        For a line with more than `_MOST_DOTS` dots that is no comment.
-    """
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > _MOST_DOTS and not line.lstrip().startswith("#"):
-            raise ValueError(
-                f"line {number} has more than {_MOST_DOTS} dots; write lists in several lines"
-            )
-
-
-def _layout(table: dict[str, Any]) -> Layout:
-    check_keys(table, "", (TASK_KEY, "name", "classes", "ambiguous", "masks", "aliases", "files"))
-    files = table_at(table, "files", required=True)
-    allowed = ("image", "reference", "predictions", "annotation", "patient")
-    check_keys(files, "files", allowed)
-    image = _image_patterns(files.get("image", []))
-    reference = _mask_patterns(files, "reference")
-    if not image and not reference.all:
-        raise CohortError(
-            "[files] must say where the images or the annotations are: give image or reference"
-        )
-    return Layout(
-        scheme=scheme_in(table),
-        image=image,
-        reference=reference,
-        predictions=_mask_patterns(files, "predictions", team=True),
-        annotation=_mask_patterns(files, "annotation"),
-        patient=patient_expression(files.get("patient")),
-        name=name_in(table),
-    )
-
-
-def name_in(table: dict[str, Any]) -> str | None:
-    """Read the name of the cohort; None for the folder's."""
-    return text_at(table["name"], "name") if "name" in table else None
-
-
-def scheme_in(table: dict[str, Any]) -> ClassScheme:
-    """Read the classes, and how masks show them."""
-    classes = table_at(table, "classes", required=True)
-    ambiguous = table_at(table, "ambiguous")
-    masks = table_at(table, "masks")
-    aliases = table_at(table, "aliases")
-    check_keys(ambiguous, "ambiguous", ("name",))
-    check_keys(masks, "masks", ("border", "background"))
-    defaults = MONUSAC_CLASSES
-    return ClassScheme(
-        names=tuple(classes),
-        colours=tuple(_colour(value, f"classes.{name}") for name, value in classes.items()),
-        ambiguous=text_at(ambiguous["name"], "ambiguous.name") if "name" in ambiguous else None,
-        border=_colours(masks, "border", defaults.border),
-        background=_colours(masks, "background", defaults.background),
-        aliases={name: text_at(target, f"aliases.{name}") for name, target in aliases.items()},
-    )
-
-
-def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> MaskPatterns:
-    where = f"files.{key}"
-    if isinstance(files.get(key), str | list):
-        raise CohortError(
-            f"{where} must tell the form of the files, such as {where}.labels, .geojson or "
-            f".imagescope (all are in docs/cohorts.md), found {files[key]!r} alone"
-        )
-    table = table_at(files, key, prefix="files.")
-    readable = [form.name for form in known_forms().values() if form.load is not None]
-    check_keys(table, where, [*readable, CLASSES_KEY, *RULE_KEYS])
-    optional = {"patient"} | ({"team"} if team else set())
-    forms = {}
-    for name, value in table.items():
-        if name == CLASSES_KEY or name in RULE_KEYS:
-            continue
-        form = known_forms()[name]
-        required, allowed = _placeholders(form)
-        forms[form.source] = pattern_list(value, f"{where}.{name}", required, optional | allowed)
-    sidecars = table.get(CLASSES_KEY, [])
-    return MaskPatterns(
-        forms,
-        pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional),
-        _rules(table, where, team=team),
-    )
-
-
-def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, OutlineRules]:
-    """Read how outlines are read: a word for all teams, or a table with a word for some."""
-    by_team: dict[str, dict[str, Any]] = {}
-    for key, (words, forms) in RULE_KEYS.items():
-        if key not in table:
-            continue
-        if not any(form in table for form in forms):
-            raise CohortError(
-                f"{where}.{key} says how {english_list(forms)} files are read, and {where} has "
-                f"none; remove it, or add {where}.{forms[0]}"
-            )
-        value = table[key]
-        if isinstance(value, dict) and not team:
-            raise CohortError(f"{where}.{key} must be one word, found a table of teams")
-        named = value if isinstance(value, dict) else {"": value}
-        for name, word in named.items():
-            if word not in [str(known) for known in words]:
-                place = f"{where}.{key}.{name}" if name else f"{where}.{key}"
-                known = " or ".join(f'"{known}"' for known in words)
-                raise CohortError(f"{place} must be {known}, found {word!r}")
-            by_team.setdefault(name.casefold(), {})[key] = words(word)
-    return {name: OutlineRules(**rules) for name, rules in by_team.items()}
-
-
-def _placeholders(form: Form) -> tuple[set[str], set[str]]:
-    """Return which placeholders the patterns of a form need, and which others they may have."""
-    required: set[str] = set()
-    allowed: set[str] = set()
-    # The regions of a file that holds many have names of their own.
-    (required if form.items is None else allowed).add("region")
-    if form.per_class is not PerClass.NEVER:
-        (required if form.per_class is PerClass.ALWAYS else allowed).add("class")
-    return required, allowed
-
-
-def _image_patterns(value: Any) -> Patterns:
-    patterns = pattern_list(value, "files.image", set(), {"region", "patient"})
-    # Without {region} a file holds the images of many, which only arrays do.
-    for pattern in patterns:
-        if not pattern.text.casefold().endswith(ARRAY_ENDING):
-            pattern_list(pattern.text, "files.image", {"region"}, {"patient"})
-    return patterns
-
-
-def pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -> Patterns:
-    """Read a path pattern or a list of them, with the placeholders that they need."""
-    return pattern_list_of(Pattern, value, key, required, optional)
-
-
-def pattern_list_of(
-    kind: type[_PatternT], value: Any, key: str, required: set[str], optional: set[str]
-) -> tuple[_PatternT, ...]:
-    """Read patterns of a kind, which has placeholders of its own; as `pattern_list`."""
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise CohortError(f"{key} must be a path pattern or a list of them, found {value!r}")
-    patterns = tuple(kind(text) for text in texts)
-    for pattern in patterns:
-        missing = sorted(required - pattern.fields)
-        surplus = sorted(pattern.fields - required - optional)
-        if missing or surplus:
-            problem = "needs" if missing else "cannot have"
-            names = english_list([f"{{{name}}}" for name in missing or surplus])
-            raise CohortError(f"{key} {problem} the placeholder {names}, found '{pattern.text}'")
-    return patterns
-
-
-def patient_expression(value: Any) -> PatientExpression | None:
-    """Read how a patient is told from a region's name; None where nothing is said."""
-    return None if value is None else PatientExpression(text_at(value, "files.patient"))
-
-
-def table_at(
-    parent: dict[str, Any], key: str, *, prefix: str = "", required: bool = False
-) -> dict[str, Any]:
-    """Read a table; an empty one where it is left out."""
-    value = parent.get(key, {})
-    if not isinstance(value, dict):
-        raise CohortError(f"{prefix}{key} must be a table, found {value!r}")
-    if required and not value:
-        raise CohortError(f"the table [{prefix}{key}] is missing or empty")
-    return value
-
-
-def check_keys(table: Mapping[str, Any], where: str, known: Sequence[str]) -> None:
-    """Refuse keys that mean nothing; the message names similar ones."""
-    for key in table:
-        if key not in known:
-            close = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
-            hint = f"did you mean {' or '.join(close)}?" if close else ""
-            place = f"in [{where}]" if where else "at the top"
-            raise CohortError(
-                f"unknown key '{key}' {place}; {hint or f'known are {english_list(known)}'}"
-            )
-
-
-def text_at(value: Any, key: str) -> str:
-    """Read a text that is not empty."""
-    if not isinstance(value, str) or not value.strip():
-        raise CohortError(f"{key} must be text, found {value!r}")
-    return value
-
-
-def _colours(table: dict[str, Any], key: str, default: tuple[Rgb, ...]) -> tuple[Rgb, ...]:
-    value = table.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, list):
-        raise CohortError(f"masks.{key} must be a list of colours, found {value!r}")
-    return tuple(_colour(colour, f"masks.{key}") for colour in value)
-
-
-def _colour(value: Any, key: str) -> Rgb:
-    match value:
-        case [int(red), int(green), int(blue)] if all(0 <= v <= 255 for v in value):
-            return (red, green, blue)
-    raise CohortError(
-        f"{key} must be a colour of three numbers from 0 to 255, such as [255, 0, 0], "
-        f"found {value!r}"
     )

@@ -15,12 +15,17 @@ from napari_panoptic.common.errors import (
     UnreadableFileError,
     english_list,
 )
+from napari_panoptic.io.cohorts.description import (
+    DESCRIPTION,
+    cohort_listing,
+    description_in,
+    read_description,
+)
 from napari_panoptic.io.cohorts.layouts import (
     ANNOTATIONS,
     COCO_NAMES,
     COLOUR_CODED,
     CONIC_LAYOUT,
-    DESCRIPTION,
     ONLY_TEAM,
     PANNUKE_LAYOUT,
     SUBMISSIONS,
@@ -29,11 +34,8 @@ from napari_panoptic.io.cohorts.layouts import (
     MaskPatterns,
     Patterns,
     coco_layout,
-    cohort_listing,
-    description_in,
     monusac_layout,
     patterns_of,
-    read_description,
 )
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
@@ -45,6 +47,7 @@ from napari_panoptic.io.cohorts.patterns import (
     natural_key,
     outside_findings,
 )
+from napari_panoptic.io.cohorts.shelves import Found, Key, Shelf, places_on
 from napari_panoptic.io.formats.class_numbers import NUMBERED_FORMS, TYPE_INFO, type_info_of
 from napari_panoptic.io.formats.format import Item, ListItems
 from napari_panoptic.io.formats.labels.arrays import array_items, holds_many_images
@@ -57,7 +60,6 @@ from napari_panoptic.io.formats.labels.label_images import (
 from napari_panoptic.io.formats.registry import known_forms, plugin_findings
 from napari_panoptic.nuclei.values.cohort import (
     UNSTATED,
-    ClassScheme,
     Cohort,
     MaskFiles,
     OutlineRules,
@@ -89,8 +91,8 @@ def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     folder
         The cohort's folder, or its ``cohort.toml``.
     allow_outside
-        Whether links that lead out of the folder are followed. Only whoever
-        opens a cohort may allow it, never something in the cohort.
+        Whether links that lead out of the folder are followed. Only the
+        user may allow it, never a file of the cohort.
 
     Returns
     -------
@@ -100,10 +102,10 @@ def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     Raises
     ------
     CohortError
-        Where the folder is missing, is a file, cannot be read, or holds no
+        If the folder is missing, is a file, cannot be read, or holds no
         region; where its ``cohort.toml`` cannot be understood.
     OutsideLinksError
-        Where that may be so because links out of it were not followed.
+        If that may be so because links out of it were not followed.
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
@@ -141,73 +143,21 @@ def _coco(path: Path) -> Layout:
 
 
 @dataclass
-class _Found:
-    """The files of one region (and team) in one form, while they are collected."""
-
-    region: str
-    patient: str | None
-    paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
-    item: str | None = None
-
-    def files(
-        self, source: Source, scheme: ClassScheme, within: Path | None, rules: OutlineRules
-    ) -> MaskFiles:
-        order = ["", *scheme.names, scheme.ambiguous]
-        names = sorted((name for name in self.paths if self.paths[name]), key=order.index)
-        paths = {name: tuple(self.paths[name]) for name in names}
-        return MaskFiles(source, paths, self.item, within, rules)
-
-
-class _Shelf:
-    """What was found, by region and patient; spelling is compared without case."""
-
-    def __init__(self) -> None:
-        self._by_region: dict[str, list[_Found]] = defaultdict(list)
-
-    def __iter__(self) -> Iterator[_Found]:
-        return (found for same_name in self._by_region.values() for found in same_name)
-
-    def repeats(self, region: str) -> bool:
-        """Return whether several patients have a region of this name."""
-        return len(self._by_region[region.casefold()]) > 1
-
-    def get(self, region: str, patient: str | None) -> _Found | None:
-        """Find what belongs to a region; an unknown patient fits any."""
-        for found in self._by_region.get(region.casefold(), []):
-            if found.patient is None or patient is None or _same(found.patient, patient):
-                return found
-        return None
-
-    def need(self, region: str, patient: str | None) -> _Found:
-        """Find what belongs to a region, or begin with it."""
-        if (found := self.get(region, patient)) is None:
-            found = _Found(region, patient)
-            self._by_region[region.casefold()].append(found)
-        found.patient = found.patient or patient
-        return found
-
-
-def _same(a: str, b: str) -> bool:
-    return a.casefold() == b.casefold()
-
-
-@dataclass
 class _Form:
     """Everything found in one form: by team (casefolded; "" where there are no teams)."""
 
-    filled: dict[str, _Shelf] = field(default_factory=lambda: defaultdict(_Shelf))
+    filled: dict[str, Shelf] = field(default_factory=lambda: defaultdict(Shelf))
     # Folders of regions without a single file in them: nothing was found there by the team.
-    empty: dict[str, _Shelf] = field(default_factory=lambda: defaultdict(_Shelf))
+    empty: dict[str, Shelf] = field(default_factory=lambda: defaultdict(Shelf))
     rules: Mapping[str, OutlineRules] = field(default_factory=dict)
 
-    def get(self, team: str, key: _Key) -> _Found | None:
+    def get(self, team: str, key: Key) -> Found | None:
         for shelves in (self.filled, self.empty):
             if team in shelves and (found := shelves[team].get(*key)):
                 return found
         return None
 
 
-_Key = tuple[str, str | None]
 _Predictions = dict[tuple[str, str], dict[Source, MaskFiles]]
 
 
@@ -273,8 +223,8 @@ class _Discovery:
             f"{english_list(patterns, limit=4)}"
         )
 
-    def _collect_images(self) -> _Shelf:
-        shelf = _Shelf()
+    def _collect_images(self) -> Shelf:
+        shelf = Shelf()
         known: set[Path] = set()
         for pattern in self._layout.image:
             for match in self._marked(pattern.files(self._listing), known):
@@ -311,15 +261,15 @@ class _Discovery:
         self._findings.extend(_rules_of_nobody(masks.rules, forms))
         return forms
 
-    def _add_names_of_numbers(self, found: _Found) -> None:
-        """Note the table that tells what classes as numbers mean."""
+    def _add_names_of_numbers(self, found: Found) -> None:
+        """Note the table that names the numbers of classes."""
         for paths in found.paths.values():
             table = type_info_of(paths[0]) if paths else None
             if table is not None:
                 self._note_beside(table)
                 paths.append(table)
 
-    def _add_tables_beside(self, found: _Found) -> None:
+    def _add_tables_beside(self, found: Found) -> None:
         """Note the tables of classes beside label images; they decide figures as much as these."""
         for name, paths in found.paths.items():
             for path in list(paths):
@@ -333,7 +283,7 @@ class _Discovery:
                 self._note_beside(*beside)
 
     def _note_beside(self, *paths: Path) -> None:
-        """Note files that others need; whoever reads one refuses links out of the folder."""
+        """Note files that others need; their readers refuse links out of the folder."""
         self._used.update(paths)
         for path in paths:
             self._listing.admits(path)
@@ -407,41 +357,37 @@ class _Discovery:
         return name.casefold()
 
     def _regions(
-        self, images: _Shelf, references: Mapping[Source, _Form]
-    ) -> list[tuple[Region, _Key]]:
-        known = _Shelf()
+        self, images: Shelf, references: Mapping[Source, _Form]
+    ) -> list[tuple[Region, Key]]:
         annotated = [form.filled[""] for form in references.values()]
-        for found in (found for shelf in (images, *annotated) for found in shelf):
-            known.need(found.region, found.patient)
         regions = []
-        for found in known:
-            key = (found.region, found.patient)
-            patient = found.patient or self._layout.patient_of(found.region)
-            image = images.get(*key)
+        for place in places_on((images, *annotated), self._layout.patient_of):
+            image = images.get(*place.key)
             region = Region(
-                # Names are unique in a cohort; where folders repeat them, the patient tells.
-                f"{patient}_{found.region}" if known.repeats(found.region) else found.region,
-                patient,
+                place.name,
+                place.patient,
                 image.paths[""][0] if image else None,
-                next(iter(self._forms(references, "", key).values()), None),
+                next(iter(self._forms(references, "", place.key).values()), None),
                 image.item if image else None,
             )
-            regions.append((region, key))
-        return sorted(regions, key=lambda r: (natural_key(r[0].patient), natural_key(r[0].name)))
+            regions.append((region, place.key))
+        return regions
 
-    def _forms(
-        self, forms: Mapping[Source, _Form], team: str, key: _Key
-    ) -> dict[Source, MaskFiles]:
+    def _forms(self, forms: Mapping[Source, _Form], team: str, key: Key) -> dict[Source, MaskFiles]:
         return {
-            source: found.files(
-                source, self._scheme, self._listing.within, _rules_of(form.rules, team)
-            )
+            source: self._mask_files(source, found, _rules_of(form.rules, team))
             for source, form in forms.items()
             if (found := form.get(team, key))
         }
 
+    def _mask_files(self, source: Source, found: Found, rules: OutlineRules) -> MaskFiles:
+        order = ["", *self._scheme.names, self._scheme.ambiguous]
+        names = sorted((name for name in found.paths if found.paths[name]), key=order.index)
+        paths = {name: tuple(found.paths[name]) for name in names}
+        return MaskFiles(source, paths, found.item, self._listing.within, rules)
+
     def _predictions(
-        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, _Key]]
+        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, Key]]
     ) -> _Predictions:
         teams = {team for form in forms.values() for team in form.filled}
         self._findings.extend(self._unknown_regions(forms, regions))
@@ -466,7 +412,7 @@ class _Discovery:
             )
 
     def _unknown_regions(
-        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, _Key]]
+        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, Key]]
     ) -> Iterator[Finding]:
         for source, form in forms.items():
             for team, shelf in form.filled.items():

@@ -16,20 +16,22 @@ from napari_panoptic.common.errors import (
     UnreadableFileError,
     english_list,
 )
-from napari_panoptic.io.files import check_file, pixel_shape, read_pixels
+from napari_panoptic.io.decode import pixel_shape, read_pixels
+from napari_panoptic.io.files import check_file
+from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.label_images import (
     area_beside,
-    read_sidecar,
     sidecars_beside,
 )
+from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
-from napari_panoptic.io.formats.labels.submissions import mat_variables
 from napari_panoptic.io.formats.polygons.rasterize import READERS
 from napari_panoptic.io.formats.registry import form_of
 from napari_panoptic.io.images import probe_image
 from napari_panoptic.io.label_windows import is_zarr
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
+    ONLY_CLASS,
     ClassScheme,
     Cohort,
     MaskFiles,
@@ -41,8 +43,6 @@ from napari_panoptic.nuclei.values.cohort import (
 
 PAIR = "pair"
 """Name of the only region of such a cohort, and of its patient."""
-ONLY_CLASS = "Nucleus"
-"""Class of every object where the files do not state classes."""
 
 REFERENCE_WORDS = (
     *("annotation", "annot", "ground", "truth", "gt", "reference", "manual", "expert"),
@@ -107,7 +107,7 @@ def format_of(path: Path) -> Source:
 
 
 def _picture_format(path: Path) -> Source:
-    """Tell a colour-coded mask from a label image, by its colours."""
+    """Return whether a picture is a colour-coded mask rather than a label image."""
     what = "a label image or a colour-coded mask"
     if path.suffix.casefold() in (".tif", ".tiff") and len(pixel_shape(path, what)) == 2:
         return Source.LABELS  # a slide's may be too large to decode
@@ -142,7 +142,7 @@ def pair_cohort(
     predictions
         One file per team; teams are named after their files.
     image
-        The image, or None. Outlines need it, unless a label image tells the size.
+        The image, or None. Outlines need it, unless a label image gives the size.
     classes
         Names of the classes. By default those that the files state, if all of
         them do; else every object has the one class `ONLY_CLASS`.
@@ -166,7 +166,7 @@ def pair_cohort(
     scheme, findings = _scheme(sides, classes)
     if image is None and not any(form_has_size(side.source) for side in sides):
         raise PanopticError(
-            "outlines do not tell the size of the image: give the image (--image), or a label "
+            "outlines do not contain the size of the image: give the image (--image), or a label "
             "image for one of the sides",
             path=reference,
         )
@@ -235,7 +235,7 @@ def _reference_rank(name: str) -> int:
 
 
 def form_has_size(source: Source) -> bool:
-    """Return whether files of a format tell the size of the image."""
+    """Return whether files of a format contain the size of the image."""
     return source not in READERS
 
 
@@ -304,7 +304,8 @@ def stated_classes(
     if source == Source.LABELS:
         stated = label_classes(path) if is_zarr(path) else None
         if tables:
-            stated = read_sidecar(tables[0], ClassScheme((ONLY_CLASS,), _COLOURS[:1]))
+            one_class = ClassScheme((ONLY_CLASS,), _COLOURS[:1])
+            stated = read_class_table(tables[0], one_class).as_mapping()
         names = list(dict.fromkeys(name.strip() for name in (stated or {}).values()))
         ambiguous = str(MONUSAC_CLASSES.ambiguous).casefold()
         return tuple(name for name in names if name and name.casefold() != ambiguous)
@@ -344,7 +345,7 @@ def _scheme(
 
 
 def scheme_of(names: Sequence[str]) -> ClassScheme:
-    """Make a scheme of class names, of which some may differ in case only."""
+    """Make a scheme of class names; some may differ in case only."""
     spellings: dict[str, str] = {}
     for name in names:
         spellings.setdefault(name.casefold(), name)
@@ -362,7 +363,7 @@ def _team_names(paths: Sequence[Path]) -> list[str]:
         names = [place[level] for place in places]
         if len(set(names)) == len(names):
             return names
-    # No single folder tells them apart: the paths do.
+    # No single folder distinguishes them: use the paths.
     return [str(path) for path in paths]
 
 

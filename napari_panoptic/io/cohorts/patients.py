@@ -1,86 +1,94 @@
-"""How a patient is told from the name of a region or frame."""
+"""How the patient is read from the name of a region or frame."""
 
 from __future__ import annotations
 
 import re
-import time
 import warnings
 
-import regex
-
 from napari_panoptic.common.errors import CohortError
+from napari_panoptic.io.cohorts.patterns import Pattern, name_expression
 
-SEARCH_S = 5.0
-"""Computing time that all names of a cohort may take together; a million take less."""
+MOST_REPETITIONS = 2
+"""In a regular expression: searching takes time for the power of their number."""
 _MOST_CHARACTERS = 500
-# Where the module that can be stopped means something else than that of Python.
-_OTHER_MEANING = re.compile(r"(?<!\\)\{[^0-9,}]")
+_CHARACTER = r"(?:\\[^0-9]|\[\^?\]?+(?:\\.|[^\]\\])*+\]|[^\\\[\](){}*+?|])"
+_GROUP = r"\((?:\?P<patient>|\?:)?+(?!\?)|\)(?![*+?{])"
+_REPETITION = r"(?:[*+?]|\{[0-9]*,[0-9]*\})[?+]?+"
+_PIECE = re.compile(rf"{_CHARACTER}(?:(?P<repeated>{_REPETITION})|\{{[0-9]+\}})?+|{_GROUP}")
 
 
 class PatientExpression:
-    """A regular expression with a group ``patient``, from a cohort that somebody else made.
+    """Finds the patient in a name, by a pattern or a simple regular expression.
 
-    An expression of a few characters can take longer than anybody lives. All
-    searches together therefore have a limit.
+    Anybody may have written a ``cohort.toml``, and a regular expression of a few
+    characters can take years to search. Only forms that end quickly are accepted.
 
     Parameters
     ----------
     text
-        As Python's `re` understands it.
+        Such as ``{patient}_*``, which has to fit the whole name, or
+        ``^(?P<patient>[a-z]+_[0-9]+)-``, which is searched for: characters and classes, of
+        which `MOST_REPETITIONS` may be repeated, and groups, none of which may be.
 
     Raises
     ------
     CohortError
-        Where it is none, or has no such group.
+        If it is neither, or has no part named patient.
     """
 
     def __init__(self, text: str) -> None:
-        try:
-            with warnings.catch_warnings(action="error", category=FutureWarning):
-                groups = re.compile(text).groupindex
-            self._expression = regex.compile(text)
-        except (
-            *(re.error, regex.error, FutureWarning, OverflowError, RecursionError),
-            ValueError,
-        ) as error:
-            raise CohortError(f"files.patient is no valid regular expression: {error}") from error
-        if "patient" not in groups:
-            raise CohortError(
-                f"files.patient must have a group named patient, such as (?P<patient>.+)_[0-9]+, "
-                f"found '{text}'"
-            )
-        if len(text) > _MOST_CHARACTERS or _OTHER_MEANING.search(text):
-            raise CohortError(
-                f"files.patient must be an expression of at most {_MOST_CHARACTERS} characters, "
-                f"with \\{{ for a brace that is no count; found '{text}'"
-            )
-        self._text, self._left_s = text, SEARCH_S
+        if "{patient}" in text:
+            self._expression, self._group = _of_pattern(text), "f_patient"
+        else:
+            self._expression, self._group = _of_expression(text), "patient"
 
     def patient_in(self, name: str) -> str | None:
-        """Return the patient that a name tells, if it tells one.
-
-        Raises
-        ------
-        CohortError
-            Where that takes too long.
-        """
-        began = time.thread_time()
-        try:
-            if self._left_s <= 0:  # names that take a little each have used it up together
-                raise TimeoutError
-            found = self._expression.search(name, timeout=self._left_s, concurrent=True)
-        except TimeoutError:
-            raise CohortError(
-                f"the regular expression '{self._text}' (files.patient) takes too long to be found "
-                f"in names such as '{name}'; write a simpler one, in which nothing that has a "
-                f"+ or * is repeated again"
-            ) from None
-        finally:
-            self._left_s -= time.thread_time() - began
-        return found["patient"] if found else None
+        """Return the patient in a name, or None if the name does not fit."""
+        found = self._expression.search(name)
+        return found[self._group] if found else None
 
 
 def patient_in(name: str, expression: PatientExpression | None) -> str:
-    """Tell the patient from a name: by an expression, else what is before the last _."""
-    told = expression.patient_in(name) if expression is not None else None
-    return told or name.rpartition("_")[0] or name
+    """Return the patient in a name: by an expression, else what precedes the last ``_``."""
+    found = expression.patient_in(name) if expression is not None else None
+    return found or name.rpartition("_")[0] or name
+
+
+def _of_pattern(text: str) -> re.Pattern[str]:
+    pattern = Pattern(text)
+    if pattern.fields != {"patient"} or len(pattern.parts) != 1:
+        raise CohortError(
+            f"files.patient must be the pattern of a name with the placeholder {{patient}} alone, "
+            f"such as {{patient}}_*, found '{text}'"
+        )
+    # search() has to fit the whole name.
+    return re.compile(rf"\A{name_expression(text).pattern}\Z", re.IGNORECASE | re.DOTALL)
+
+
+def _of_expression(text: str) -> re.Pattern[str]:
+    try:
+        with warnings.catch_warnings(action="error", category=FutureWarning):
+            expression = re.compile(text[: _MOST_CHARACTERS + 1])
+    except (re.error, FutureWarning, OverflowError, RecursionError, ValueError) as error:
+        raise CohortError(f"files.patient is no valid regular expression: {error}") from error
+    if "patient" not in expression.groupindex:
+        raise CohortError(
+            f"files.patient must be a pattern such as {{patient}}_*, or a regular expression with "
+            f"a group named patient such as (?P<patient>.+)_[0-9]+; found '{text}'"
+        )
+    if len(text) > _MOST_CHARACTERS or not _ends_quickly(text):
+        raise CohortError(
+            f"files.patient must be a pattern such as {{patient}}_*, or a regular expression of at "
+            f"most {_MOST_CHARACTERS} characters with at most {MOST_REPETITIONS} repetitions (+ * "
+            f"? or {{2,3}}), none of them of a group, and without alternatives (|); found '{text}'"
+        )
+    return expression
+
+
+def _ends_quickly(text: str) -> bool:
+    """Return whether an expression consists of allowed pieces, with few repetitions."""
+    end, repetitions = 0, 0
+    while end < len(text) and (piece := _PIECE.match(text, end)):
+        end = piece.end()
+        repetitions += piece["repeated"] is not None
+    return end == len(text) and repetitions <= MOST_REPETITIONS

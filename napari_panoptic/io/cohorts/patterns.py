@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 from napari_panoptic.common.errors import (
@@ -18,7 +19,7 @@ from napari_panoptic.common.errors import (
     english_list,
     similar,
 )
-from napari_panoptic.io.links import is_link, leads_out
+from napari_panoptic.io.guard import is_link, leads_out
 
 FIELDS = ("patient", "region", "team", "class")
 """What can stand between braces in a pattern."""
@@ -117,7 +118,7 @@ class Pattern:
         return folders[:end]
 
     def folder_of(self, name: str) -> Pattern | None:
-        """Return the pattern of the folder named by a placeholder, None where a file is."""
+        """Return the pattern of the folder named by a placeholder, None if a file is."""
         holders = [i for i, part in enumerate(self.parts[:-1]) if f"{{{name}}}" in part]
         return type(self)("/".join(self.parts[: holders[0] + 1])) if holders else None
 
@@ -139,7 +140,7 @@ class Pattern:
         folders: bool,
     ) -> Iterator[Match]:
         last = depth == len(self.parts) - 1
-        expression = _expression(self.parts[depth], fields)
+        expression = name_expression(self.parts[depth], fields)
         for entry in listing.entries(folder):
             if entry.is_folder != (folders or not last):
                 continue
@@ -169,7 +170,7 @@ class Listing:
         The cohort's folder.
     allow_outside
         Whether links that lead out of the folder are followed: a cohort from
-        somebody else could name any file of this machine.
+        another person could name any file of this machine.
     findings
         What could not be read, or was left out.
     outside
@@ -184,11 +185,11 @@ class Listing:
 
     @property
     def within(self) -> Path | None:
-        """The folder that links may not lead out of; None where they may lead anywhere."""
+        """The folder that links may not lead out of; None if they may lead anywhere."""
         return None if self.allow_outside else self.root
 
     def entries(self, folder: Path) -> tuple[Entry, ...]:
-        """Return what is in a folder, in natural order, hidden things left out."""
+        """Return the entries of a folder, in natural order, without hidden ones."""
         if folder not in self._known:
             self._known[folder] = self._read(folder)
         return self._known[folder]
@@ -226,11 +227,11 @@ class Listing:
         return tuple(sorted(entries, key=lambda entry: natural_key(entry.path.name)))
 
     def _is_wanted(self, folder: Path, entry: os.DirEntry[str]) -> bool:
-        """Return what belongs to the cohort from links out of it, pipes and devices."""
+        """Return whether an entry belongs to the cohort (no outside links, pipes or devices)."""
         path = folder / entry.name
         if is_link(entry) and not self.admits(path):
             return False
-        # A broken link stays: whoever reads it says what is missing.
+        # A broken link stays: its reader reports what is missing.
         is_special = not entry.is_dir() and not entry.is_file() and path.exists()
         if is_special:
             message = f"'{entry.name}' is a pipe, a socket or a device, and was left out"
@@ -238,7 +239,7 @@ class Listing:
         return not is_special
 
     def admits(self, path: Path) -> bool:
-        """Tell whether a file may be read; one to which a link leads is noted where it may not."""
+        """Return whether a file may be read; note links out of the folder."""
         if self.within is None or not leads_out(path, self.within):
             return True
         if path not in self.outside:
@@ -248,7 +249,7 @@ class Listing:
 
 @contextmanager
 def links_told(listing: Listing) -> Iterator[None]:
-    """Let errors about a folder say that links out of it were not followed.
+    """Mention links that were not followed in errors about a folder.
 
     Raises
     ------
@@ -281,7 +282,7 @@ def _outside_text(listing: Listing) -> str:
 
 
 def _meant(root: Path) -> str:
-    """Name folders beside a missing one that have similar names."""
+    """Suggest folders beside a missing one that have similar names."""
     try:
         beside = [entry.name for entry in root.parent.iterdir() if entry.is_dir()]
     except OSError:
@@ -292,12 +293,12 @@ def _meant(root: Path) -> str:
 
 
 def check_listing(listing: Listing, expected: str) -> None:
-    """Look into a cohort's folder.
+    """Check that a cohort's folder can be read.
 
     Raises
     ------
     CohortError
-        Where it is missing, a file, closed or empty; then it says what was
+        If it is missing, a file, closed or empty; then it says what was
         expected.
     """
     root = listing.root
@@ -320,7 +321,7 @@ def check_listing(listing: Listing, expected: str) -> None:
 
 
 def missing(what: str, names: Sequence[str], why: str, *, team: str | None = None) -> Finding:
-    """Return what lacks a file.
+    """Return the finding that files are missing.
 
     Parameters
     ----------
@@ -346,8 +347,16 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir() and not entry.name.casefold().endswith(ARRAY_FOLDERS)
 
 
-def _expression(part: str, fields: Mapping[str, str]) -> re.Pattern[str]:
-    """Turn one name of a pattern into a regular expression."""
+def name_expression(part: str, fields: Mapping[str, str] = MappingProxyType({})) -> re.Pattern[str]:
+    """Turn one name of a pattern into a regular expression; groups have the prefix ``f_``.
+
+    Parameters
+    ----------
+    part
+        The name of a folder or file, with placeholders and ``*``.
+    fields
+        What placeholders are known to stand for.
+    """
     text = ""
     seen: set[str] = set()
     for piece in re.split(r"(\{[a-z]+\}|\*)", part):

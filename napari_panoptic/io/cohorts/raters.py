@@ -8,12 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, Finding, FindingKind, english_list
-from napari_panoptic.io.cohorts.layouts import (
-    DESCRIPTION,
-    ONLY_TEAM,
-    cohort_listing,
-    description_in,
-)
+from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing, description_in
+from napari_panoptic.io.cohorts.layouts import ONLY_TEAM
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     check_listing,
@@ -70,10 +66,10 @@ def open_raters(folder: str | Path, *, allow_outside: bool = False) -> RatedCoho
     Raises
     ------
     CohortError
-        Where the folder is missing, is a file, cannot be read, or holds no
+        If the folder is missing, is a file, cannot be read, or holds no
         rater's mask; where its ``cohort.toml`` cannot be understood.
     OutsideLinksError
-        Where that may be so because links out of it were not followed.
+        If that may be so because links out of it were not followed.
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
@@ -239,7 +235,7 @@ def _map_place(
     several: bool,
     known: set[tuple[str, str]],
 ) -> tuple[str, str, str] | None:
-    """Tell team, case and structure of a map; None where it is none.
+    """Return the team, case and structure of a map, or None if it fits none.
 
     The folders above its case are those of team and data set, if any.
     """
@@ -253,7 +249,7 @@ def _map_place(
         or (not several and (case, own) == (file.case, structure))
         or (not data_set and case.endswith(f"/{file.case}") and own.endswith(f"/{structure}"))
     ]
-    # Where several data sets have such a case, the folder must tell which.
+    # If several data sets have such a case, the folder must name one.
     return (team, *fitting[0]) if len(fitting) == 1 else None
 
 
@@ -273,7 +269,7 @@ def _twice(path: Path, used: Path) -> Finding:
 
 
 def _rater_findings(cases: Sequence[RatedCase], found: _Found) -> Iterator[Finding]:
-    """Yield where somebody who annotated a structure elsewhere has not."""
+    """Report cases without a mask of a rater who annotated the structure in other cases."""
     raters: dict[str, set[str]] = defaultdict(set)
     for _, structure, rater in found.masks:
         raters[structure].add(rater)

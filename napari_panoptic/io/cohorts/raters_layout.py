@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from napari_panoptic.common.errors import CohortError, english_list
-from napari_panoptic.io.cohorts.layouts import (
-    ANNOTATIONS,
+from napari_panoptic.io.cohorts.description import (
     TASK_KEY,
     check_keys,
     described,
@@ -19,16 +18,17 @@ from napari_panoptic.io.cohorts.layouts import (
     scheme_in,
     table_at,
 )
+from napari_panoptic.io.cohorts.layouts import ANNOTATIONS
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
 from napari_panoptic.raters.cohort import AtLevel, BothEmpty, RatersSettings
 
 SPLITS = ("training", "validation", "testing", "test", "train", "val")
-"""Folders of QUBIQ between a data set and its cases; they name neither."""
+"""Folder names that are neither a data set nor a case (train/test splits)."""
 SHELVES = ("teams", "predictions", "submissions", "results")
-"""Folders that hold teams, and are none."""
+"""Names of folders that hold the folders of teams."""
 DEEPEST = 6
-"""So many folders below each other are looked through for QUBIQ's files."""
+"""Deepest level of folders that is searched for QUBIQ's files."""
 
 _NIFTI = r"\.nii(?:\.gz)?"
 _MASK = re.compile(rf"(?P<structure>.+?)_seg(?P<rater>[0-9]+){_NIFTI}", re.IGNORECASE)
@@ -138,7 +138,9 @@ def _settings(table: dict[str, Any]) -> RatersSettings:
     try:
         numbers = tuple(float(level) for level in levels)
     except OverflowError:
-        raise CohortError("levels.at must be numbers up to 1, found one beyond any") from None
+        raise CohortError(
+            "levels.at must be between 0 and 1, found a number that is too large"
+        ) from None
     return RatersSettings(
         levels=numbers,
         at_level=AtLevel(_word(table, "equal", list(AtLevel), settings.at_level)),
@@ -179,7 +181,7 @@ class QubiqFile:
 
 @dataclass(frozen=True)
 class QubiqFiles:
-    """The files of a cohort in the folders of QUBIQ, told apart by their names.
+    """The files of a cohort in the folders of QUBIQ, sorted by the form of their names.
 
     Parameters
     ----------
@@ -227,7 +229,7 @@ def looks_like_qubiq(folder: Path) -> bool:
             return False
         return any(_MASK.fullmatch(f.path.name) for f in _below(listing, folder, ()))
     except OSError:
-        return False  # whoever opens the folder says why
+        return False  # opening the folder reports why
 
 
 def _below(listing: Listing, folder: Path, above: tuple[str, ...]) -> Iterator[QubiqFile]:

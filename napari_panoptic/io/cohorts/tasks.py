@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, english_list
+from napari_panoptic.io.cohorts.description import DESCRIPTION, TASK_KEY, read_toml
 from napari_panoptic.io.cohorts.detections import looks_like_mitos
-from napari_panoptic.io.cohorts.layouts import DESCRIPTION, TASK_KEY, read_toml
 from napari_panoptic.io.cohorts.raters_layout import looks_like_qubiq
 from napari_panoptic.nuclei.values.cohort import Task
 
@@ -28,7 +28,7 @@ def task_of(folder: str | Path) -> Task:
     Raises
     ------
     CohortError
-        Where the ``cohort.toml`` cannot be read or names an unknown task.
+        If the ``cohort.toml`` cannot be read or names an unknown task.
     """
     root = Path(folder)
     description = root if root.name == DESCRIPTION else root / DESCRIPTION

@@ -1,4 +1,4 @@
-"""Classes as numbers, as HoVer-Net and its kin write them."""
+"""Classes as numbers, as HoVer-Net and similar programs write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.polygons.model import UNKNOWN, class_number
-from napari_panoptic.io.limits import SMALL_TABLE_BYTES, check_length
+from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
 
 TYPE_INFO = "type_info.json"
@@ -18,7 +18,7 @@ NUMBERED_FORMS = (
     *(Source.HOVERNET, Source.HOVERNET_MAT, Source.ANNOTATION_STORE),
     *(Source.IMAGEJ_ROI, Source.GEOJSON),
 )
-"""The forms in which classes may be numbers."""
+"""The formats in which classes may be numbers."""
 
 
 def type_info_of(path: Path) -> Path | None:
@@ -33,7 +33,7 @@ def read_type_info(path: Path) -> dict[str, str]:
     Raises
     ------
     UnreadableFileError
-        Where it is none.
+        If it is not valid.
     """
     try:
         check_length(path, "a table of class names", SMALL_TABLE_BYTES)
@@ -43,7 +43,7 @@ def read_type_info(path: Path) -> dict[str, str]:
             for key, value in table.items()
         }
     except (OSError, ValueError, AttributeError, LookupError, RecursionError) as error:
-        # RecursionError says where the decoder was, not what is wrong.
+        # The message of a RecursionError describes the decoder, not the file.
         found = "lists nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise UnreadableFileError(
             f'expected a table of class names such as {{"1": ["Epithelial", [255, 0, 0]]}}, found '
@@ -53,7 +53,7 @@ def read_type_info(path: Path) -> dict[str, str]:
 
 
 class ClassNumbers:
-    """Finds the class of what a file says of an object.
+    """Finds the class of an object by its entry in a file.
 
     A number ``k`` is looked up in this order: as the text ``k`` among the
     scheme's aliases (``[aliases]`` in cohort.toml); by its name in a
@@ -71,7 +71,7 @@ class ClassNumbers:
     Raises
     ------
     UnreadableFileError
-        Where there is a table of names that cannot be read.
+        If there is a table of names that cannot be read.
     """
 
     def __init__(self, path: Path, scheme: ClassScheme) -> None:

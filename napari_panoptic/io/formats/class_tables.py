@@ -1,22 +1,24 @@
-"""Tables of classes beside label images, as arrays: slides have very many objects."""
+"""Tables of classes beside label images: CSV or JSON, as arrays, since slides have many objects."""
 
 from __future__ import annotations
 
+import csv
 import io
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import orjson
-import pandas as pd
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding
+from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
 from napari_panoptic.io.files import check_file
-from napari_panoptic.io.formats.labels.label_images import WHAT_TABLE, object_id, read_sidecar
-from napari_panoptic.io.limits import check_length
+from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme
+
+WHAT_TABLE = "a table of classes (id,class)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,36 +32,56 @@ class ClassTable:
     code
         int64 (n,): position in ``names``.
     names
-        The names of classes as the table has them, numbers of classes replaced
-        by the names.
-    repeated
-        Ids that came twice, ascending.
+        The names of classes as spelt in the table; numbers of classes are replaced by names.
+    findings
+        Reports the ids that occur twice.
     """
 
     ids: NDArray[np.int64]
     code: NDArray[np.int64]
     names: tuple[str, ...]
-    repeated: tuple[int, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @classmethod
-    def of(
-        cls, ids: NDArray[np.int64], code: NDArray[np.int64], names: Sequence[str]
-    ) -> ClassTable:
-        """Sort the rows of a table; of an id that comes twice the last row counts."""
+    def of(cls, rows: Iterable[tuple[int, str]], scheme: ClassScheme, path: Path) -> ClassTable:
+        """Make a table of ids and names; of an id that occurs twice the last row counts.
+
+        Parameters
+        ----------
+        rows
+            The id, and the name or number of the class.
+        scheme
+            The classes. A number means the class at that place, from 1.
+        path
+            The file, for findings.
+        """
+        # No label image has larger ids.
+        rows = [row for row in rows if row[0] <= np.iinfo(np.int64).max]
+        known: dict[str, int] = {}
+        code = np.array([known.setdefault(name, len(known)) for _, name in rows], np.int64)
+        ids = np.array([id_ for id_, _ in rows], np.int64)
         order = np.argsort(ids, kind="stable")
         ids = ids[order]
         is_last = np.ones(len(ids), bool)
         is_last[:-1] = ids[1:] != ids[:-1]
-        repeated = tuple(np.unique(ids[~is_last]).tolist())
+        repeated = np.unique(ids[~is_last]).tolist()
         is_last &= ids > 0
-        return cls(ids[is_last], code[order][is_last], tuple(names), repeated)
+        numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
+        names = tuple(numbers.get(name, name) for name in known)
+        return cls(ids[is_last], code[order][is_last], names, tuple(_repeated(path, repeated)))
 
     def only(self, rows: NDArray[np.bool_]) -> ClassTable:
         """Return some of the rows."""
         return replace(self, ids=self.ids[rows], code=self.code[rows])
 
+    def as_mapping(self) -> dict[int, str]:
+        """Return id -> name of the class, classes in the order in which the table names them."""
+        order = np.argsort(self.code, kind="stable")
+        rows = zip(self.ids[order].tolist(), self.code[order].tolist(), strict=True)
+        return {id_: self.names[code] for id_, code in rows}
+
     def class_index(self, scheme: ClassScheme) -> NDArray[np.int16]:
-        """Give the 1-based number of each id's class; 0 for the ambiguous one, -1 for no class."""
+        """Return the 1-based class of each id: 0 for the ambiguous class, -1 for unknown ones."""
         numbers = {name: number for number, name in enumerate(scheme.names, start=1)}
         known = [scheme.canonical(name) for name in self.names]
         of_names = [-1 if name is None else numbers.get(name, 0) for name in known]
@@ -67,93 +89,85 @@ class ClassTable:
 
     def names_of(self, ids: Sequence[int]) -> dict[int, str]:
         """Return the names of the classes of those ids that the table has."""
-        place = np.minimum(np.searchsorted(self.ids, ids), max(len(self.ids) - 1, 0))
-        return {
-            id_: self.names[int(self.code[at])]
-            for id_, at in zip(ids, place.tolist(), strict=True)
-            if len(self.ids) and self.ids[at] == id_
-        }
+        present = self.only(np.isin(self.ids, np.array(ids, np.int64)))
+        return present.as_mapping()
 
 
 def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
-    """Read a table of classes, CSV or JSON.
-
-    Equal to what `napari_panoptic.io.formats.labels.label_images.read_labels` understands.
+    """Read a table of classes, CSV or JSON by its ending.
 
     Raises
     ------
     UnreadableFileError
-        Where it is none.
+        If it is neither, or cannot be read.
     """
     check_file(path, WHAT_TABLE)
     check_length(path, WHAT_TABLE)
     try:
-        table = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
-        # Whatever is unusual is left to the careful way, which also says what is wrong.
-        findings: list[Finding] = []
-        table = _from_mapping(read_sidecar(path, scheme, findings))
-        repeated = tuple(id_ for finding in findings for id_ in finding.object_ids)
-        table = replace(table, repeated=repeated)
-    return _with_numbers_named(table, scheme)
+        text = path.read_text(encoding="utf-8-sig")
+        pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
+        rows = [(_object_id(id_), _name(name)) for id_, name in pairs]
+    except (OSError, ValueError, TypeError, LookupError, RecursionError, csv.Error) as error:
+        raise UnreadableFileError(
+            f"expected {WHAT_TABLE}: CSV with the header id,class, or JSON such as "
+            f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
+            path=path,
+        ) from error
+    return ClassTable.of(rows, scheme, path)
 
 
-def class_table(classes: Mapping[int, str], scheme: ClassScheme) -> ClassTable:
-    """Take id -> name of a class, or its number, for a table."""
-    return _with_numbers_named(_from_mapping(classes), scheme)
-
-
-def _with_numbers_named(table: ClassTable, scheme: ClassScheme) -> ClassTable:
-    numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
-    return replace(table, names=tuple(numbers.get(name, name) for name in table.names))
-
-
-def _from_mapping(classes: Mapping[int, str]) -> ClassTable:
-    codes: dict[str, int] = {}
-    # No label image has larger ids.
-    classes = {id_: name for id_, name in classes.items() if 0 < id_ <= np.iinfo(np.int64).max}
-    code = [codes.setdefault(name, len(codes)) for name in classes.values()]
-    ids = np.fromiter(classes.keys(), np.int64, len(classes))
-    return ClassTable.of(ids, np.array(code, np.int64), tuple(codes))
-
-
-def _from_json(path: Path) -> ClassTable:
-    data = path.read_bytes()
-    classes = orjson.loads(data)
-    if data.count(b'"') != 4 * len(classes):
-        raise ValueError("quotes in names, or ids that come twice")
-    if not all(type(name) is str for name in classes.values()):
-        raise TypeError("classes that are no text")
-    codes: dict[str, int] = {}
-    stripped = (name.strip() for name in classes.values())
-    code = np.fromiter((codes.setdefault(name, len(codes)) for name in stripped), np.int64)
-    return ClassTable.of(np.fromiter(map(object_id, classes), np.int64), code, tuple(codes))
-
-
-def _from_csv(path: Path) -> ClassTable:
-    # As it is: pandas takes some carriage returns that end no line for one.
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        text = file.read()
-    if text.count("\r") != text.count("\r\n"):
-        raise ValueError("carriage returns alone")
-    first = text.partition("\n")[0].rstrip("\r")
-    delimiter = max(",;\t", key=first.count)
-    columns = {name.strip().casefold(): name for name in first.split(delimiter)}
-    if len(columns) < first.count(delimiter) + 1:
-        raise ValueError("columns of one name, or names with separators in them")
-    id_column, class_column = columns["id"], columns["class"]
-    frame = pd.read_csv(
-        io.StringIO(text),
-        sep=delimiter,
-        usecols=[id_column, class_column],
-        # As categories, classes that are all numbers would be read as such: 01 as 1.
-        dtype={id_column: "object", class_column: "object"},
-        keep_default_na=False,
-        index_col=False,
+def _repeated(path: Path, ids: list[int]) -> list[Finding]:
+    if not ids:
+        return []
+    found = tuple(ids)
+    message = (
+        f"{len(found)} id(s) are in several rows of the table of classes, of which the last one "
+        f"counts: {english_list(found)}; keep one row for each"
     )
-    code, classes = pd.factorize(frame[class_column])
-    if (code < 0).any():
-        raise ValueError("rows without a class")
-    names = [str(name).strip() for name in classes]
-    ids = np.fromiter(map(object_id, frame[id_column]), np.int64, len(frame))
-    return ClassTable.of(ids, code.astype(np.int64), names)
+    return [Finding(FindingKind.MALFORMED, message, path=path, count=len(found), object_ids=found)]
+
+
+def _object_id(text: str) -> int:
+    """Read an id; many programs write whole numbers as 1.0, exact up to 2^53."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer() or abs(number) > 2**53:
+            raise
+        return int(number)
+
+
+def _name(value: object) -> str:
+    name = "" if value is None else str(value).strip()
+    name.encode()  # raises for lone surrogates, which JSON may hold and nothing can show
+    return name
+
+
+def _json_pairs(text: str) -> list[tuple[Any, Any]]:
+    objects: list[list[tuple[str, Any]]] = []
+
+    def kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        objects.append(
+            pairs
+        )  # all pairs, since a dictionary has each key once; the outermost comes last
+        return dict(pairs)
+
+    table = json.loads(text, object_pairs_hook=kept)
+    if not isinstance(table, dict):
+        raise TypeError(f"not a table but a {type(table).__name__}")
+    return objects[-1]
+
+
+def _csv_pairs(text: str) -> list[tuple[str, str]]:
+    first = text.split("\n", 1)[0]
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
+    columns = {name.strip().casefold(): at for at, name in enumerate(next(rows, []))}
+    if missing := [name for name in ("id", "class") if name not in columns]:
+        raise KeyError(f"no column {english_list(missing)}")
+    id_at, class_at = columns["id"], columns["class"]
+    return [
+        (row[id_at], row[class_at] if class_at < len(row) else "")
+        for row in rows
+        if any(cell.strip() for cell in row)
+    ]

@@ -8,8 +8,8 @@ from pathlib import Path
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
 from napari_panoptic.io.formats.registry import form_of
+from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import probe_image
-from napari_panoptic.io.links import check_links
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.settings import Restoration
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from napari_panoptic.common.errors import UnreadableFileError, english_list
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
-from napari_panoptic.io.links import check_links
+from napari_panoptic.io.guard import check_links
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import size_text
 

@@ -234,7 +234,7 @@ def test_everything_that_can_be_described(tmp_path: Path) -> None:
         (
             "image =",
             'reference = "{region}.tif"\nimage =',
-            r"must tell the form of the files, such as files.reference.labels.*'{region}.tif'",
+            r"must name the format of the files, such as files.reference.labels.*'{region}.tif'",
         ),
         (
             "image =",

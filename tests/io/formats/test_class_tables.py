@@ -1,4 +1,4 @@
-"""Tables of classes as arrays hold what the careful way reads."""
+"""Tables of classes beside label images, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
-from napari_panoptic.io.formats.labels.label_images import read_sidecar
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")
@@ -47,19 +46,37 @@ BAD = {
 }
 
 
-def as_mapping(table: ClassTable) -> dict[int, str]:
-    assert (np.diff(table.ids) > 0).all()
-    return {
-        id_: table.names[code]
-        for id_, code in zip(table.ids.tolist(), table.code.tolist(), strict=True)
-    }
+CLASSES = {
+    "plain.csv": {1: "b", 3: "a"},
+    "semicolons.csv": {1: "unclear", 3: "a"},
+    "tabs.csv": {1: "strange", 3: "a"},
+    "more columns.csv": {1: "b", 3: "a"},
+    "spaces.csv": {1: "b", 3: "a"},
+    "numbers of classes.csv": {1: "b", 3: "a", 4: "7"},
+    "numbers with zeros.csv": {1: "b", 3: "01"},
+    "numbers without end.csv": {1: "inf", 3: "3"},
+    "twice.csv": {3: "b"},
+    "blank lines.csv": {3: "a"},
+    "quoted.csv": {3: "a, b"},
+    "quoted header.csv": {3: "a"},
+    "windows.csv": {1: "NA", 3: "a"},
+    "no class.csv": {3: ""},
+    "not positive.csv": {5: "a"},
+    "carriage returns.csv": {1: "b", 3: "a"},
+    "empty.csv": {},
+    "plain.json": {1: "b", 3: "a"},
+    "numbers.json": {1: "b", 3: "a"},
+    "empty.json": {},
+}
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_equals_the_careful_way(name: str, tmp_path: Path) -> None:
+def test_classes_are_those_of_the_rows(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(GOOD[name], encoding="utf-8", newline="")
-    expected = {k: v for k, v in read_sidecar(tmp_path / name, SCHEME).items() if k > 0}
-    assert as_mapping(read_class_table(tmp_path / name, SCHEME)) == expected
+    table = read_class_table(tmp_path / name, SCHEME)
+    assert (np.diff(table.ids) > 0).all()
+    assert table.as_mapping() == CLASSES[name]
+    assert [f.object_ids for f in table.findings] == ([(3,)] if name == "twice.csv" else [])
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -70,8 +87,8 @@ def test_says_what_is_wrong(name: str, tmp_path: Path) -> None:
 
 
 def test_numbers_of_classes() -> None:
-    table = ClassTable.of(np.array([7, 2, 5]), np.array([0, 1, 2]), ("B", "unclear", "odd"))
+    table = ClassTable.of([(7, "B"), (2, "unclear"), (5, "odd")], SCHEME, Path("a.csv"))
     assert table.ids.tolist() == [2, 5, 7]
     assert table.class_index(SCHEME).tolist() == [0, -1, 2]
     assert table.names_of([1, 2, 7, 9]) == {2: "unclear", 7: "B"}
-    assert ClassTable.of(np.zeros(0, int), np.zeros(0, int), ()).names_of([3]) == {}
+    assert ClassTable.of([], SCHEME, Path("a.csv")).names_of([3]) == {}

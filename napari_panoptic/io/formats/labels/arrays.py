@@ -12,21 +12,15 @@ from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, UnreadableFileError, UnwritableFileError
-from napari_panoptic.io.files import (
-    check_file,
-    check_size,
-    file_kind,
-    map_npy,
-    undecodable,
-)
+from napari_panoptic.io.decode import check_size, file_kind, map_npy, undecodable
+from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import (
-    extra_files,
     labels_from_channels,
     labels_from_class_numbers,
 )
-from napari_panoptic.io.formats.labels.masks import vanished_findings, whole_numbers
-from napari_panoptic.io.limits import SMALL_TABLE_BYTES, check_length
+from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings, whole_numbers
+from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage, size_text
 
@@ -51,7 +45,7 @@ def array_items(path: Path) -> Iterator[Item]:
     Raises
     ------
     UnreadableFileError
-        Where a file is no array of regions, or a table has another length.
+        If a file is no array of regions, or a table has another length.
     """
     count = len(opened_array(path, "an array of regions"))
     names, patients, tables = _names_and_patients(path.parent, count)
@@ -64,7 +58,7 @@ def array_items(path: Path) -> Iterator[Item]:
 def _names_and_patients(
     folder: Path, count: int
 ) -> tuple[list[str], list[str | None], tuple[Path, ...]]:
-    """Return the name and the patient of each region, and the table that told them."""
+    """Return the name and the patient of each region, and the table that names them."""
     width = max(4, len(str(count - 1)))
     numbers = [f"{index:0{width}d}" for index in range(count)]
     if (table := folder / REGIONS_TABLE).is_file():
@@ -118,7 +112,7 @@ def opened_array(path: Path, what: str) -> NDArray[Any]:
     Raises
     ------
     UnreadableFileError
-        Where it is none.
+        If it is not valid.
     """
     check_file(path, what)
     if file_kind(path) != "npy":
@@ -175,7 +169,7 @@ def read_array_image(path: Path, item: str) -> NDArray[Any]:
     Raises
     ------
     UnreadableFileError
-        Where it cannot be read.
+        If it cannot be read.
     """
     pixels = _region_of(path, item, IMAGES_WHAT)
     if pixels.dtype != np.uint8 and pixels.dtype.kind in "iuf":
@@ -222,7 +216,7 @@ def _loaded(
 
 
 def _area_of(files: MaskFiles, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
-    """Read the excluded area of a region; None where there is none."""
+    """Read the excluded area of a region; return None if there is none."""
     path = next((path for path in files.all_paths if path.name == AREAS), None)
     if path is None:
         return None
@@ -245,7 +239,7 @@ def write_pannuke(folder: Path, count: int, regions: Iterable[Objects]) -> tuple
     Raises
     ------
     UnwritableFileError
-        Where the regions have different sizes.
+        If the regions have different sizes.
     """
 
     def channels(objects: Objects) -> NDArray[np.int32]:
@@ -266,7 +260,7 @@ def write_conic(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[F
     Raises
     ------
     UnwritableFileError
-        Where the regions have different sizes.
+        If the regions have different sizes.
     """
 
     def channels(objects: Objects) -> NDArray[np.int32]:

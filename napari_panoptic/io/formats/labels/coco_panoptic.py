@@ -28,18 +28,11 @@ from napari_panoptic.common.errors import (
     english_list,
 )
 from napari_panoptic.common.visible import shortened, visible
-from napari_panoptic.io.files import (
-    check_exact,
-    check_file,
-    check_size,
-    pixel_shape,
-    read_pixels,
-    replaced_when_complete,
-    undecodable,
-)
+from napari_panoptic.io.decode import check_exact, check_size, pixel_shape, read_pixels, undecodable
+from napari_panoptic.io.files import check_file, replaced_when_complete
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import labels_with_classes
-from napari_panoptic.io.limits import check_length
+from napari_panoptic.io.guard import check_length
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Rgb
 from napari_panoptic.nuclei.values.labels import compact
@@ -61,7 +54,7 @@ class _Segment:
 
 @dataclass(frozen=True)
 class _Set:
-    """What a JSON says, as far as it is needed here."""
+    """The parsed JSON, reduced to what is used here."""
 
     segments: Mapping[str, tuple[_Segment, ...]]  # file name of the PNG -> its segments
     names: Mapping[int, str]  # category -> name
@@ -74,12 +67,12 @@ def panoptic_scheme(path: Path) -> ClassScheme:
     """Return the classes that a JSON describes: its things, in its order.
 
     Excluded areas are called like the category ``Ambiguous``, whatever its spelling, or else
-    like the first of which every segment is a crowd; None where there is neither.
+    like the first of which every segment is a crowd; None if there is neither.
 
     Raises
     ------
     UnreadableFileError
-        Where it is no COCO panoptic JSON, or describes no things of different names.
+        If it is no COCO panoptic JSON, or describes no things of different names.
     """
     known = _read(path)
     things = {number: name for number, name in known.names.items() if number not in known.stuff}
@@ -116,7 +109,7 @@ def panoptic_items(path: Path) -> Iterator[Item]:
     Raises
     ------
     UnreadableFileError
-        Where it is none, or two files have one stem.
+        If it is not valid, or two files have one stem.
     """
     seen: dict[str, str] = {}
     for file_name in _read(path).segments:
@@ -245,7 +238,7 @@ def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a f
 
 
 def _colour(value: Any) -> Rgb | None:
-    """Read a colour; None where there is none that could be shown."""
+    """Read a colour; return None if there is none that can be shown."""
     match value:
         case [int(red), int(green), int(blue)] if all(0 <= v <= 255 for v in value):
             return red, green, blue

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.io.files import check_size, pixel_shape, read_pixels
+from napari_panoptic.io.decode import check_size, pixel_shape, read_pixels
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.masks import vanished_findings
+from napari_panoptic.io.formats.labels.masks import LazyMasks, vanished_findings
 from napari_panoptic.kernels.restore import (
     UNKNOWN,
     classify,
@@ -46,7 +46,7 @@ class ColourCodedMask:
     path
         The file.
     findings
-        What was odd.
+        Problems found.
     """
 
     class_image: NDArray[np.uint8]
@@ -98,7 +98,7 @@ def read_colour_coded(
     Raises
     ------
     UnreadableFileError
-        Where the file cannot be decoded, is no RGB image, has another size, or
+        If the file cannot be decoded, is no RGB image, has another size, or
         has not one pixel of a known colour.
     """
     pixels = read_pixels(path, WHAT, colour=True)
@@ -172,41 +172,23 @@ def restore(
         flat,
         {name: ids for name, ids in own_ids.items() if len(ids)},
         scheme.names,
-        class_masks=_ClassMasks(mask.class_image, scheme, tuple(spans), applied),
+        class_masks=LazyMasks(spans, partial(_class_mask, mask.class_image, scheme, applied)),
         vanished=vanished,
         overlapping_px=overlapping_px,
     )
 
 
-class _ClassMasks(Mapping[str, NDArray[np.int32]]):
-    """The mask of each class by itself; made when it is asked for, which few do."""
-
-    def __init__(
-        self,
-        class_image: NDArray[np.uint8],
-        scheme: ClassScheme,
-        names: tuple[str, ...],
-        radius: int,
-    ) -> None:
-        self._class_image, self._scheme = class_image, scheme
-        self._names, self._radius = names, radius
-
-    def __getitem__(self, name: str) -> NDArray[np.int32]:
-        if name not in self._names:
-            raise KeyError(name)
-        here = (self._class_image == self._scheme.names.index(name) + 1).astype(np.uint8)
-        numbers, last = counted_components(here)
-        if self._radius == 0:
-            return numbers
-        if self._radius < 0:
-            return shrink(numbers, half_widths(-self._radius))
-        return grow(numbers, here, last, half_widths(self._radius))[0]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+def _class_mask(
+    class_image: NDArray[np.uint8], scheme: ClassScheme, radius: int, name: str
+) -> NDArray[np.int32]:
+    """Restore the mask of one class."""
+    here = (class_image == scheme.names.index(name) + 1).astype(np.uint8)
+    numbers, last = counted_components(here)
+    if radius == 0:
+        return numbers
+    if radius < 0:
+        return shrink(numbers, half_widths(-radius))
+    return grow(numbers, here, last, half_widths(radius))[0]
 
 
 def _rgb(
@@ -320,6 +302,6 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Return height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px from the headers, or None if they are not there."""
     height, width = pixel_shape(files.all_paths[0], WHAT)[:2]
     return height, width

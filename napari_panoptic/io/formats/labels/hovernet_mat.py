@@ -7,13 +7,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.io.files import check_file, check_size
+from napari_panoptic.common.errors import Finding, UnreadableFileError, english_list
+from napari_panoptic.io.decode import check_size
+from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.label_images import extra_files, labels_with_classes
-from napari_panoptic.io.formats.labels.masks import vanished_findings, whole_numbers
-from napari_panoptic.io.formats.labels.submissions import mat_value, mat_variables
+from napari_panoptic.io.formats.labels.label_images import labels_with_classes
+from napari_panoptic.io.formats.labels.masks import (
+    extra_files,
+    most_frequent_classes,
+    vanished_findings,
+    whole_numbers,
+)
+from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import checked_array, compact
@@ -34,7 +40,7 @@ def read_hovernet_mat(
     (``id``) names; without ``inst_uid`` the entry of its rank among the numbers
     in the map, or, where there are more entries than nuclei, that of the number
     itself; the most frequent number in ``type_map`` under its pixels; the only
-    class of the scheme. What class numbers mean is told in
+    class of the scheme. Class numbers are explained in
     `napari_panoptic.io.formats.class_numbers`.
 
     Parameters
@@ -49,7 +55,7 @@ def read_hovernet_mat(
     Raises
     ------
     UnreadableFileError
-        Where there is no ``inst_map``, it has another size, or the classes do
+        If there is no ``inst_map``, it has another size, or the classes do
         not fit it.
     """
     request = request or LoadRequest()
@@ -94,13 +100,15 @@ def _numbers(
     index: NDArray[np.int32],
     ids: NDArray[np.int64],
 ) -> tuple[list[int | None], list[Finding]]:
-    """Return the class number of each object, None where the file has none."""
+    """Return the class number of each object, None if the file has none."""
     for types, uids in LISTS:
         if types in variables:
             return _listed(path, types, uids if uids in variables else None, ids), []
     if TYPE_MAP in variables:
         height, width = index.shape
-        return _voted(path, index, ids, _map(path, TYPE_MAP, (height, width)))
+        type_map = _map(path, TYPE_MAP, (height, width))
+        numbers, findings = most_frequent_classes(index, ids, type_map, path)
+        return list(numbers), findings
     return [None] * len(ids), []
 
 
@@ -137,35 +145,6 @@ def _list(path: Path, name: str) -> list[int]:
     return values
 
 
-def _voted(
-    path: Path, index: NDArray[np.int32], ids: NDArray[np.int64], types: NDArray[np.integer]
-) -> tuple[list[int | None], list[Finding]]:
-    """Take the most frequent class number under each object, of equals the lowest."""
-    values, kinds = np.unique(types, return_inverse=True)
-    votes = np.bincount(
-        index.ravel().astype(np.int64) * len(values) + kinds.ravel(),
-        minlength=(len(ids) + 1) * len(values),
-    ).reshape(-1, len(values))[1:]
-    mixed = ids[np.count_nonzero(votes, axis=1) > 1].tolist()
-    findings = []
-    if mixed:
-        message = (
-            f"{len(mixed)} object(s) with pixels of several classes; that of most of their "
-            f"pixels was taken: {english_list(mixed)}"
-        )
-        findings.append(
-            Finding(
-                FindingKind.FALLBACK,
-                message,
-                path=path,
-                count=len(mixed),
-                object_ids=tuple(mixed),
-            )
-        )
-    numbers: list[int | None] = list(values[votes.argmax(axis=1)].tolist()) if len(ids) else []
-    return numbers, findings
-
-
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Form`."""
     loaded = read_hovernet_mat(files.all_paths[0], scheme, request)
@@ -175,7 +154,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Return height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px from the headers, or None if they are not there."""
     path = files.all_paths[0]
     check_file(path, WHAT)
     match mat_variables(path).get(INSTANCES):

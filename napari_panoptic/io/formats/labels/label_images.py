@@ -1,12 +1,9 @@
-"""Label images (TIFF, PNG, NPY, Zarr): one number per object, classes beside them."""
+"""Label images (TIFF, PNG, NPY, Zarr): one number per object, with a table of classes."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,16 +12,18 @@ import tifffile
 from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
-from napari_panoptic.io.files import (
-    check_exact,
-    check_file,
-    check_size,
-    pixel_shape,
-    read_pixels,
-    replaced_when_complete,
-)
+from napari_panoptic.io.decode import check_exact, check_size, pixel_shape, read_pixels
+from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.masks import object_mask, vanished_findings, whole_numbers
+from napari_panoptic.io.formats.labels.masks import (
+    LazyMasks,
+    extra_files,
+    most_frequent_classes,
+    object_mask,
+    vanished_findings,
+    whole_numbers,
+)
 from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes
 from napari_panoptic.io.label_windows import (
     TiledPixels,
@@ -33,14 +32,12 @@ from napari_panoptic.io.label_windows import (
     open_pixels,
     zarr_areas,
 )
-from napari_panoptic.io.limits import check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage, checked_array, compact
 
 WHAT = "a label image (one positive number per object)"
-WHAT_TABLE = "a table of classes (id,class)"
 SIDECAR_SUFFIXES = (".csv", ".json")
-"""Files that give the class of each id, beside a label image of the same stem."""
+"""Endings of tables of classes beside a label image of the same stem."""
 
 MOST_CLASS_NUMBERS = 100
 """A channel with more different numbers than this holds no class numbers."""
@@ -60,7 +57,7 @@ def read_labels(
 ) -> LoadedMasks:
     """Read the label images of one region.
 
-    What is understood:
+    These are read:
 
     - one file per class (under each class name), the ambiguous class included:
       any positive number there marks an excluded area;
@@ -74,9 +71,10 @@ def read_labels(
     - one file (y, x, 2): object ids and class numbers (1 for the first class).
       The class of an object is that of most of its pixels;
     - one file (y, x, C) with C the number of classes, or one more: ids per
-      class; a last channel too many is the background and is not read. Where
+      class; a last channel too many is the background and is not read. If
       C is 2, the second channel is taken for class numbers if it is filled
-      exactly where the first is and holds only numbers of classes.
+      exactly where the first is and holds only numbers of classes; a finding
+      reports how the channels were read.
 
     Parameters
     ----------
@@ -85,7 +83,7 @@ def read_labels(
     scheme
         The classes.
     shape
-        Height and width that the images must have. May be None where there is
+        Height and width that the images must have. May be None if there is
         at least one file.
     region, team
         Names, for findings and errors.
@@ -93,7 +91,7 @@ def read_labels(
     Raises
     ------
     UnreadableFileError
-        Where a file cannot be read, has another size, or does not tell the
+        If a file cannot be read, has another size, or does not tell the
         classes of its objects.
     """
     request = LoadRequest(shape=shape, region=region, team=team)
@@ -123,7 +121,7 @@ def write_labels(path: Path, labels: ArrayLike) -> None:
     Raises
     ------
     LabelError
-        Where they are not 2-D or not whole non-negative numbers.
+        If they are not 2-D or not whole non-negative numbers.
     """
     with replaced_when_complete(path) as file:
         write_label_pixels(file, labels)
@@ -174,7 +172,7 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
     if shape is None:
         raise UnreadableFileError(
             "there is no label image for this region, and neither its image nor another mask "
-            "tells its size",
+            "gives its size",
             region=request.region,
         )
     labels = LabelImage.from_class_masks(masks, scheme.names, shape)
@@ -184,7 +182,7 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
 def _numbers(
     path: Path, shape: tuple[int, int] | None, region: str | None, what: str
 ) -> NDArray[Any]:
-    """Read a label image as a whole; one of another size is not read where that can be told."""
+    """Read a whole label image; check its size before the pixels if the header gives it."""
     if not is_zarr(path):
         check_exact(path, WHAT)
         return read_pixels(path, WHAT, colour=False)
@@ -204,28 +202,8 @@ def _plane(pixels: NDArray[Any], path: Path, what: str, region: str | None) -> N
     return whole_numbers(pixels, path=path, what=what, region=region)
 
 
-def extra_files(name: str, paths: tuple[Path, ...]) -> list[Finding]:
-    """Say of several files for one class, or for all of them, that only the first is read."""
-    if len(paths) < 2:
-        return []
-    message = (
-        f"{len(paths)} files for {name}: {paths[0].name} was read, "
-        f"{english_list([path.name for path in paths[1:]])} not"
-    )
-    return [
-        Finding(FindingKind.EXTRA, message, path=paths[1], class_name=name, count=len(paths) - 1)
-    ]
-
-
 def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequest) -> _Parts:
-    images = images_of(paths)
-    sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
-    if not images:
-        raise UnreadableFileError(
-            f"expected {WHAT}, found only a table of classes", path=paths[0], region=request.region
-        )
-    path = images[0]
-    findings = [*extra_files("all classes", tuple(images)), *absent_chunks(path)]
+    path, sidecars, findings = single_image(paths, request)
     what = "the label image"
     pixels = _numbers(path, request.shape, request.region, what)
     pixels = _oriented(pixels, request.shape, len(scheme.names))
@@ -249,7 +227,10 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
     if pixels.ndim == 3:
         channels = pixels.shape[2]
         numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
-        if channels == 2 and _second_is_class(numbers, len(scheme.names)):
+        has_class_numbers = channels == 2 and _second_is_class(numbers, len(scheme.names))
+        if channels == 2 and len(scheme.names) <= 2:
+            findings.append(_guessed_channels(path, has_class_numbers))
+        if has_class_numbers:
             return labels_from_class_numbers(numbers, path, scheme, findings), None, findings
         if channels in (len(scheme.names), len(scheme.names) + 1):
             if channels > len(scheme.names):
@@ -265,7 +246,7 @@ def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequ
 
 
 def _oriented(pixels: NDArray[Any], shape: tuple[int, int] | None, classes: int) -> NDArray[Any]:
-    """Put channels last also where the array is too small to tell them by size."""
+    """Put channels last, even if the array is too small to recognise them by size."""
     if pixels.ndim != 3:
         return pixels
     allowed = (2, classes, classes + 1)
@@ -281,7 +262,7 @@ def _check_background(numbers: NDArray[np.integer], path: Path, region: str | No
     Raises
     ------
     UnreadableFileError
-        Where it holds several numbers, or lies under objects.
+        If it holds several numbers, or lies under objects.
     """
     last, others = numbers[..., -1], numbers[..., :-1]
     is_filled = last > 0
@@ -305,6 +286,17 @@ def _second_is_class(numbers: NDArray[np.integer], classes: int) -> bool:
     return int(second.max(initial=0)) <= classes and bool(((first > 0) == (second > 0)).all())
 
 
+def _guessed_channels(path: Path, has_class_numbers: bool) -> Finding:
+    taken, other = "ids per class", "ids and class numbers"
+    if has_class_numbers:
+        taken, other = other, taken
+    message = (
+        f"the two channels were read as {taken}, by their content; if they hold {other}, save one "
+        f"image per class, or ids with a table of classes"
+    )
+    return Finding(FindingKind.FALLBACK, message, path=path)
+
+
 def labels_from_channels(
     numbers: NDArray[np.integer],
     path: Path,
@@ -313,9 +305,9 @@ def labels_from_channels(
     *,
     may_be_binary: bool = True,
 ) -> LabelImage:
-    """Take an array (y, x, C) with the ids of each class in a channel of its own.
+    """Read an array (y, x, C) with the ids of each class in a channel of its own.
 
-    Channels beyond the classes are not read. What was odd is added to the findings.
+    Channels beyond the classes are not read. Problems are added to the findings.
     """
     masks: ClassMasks = {}
     for channel, name in enumerate(scheme.names):
@@ -341,9 +333,9 @@ def labels_from_class_numbers(
     *,
     may_be_binary: bool = True,
 ) -> LabelImage:
-    """Take an array (y, x, 2) of ids and class numbers, 1 for the first class.
+    """Read an array (y, x, 2) of ids and class numbers, 1 for the first class.
 
-    The class of an object is that of most of its pixels. What was odd is added to the findings.
+    The class of an object is that of most of its pixels. Problems are added to the findings.
     """
     mask, found = object_mask(
         numbers[..., 0], path=path, what="the channel of ids", may_be_binary=may_be_binary
@@ -351,7 +343,7 @@ def labels_from_class_numbers(
     findings.extend(found)
     index, unique_ids = compact(mask)
     what = "the channel of class numbers"
-    kinds, class_numbers = compact(checked_array(numbers[..., 1], what))
+    _, class_numbers = compact(checked_array(numbers[..., 1], what))
     if len(class_numbers) > MOST_CLASS_NUMBERS:
         raise UnreadableFileError(
             f"expected numbers of classes, 1 to {len(scheme.names)}, in the second channel, found "
@@ -359,32 +351,12 @@ def labels_from_class_numbers(
             f"class numbers, or one channel of ids per class",
             path=path,
         )
-    n_kinds = len(class_numbers) + 1
-    # How many pixels of each object say which class.
-    votes = np.bincount(
-        index.ravel().astype(np.int64) * n_kinds + kinds.ravel(),
-        minlength=(len(unique_ids) + 1) * n_kinds,
-    ).reshape(-1, n_kinds)[1:]
-    winner = np.append(0, class_numbers)[votes.argmax(axis=1)]
-    mixed = unique_ids[np.count_nonzero(votes, axis=1) > 1].tolist()
-    if mixed:
-        message = (
-            f"{len(mixed)} object(s) with pixels of several classes; that of most of their "
-            f"pixels was taken: {english_list(mixed)}"
-        )
-        findings.append(
-            Finding(
-                FindingKind.FALLBACK,
-                message,
-                path=path,
-                count=len(mixed),
-                object_ids=tuple(mixed),
-            )
-        )
+    winners, found_mixed = most_frequent_classes(index, unique_ids, numbers[..., 1], path)
+    findings.extend(found_mixed)
     number_name = dict(enumerate(scheme.names, start=1))
     classes = {
         id_: number_name.get(number) or str(number)
-        for id_, number in zip(unique_ids.tolist(), winner.tolist(), strict=True)
+        for id_, number in zip(unique_ids.tolist(), winners, strict=True)
     }
     labels, _ = labels_with_classes(index, unique_ids, classes, path, scheme, findings)
     return labels
@@ -399,52 +371,80 @@ def _from_sidecar(
     findings: list[Finding],
 ) -> _Split:
     what = "the label image"
-    classes = _classes_of(path, sidecars, scheme, findings)
-    if classes is None:
-        if len(scheme.names) > 1:
-            raise UnreadableFileError(
-                f"the label image tells no classes: expected a table of them beside it, "
-                f"{path.stem}.csv (with the header id,class) or {path.stem}.json "
-                f"({{id: class}}), or one image per class",
-                path=path,
-                region=request.region,
-            )
+    table = class_table_of(path, sidecars, scheme, request)
+    if table is None:
         mask, found = object_mask(pixels, path=path, what=what, region=request.region)
         findings.extend(found)
         one_class = {scheme.names[0]: mask}
         return LabelImage.from_class_masks(one_class, scheme.names, mask.shape), None
+    findings += table.findings
+    classes = table.as_mapping()
     numbers = _plane(pixels, path, what, request.region)
     index, ids = compact(checked_array(numbers, what))
     if (highest := int(ids.max(initial=0))) > np.iinfo(np.int32).max:
         classes = {n: classes[i] for n, i in enumerate(ids.tolist(), start=1) if i in classes}
-        message = f"the label image has ids up to {highest}: objects were numbered anew"
+        message = f"the label image has ids up to {highest}: objects were renumbered"
         findings.append(Finding(FindingKind.FALLBACK, message, path=path, count=len(ids)))
         ids = np.arange(1, len(ids) + 1, dtype=np.int64)
     return labels_with_classes(index, ids, classes, path, scheme, findings)
 
 
-def _classes_of(
-    path: Path, sidecars: list[Path], scheme: ClassScheme, findings: list[Finding]
-) -> dict[int, str] | None:
-    """Read the table of classes: given, beside the image, or inside it."""
-    if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
-        return read_sidecar(sidecar, scheme, findings)
-    if not is_zarr(path) or (inside := label_classes(path)) is None:
-        return None
-    return _numbers_named(inside, scheme)
+def single_image(
+    paths: tuple[Path, ...], request: LoadRequest
+) -> tuple[Path, list[Path], list[Finding]]:
+    """Return the label image of all classes among some files, the tables of classes, and findings.
 
-
-def images_of(paths: Collection[Path]) -> list[Path]:
-    """Leave out tables of classes and masks of the ambiguous area."""
-    return [
+    Raises
+    ------
+    UnreadableFileError
+        If there are only tables.
+    """
+    images = [
         path
         for path in paths
         if path.suffix.lower() not in SIDECAR_SUFFIXES and labels_beside(path) not in paths
     ]
+    if not images:
+        raise UnreadableFileError(
+            f"expected {WHAT}, found only a table of classes", path=paths[0], region=request.region
+        )
+    sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
+    findings = [*extra_files("all classes", tuple(images)), *absent_chunks(images[0])]
+    return images[0], sidecars, findings
+
+
+def class_table_of(
+    path: Path, sidecars: Sequence[Path], scheme: ClassScheme, request: LoadRequest
+) -> ClassTable | None:
+    """Read the table of classes of a label image: given, beside the image, or inside it.
+
+    Returns
+    -------
+    ClassTable or None
+        None if there is none, and every object has the only class of the scheme.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the scheme has several classes and there is no table, or it cannot be read.
+    """
+    if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
+        return read_class_table(sidecar, scheme)
+    if is_zarr(path) and (inside := label_classes(path)) is not None:
+        return ClassTable.of(inside.items(), scheme, path)
+    if len(scheme.names) > 1:
+        raise UnreadableFileError(
+            f"the label image has no class information: expected a table of classes beside it, "
+            f"{path.stem}.csv (with the header id,class) or {path.stem}.json "
+            f"({{id: class}}), or one image per class",
+            path=path,
+            region=request.region,
+        )
+    return None
 
 
 def labels_beside(path: Path) -> Path | None:
-    """Return the label image of which this is the mask of the ambiguous area; None for others."""
+    """Return the label image to which a mask of the ambiguous area belongs; None for others."""
     if not path.name.endswith(AMBIGUOUS_SUFFIX):
         return None
     return path.with_name(path.name.removesuffix(AMBIGUOUS_SUFFIX) + ".tif")
@@ -457,7 +457,7 @@ def area_beside(path: Path) -> Path | None:
 
 
 def excluded_area(path: Path, scheme: ClassScheme) -> TiledPixels | None:
-    """Open what tells the ambiguous area of a label image of all classes, where something does.
+    """Open the mask of the ambiguous area of a label image of all classes, if there is one.
 
     That is a mask beside a TIFF, or in an OME-Zarr image with labels one of
     that name, not the first.
@@ -479,7 +479,7 @@ def labels_with_classes(
     scheme: ClassScheme,
     findings: list[Finding],
 ) -> _Split:
-    """Return the objects of one image their classes, and tell the ambiguous area.
+    """Assign classes to the objects of one image; return them and the ambiguous area.
 
     No two of them share a pixel, so that classes never lie over each other.
     Those of other classes are left out.
@@ -495,7 +495,7 @@ def labels_with_classes(
     scheme
         The classes.
     findings
-        Receives what is said of objects that are left out.
+        Receives findings on objects that are left out.
     """
     canonical = [scheme.canonical(classes.get(id_, "")) for id_ in ids.tolist()]
     findings.extend(unknown_classes(ids.tolist(), canonical, classes, path, scheme))
@@ -516,34 +516,23 @@ def labels_with_classes(
         class_index=class_index,
         original_ids=ids,
         class_names=scheme.names,
-        class_masks=_ClassMasks(index, ids, class_index, scheme.names),
+        class_masks=LazyMasks(
+            [scheme.names[number - 1] for number in sorted(set(class_index.tolist()))],
+            partial(_mask_of, index, ids, class_index, scheme.names),
+        ),
     )
     return labels, ambiguous
 
 
-class _ClassMasks(Mapping[str, NDArray[np.int32]]):
-    """A mask per class that has objects, made when it is asked for: most never are."""
-
-    def __init__(
-        self,
-        index: NDArray[np.int32],
-        ids: NDArray[np.int64],
-        class_index: NDArray[np.int16],
-        names: tuple[str, ...],
-    ) -> None:
-        self._index, self._ids, self._class_index = index, ids, class_index
-        present = set(class_index.tolist())
-        self._numbers = {name: n for n, name in enumerate(names, start=1) if n in present}
-
-    def __getitem__(self, name: str) -> NDArray[np.int32]:
-        own = np.where(self._class_index == self._numbers[name], self._ids, 0)
-        return np.concatenate([[0], own]).astype(np.int32).take(self._index)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._numbers)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
+def _mask_of(
+    index: NDArray[np.int32],
+    ids: NDArray[np.int64],
+    class_index: NDArray[np.int16],
+    names: tuple[str, ...],
+    name: str,
+) -> NDArray[np.int32]:
+    own = np.where(class_index == names.index(name) + 1, ids, 0)
+    return np.concatenate([[0], own]).astype(np.int32).take(index)
 
 
 def unknown_classes(
@@ -553,14 +542,14 @@ def unknown_classes(
     path: Path,
     scheme: ClassScheme,
 ) -> Iterator[Finding]:
-    """Report the objects that are left out since nobody knows their class.
+    """Report the objects that are left out because their class is unknown.
 
     Parameters
     ----------
     ids
         Of the objects in the pixels.
     canonical
-        For each, the class as the scheme calls it; None where it is unknown.
+        For each, the class as the scheme calls it; None if it is unknown.
     classes
         Id -> name of the class in the table, where it has one.
     path
@@ -602,125 +591,13 @@ def sidecars_beside(path: Path) -> Iterator[Path]:
                 yield sidecar
 
 
-def read_sidecar(
-    path: Path, scheme: ClassScheme, findings: list[Finding] | None = None
-) -> dict[int, str]:
-    """Read a table of classes, CSV or JSON, whatever is unusual in it.
-
-    Parameters
-    ----------
-    path
-        The table; its ending tells which of the two.
-    scheme
-        The classes. A number instead of a name means the class at that place, from 1.
-    findings
-        Receives the ids that come twice.
-
-    Returns
-    -------
-    dict
-        Id -> name of the class as it is spelt there. Of an id that comes
-        twice, the last row counts.
-
-    Raises
-    ------
-    UnreadableFileError
-        Where it is none, or cannot be read.
-    """
-    check_file(path, WHAT_TABLE)
-    check_length(path, WHAT_TABLE)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
-        rows = [(object_id(id_), _name(name)) for id_, name in pairs]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, csv.Error) as error:
-        raise UnreadableFileError(
-            f"expected {WHAT_TABLE}: CSV with the header id,class, or JSON such as "
-            f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
-            path=path,
-        ) from error
-    classes = dict(rows)
-    if findings is not None and len(classes) < len(rows):
-        counts = Counter(id_ for id_, _ in rows)
-        findings += repeated_ids(path, [id_ for id_, count in counts.items() if count > 1])
-    return _numbers_named(classes, scheme)
-
-
-def repeated_ids(path: Path, ids: Sequence[int]) -> list[Finding]:
-    """Report the ids that a table of classes has twice; nothing where there are none."""
-    if not ids:
-        return []
-    found = tuple(sorted(ids))
-    message = (
-        f"{len(found)} id(s) are in several rows of the table of classes, of which the last one "
-        f"counts: {english_list(found)}; keep one row for each"
-    )
-    return [Finding(FindingKind.MALFORMED, message, path=path, count=len(found), object_ids=found)]
-
-
-def _numbers_named(classes: Mapping[int, str], scheme: ClassScheme) -> dict[int, str]:
-    """Replace numbers of classes by their names, as in images: 1 is the first class."""
-    numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
-    return {id_: numbers.get(name, name) for id_, name in classes.items()}
-
-
-def object_id(text: str) -> int:
-    """Read an id; many programs write whole numbers as 1.0.
-
-    Raises
-    ------
-    ValueError
-        Where it is no whole number, or one that a floating-point number does not hold exactly.
-    """
-    try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if not number.is_integer() or abs(number) > 2**53:
-            raise
-        return int(number)
-
-
-def _name(value: object) -> str:
-    name = "" if value is None else str(value).strip()
-    name.encode()  # JSON can hold halves of characters, which nobody can show or write
-    return name
-
-
-def _json_pairs(text: str) -> list[tuple[Any, Any]]:
-    objects: list[list[tuple[str, Any]]] = []
-
-    def kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        objects.append(pairs)  # the outermost comes last; a dictionary has each key once
-        return dict(pairs)
-
-    table = json.loads(text, object_pairs_hook=kept)
-    if not isinstance(table, dict):
-        raise TypeError(f"not a table but a {type(table).__name__}")
-    return objects[-1]
-
-
-def _csv_pairs(text: str) -> list[tuple[str, str]]:
-    first = text.split("\n", 1)[0]
-    file = io.StringIO(text, newline="")
-    rows = csv.DictReader(file, delimiter=max(",;\t", key=first.count))
-    columns = {name.strip().casefold(): name for name in rows.fieldnames or ()}
-    if missing := [name for name in ("id", "class") if name not in columns]:
-        raise KeyError(f"no column {english_list(missing)}")
-    return [
-        (row[columns["id"]], row[columns["class"]])
-        for row in rows
-        if any(str(cell or "").strip() for cell in row.values())
-    ]
-
-
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Form`."""
     return read_labels(files, scheme, shape=request.shape, region=request.region, team=request.team)
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Return height and width in px without reading all, or None where nothing tells them."""
+    """Return height and width in px from the headers, or None if they are not there."""
     for path in files.all_paths:
         if path.suffix.lower() not in SIDECAR_SUFFIXES:
             if is_zarr(path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,33 @@ from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.labels import LabelImage, compact
 
 BINARY_VALUES = (1, 255)
-"""What binary masks write for "object"."""
+"""Values of objects in binary masks."""
+
+
+class LazyMasks(Mapping[str, NDArray[np.int32]]):
+    """The mask of each class by itself, made whenever it is requested: most never are.
+
+    Parameters
+    ----------
+    names
+        The classes.
+    make
+        Returns the int32 mask (y, x) of a class.
+    """
+
+    def __init__(self, names: Iterable[str], make: Callable[[str], NDArray[np.int32]]) -> None:
+        self._names, self._make = tuple(names), make
+
+    def __getitem__(self, name: str) -> NDArray[np.int32]:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def whole_numbers(
@@ -43,7 +69,7 @@ def whole_numbers(
             numbers: NDArray[np.integer] = array.astype(np.int64)
         if not (numbers == array).all():
             odd = array[numbers != array].ravel()
-            raise error(f"{len(odd)} values that are none, such as {odd[0]:g}")
+            raise error(f"{len(odd)} values that are not whole numbers, such as {odd[0]:g}")
     elif array.dtype.kind in "iu":
         numbers = array
     else:
@@ -62,7 +88,7 @@ def object_mask(
     class_name: str | None = None,
     may_be_binary: bool = True,
 ) -> tuple[NDArray[np.int32], tuple[Finding, ...]]:
-    """Turn an array (y, x) as saved into an int32 mask with one id per object.
+    """Convert an array (y, x) as saved into an int32 mask with one id per object.
 
     A mask with the single value 1 or 255 in several pieces is binary: its
     8-connected components become objects, in raster order, unless the form
@@ -72,7 +98,7 @@ def object_mask(
     Raises
     ------
     UnreadableFileError
-        Where it is not 2-D or holds anything but non-negative whole numbers.
+        If it is not 2-D or holds anything but non-negative whole numbers.
     """
     if array.ndim != 2:
         raise UnreadableFileError(
@@ -119,6 +145,52 @@ def vanished_findings(
             count=len(ids),
             object_ids=ids,
         )
+
+
+def extra_files(name: str, paths: tuple[Path, ...]) -> list[Finding]:
+    """Report the files of one class, or of all classes, beyond the first: they are not read."""
+    if len(paths) < 2:
+        return []
+    message = (
+        f"{len(paths)} files for {name}: {paths[0].name} was read, "
+        f"{english_list([path.name for path in paths[1:]])} not"
+    )
+    return [
+        Finding(FindingKind.EXTRA, message, path=paths[1], class_name=name, count=len(paths) - 1)
+    ]
+
+
+def most_frequent_classes(
+    index: NDArray[np.int32], ids: NDArray[np.int64], class_numbers: NDArray[Any], path: Path
+) -> tuple[list[int], list[Finding]]:
+    """Return the most frequent class number under each object, of equals the lowest.
+
+    Parameters
+    ----------
+    index, ids
+        Of the objects, as :func:`compact` returns them.
+    class_numbers
+        Image (y, x) of class numbers.
+    path
+        The file, for the finding on objects with pixels of several classes.
+    """
+    values, kinds = np.unique(class_numbers, return_inverse=True)
+    votes = np.bincount(
+        index.ravel().astype(np.int64) * len(values) + kinds.ravel(),
+        minlength=(len(ids) + 1) * len(values),
+    ).reshape(-1, len(values))[1:]
+    mixed = ids[np.count_nonzero(votes, axis=1) > 1].tolist()
+    winners: list[int] = values[votes.argmax(axis=1)].tolist() if len(ids) else []
+    if not mixed:
+        return winners, []
+    message = (
+        f"{len(mixed)} object(s) with pixels of several classes; that of most of their "
+        f"pixels was taken: {english_list(mixed)}"
+    )
+    found = Finding(
+        FindingKind.FALLBACK, message, path=path, count=len(mixed), object_ids=tuple(mixed)
+    )
+    return winners, [found]
 
 
 def _binary(filled: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:

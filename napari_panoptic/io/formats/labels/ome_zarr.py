@@ -36,12 +36,12 @@ def label_classes(path: Path) -> dict[int, str] | None:
     Returns
     -------
     dict or None
-        Label value -> text under the key ``class``; None where no label has one.
+        Label value -> text under the key ``class``; None if no label has one.
 
     Raises
     ------
     UnreadableFileError
-        Where the properties are not what the format wants.
+        If the properties are not what the format wants.
     """
     _, attributes = zarr_label(path, WHAT)
     try:
@@ -119,7 +119,7 @@ def _write_levels(
             dtype=pixels.dtype,
             chunks=edge,
             chunk_key_encoding={"name": "v2", "separator": "/"},
-            # What is not there could also be lost.
+            # A missing chunk could also be lost.
             config={"write_empty_chunks": True},
         )
         array[...] = pixels

@@ -13,25 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
-from napari_panoptic.io.files import check_size
-from napari_panoptic.io.formats.class_tables import ClassTable, class_table, read_class_table
+from napari_panoptic.io.decode import check_size
+from napari_panoptic.io.formats.class_tables import ClassTable
 from napari_panoptic.io.formats.format import LoadRequest, located
 from napari_panoptic.io.formats.labels.label_images import (
-    SIDECAR_SUFFIXES,
     WHAT,
+    class_table_of,
     excluded_area,
-    extra_files,
-    images_of,
-    repeated_ids,
-    sidecars_beside,
+    single_image,
     unknown_classes,
 )
-from napari_panoptic.io.formats.labels.masks import BINARY_VALUES, vanished_findings, whole_numbers
-from napari_panoptic.io.formats.labels.ome_zarr import label_classes
+from napari_panoptic.io.formats.labels.masks import (
+    BINARY_VALUES,
+    extra_files,
+    vanished_findings,
+    whole_numbers,
+)
 from napari_panoptic.io.formats.windowed_masks import TiledMasks
-from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, is_zarr, open_pixels
-from napari_panoptic.io.limits import largest_px
-from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.io.guard import largest_px
+from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, open_pixels
+from napari_panoptic.kernels.lookup import look_up, run_values, search
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, region_ids
@@ -44,7 +45,7 @@ _DENSE_UP_TO = 1 << 22
 _DENSE_FACTOR = 8
 
 Progress = Callable[[int, int], None]
-"""Told how many windows of how many are done; what it raises ends the work."""
+"""Called with the number of windows done and of all windows; an exception ends the work."""
 
 
 def open_label_tiles(
@@ -58,13 +59,13 @@ def open_label_tiles(
 ) -> TiledMasks:
     """Open the label images of one slide.
 
-    What is understood, with the same results as
+    These are read, with the same results as by
     `napari_panoptic.io.formats.labels.label_images.read_labels`:
 
     - one image for all classes with a table of classes, which is read at once,
       the pixels not at all;
-    - one image per class, or one image where there is a single class. Nothing
-      tells their ids but the pixels, which are read once.
+    - one image per class, or one image of a single class. Their ids are only
+      known from the pixels, which are read once.
 
     Parameters
     ----------
@@ -78,12 +79,12 @@ def open_label_tiles(
     region, team
         Names, for findings and errors.
     progress
-        Told of windows where all must be read.
+        Called with the progress if all windows must be read.
 
     Raises
     ------
     UnreadableFileError
-        Where a file cannot be read in windows, has another size, or does not
+        If a file cannot be read in windows, has another size, or does not
         tell the classes of its objects.
     """
     request = LoadRequest(shape=shape, region=region, team=team)
@@ -95,7 +96,7 @@ def open_label_tiles(
 
 @dataclass(frozen=True)
 class _Opening:
-    """What all ways to open label images need."""
+    """Arguments shared by all ways to open label images."""
 
     scheme: ClassScheme
     shape: tuple[int, int]
@@ -104,32 +105,12 @@ class _Opening:
 
     def single(self, paths: tuple[Path, ...]) -> TiledMasks:
         """Open one image for all classes."""
-        images = images_of(paths)
-        sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
-        if not images:
-            raise UnreadableFileError(
-                f"expected {WHAT}, found only a table of classes",
-                path=paths[0],
-                region=self.request.region,
-            )
-        path = images[0]
-        findings = [*extra_files("all classes", tuple(images)), *absent_chunks(path)]
+        path, sidecars, findings = single_image(paths, self.request)
         pixels = self.opened(path, "the label image")
-        sidecar = next(iter(sidecars), None) or next(sidecars_beside(path), None)
-        table = None if sidecar is None else read_class_table(sidecar, self.scheme)
-        if table is None and is_zarr(path) and (inside := label_classes(path)) is not None:
-            table = class_table(inside, self.scheme)
+        table = class_table_of(path, sidecars, self.scheme, self.request)
         if table is not None:
-            findings += repeated_ids(sidecar or path, table.repeated)
+            findings += table.findings
             return self._with_area(path, self._with_table(pixels, table, findings))
-        if len(self.scheme.names) > 1:
-            raise UnreadableFileError(
-                f"the label image tells no classes: expected a table of them beside it, "
-                f"{path.stem}.csv (with the header id,class) or {path.stem}.json "
-                f"({{id: class}}), or one image per class",
-                path=path,
-                region=self.request.region,
-            )
         name = self.scheme.names[0]
         masks = self._flattened({name: (pixels, "the label image")}, None, findings)
         return self._with_area(path, masks)
@@ -207,12 +188,12 @@ class _Opening:
     def _numbered_anew(
         self, pixels: _Pixels, classes: ClassTable, findings: list[Finding]
     ) -> tuple[_Pixels, ClassTable]:
-        """Return objects new numbers from 1 where any id of the image is too large."""
+        """Renumber the objects from 1 if any id of the image is too large."""
         ids = self._ids_in(pixels)
         highest = int(ids.max(initial=0))
         if highest <= _HIGHEST_ID:
             return pixels, classes
-        message = f"the label image has ids up to {highest}: objects were numbered anew"
+        message = f"the label image has ids up to {highest}: objects were renumbered"
         findings.append(Finding(FindingKind.FALLBACK, message, path=pixels.path, count=len(ids)))
         renumbered = pixels.replaced(_Lookup.of(ids, np.arange(1, len(ids) + 1, dtype=np.int32)))
         present = classes.only(np.isin(classes.ids, ids))
@@ -269,8 +250,8 @@ class _Opening:
                 Vanished(int(labels.ids[row]), str(names[row]), "covered by another class")
                 for row in np.flatnonzero(~has_pixel).tolist()
             )
-            told = replace(LabelImage.empty((0, 0), self.scheme.names), vanished=lost)
-            return located(vanished_findings(told), self.request)
+            without_pixels = replace(LabelImage.empty((0, 0), self.scheme.names), vanished=lost)
+            return located(vanished_findings(without_pixels), self.request)
 
         return TiledMasks(labels, ambiguous, located(findings, self.request), after)
 
@@ -318,10 +299,10 @@ class _Opening:
         return pixels, ids, []
 
     def _ids_in(self, pixels: _Pixels) -> NDArray[np.int64]:
-        """Read all windows, and give the ids in them, ascending."""
+        """Read all windows, and return the ids in them, ascending."""
         found = np.zeros(0, np.int64)
         waiting: list[NDArray[np.int64]] = []
-        for ids in self._over_windows(pixels, lambda box: np.unique(_runs(pixels.read(box)))):
+        for ids in self._over_windows(pixels, lambda box: np.unique(run_values(pixels.read(box)))):
             waiting.append(ids.astype(np.int64))
             if sum(map(len, waiting)) > 1_000_000:
                 found, waiting = np.unique(np.concatenate([found, *waiting])), []
@@ -348,7 +329,7 @@ class _Opening:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _pieces(self, pixels: _Pixels) -> tuple[_Pixels, int] | None:
-        """Tell the 8-connected pieces of a binary mask apart; None where there is only one."""
+        """Label the 8-connected pieces of a binary mask; return None if there is only one."""
 
         def extent(box: Box) -> NDArray[np.int64]:
             y, x = np.nonzero(pixels.read(box))
@@ -414,7 +395,7 @@ class _Pixels:
         window = self._numbers(box)
         if window.dtype == np.uint64 and int(window.max(initial=0)) > np.iinfo(np.int64).max:
             raise UnreadableFileError(
-                f"{self.what} has ids above 2^63: number its objects anew",
+                f"{self.what} has ids above 2^63: renumber its objects",
                 path=self.path,
                 region=self._region,
             )
@@ -434,7 +415,7 @@ class _Pixels:
         return _any(self.read(box) > 0)
 
     def looked_up(self, lookup: _Lookup, box: Box) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return a window of numbers, and the ids met that the table does not know."""
+        """Return a window of numbers, and the ids in it that the table does not have."""
         return lookup.of_window(self.read(box))
 
     def replaced(self, lookup: _Lookup) -> _Pixels:
@@ -449,7 +430,7 @@ def _any(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
 
 @dataclass(frozen=True, eq=False)
 class _Lookup:
-    """From ids to numbers: a table with a place for each id, or where that is large a search.
+    """Lookup of numbers by id: a table with a place for each id, or a search if that is too large.
 
     Parameters
     ----------
@@ -481,76 +462,11 @@ class _Lookup:
         """Return the numbers of a window, 0 for ids without one, and those ids."""
         numbers = np.empty(window.shape, np.int32)
         if len(self.ids):
-            has_strangers = _search(window, self.ids, self.numbers, numbers)
+            has_strangers = search(window, self.ids, self.numbers, numbers)
         else:
-            has_strangers = _look_up(window, self.numbers, numbers)
+            has_strangers = look_up(window, self.numbers, numbers)
         strangers = np.zeros(0, np.int64)
         if has_strangers:
             strangers = np.unique(window[numbers < 0]).astype(np.int64)
             np.maximum(numbers, 0, out=numbers)
         return numbers, strangers
-
-
-@compiled
-def _look_up(
-    window: NDArray[np.unsignedinteger[Any]],
-    places: NDArray[np.int32],
-    numbers: NDArray[np.int32],
-) -> bool:
-    """Write the number in each pixel's place; tell whether any was -1.
-
-    Without a branch per pixel: where objects end cannot be predicted.
-    """
-    last = np.uint64(len(places) - 1)
-    lowest = np.int32(0)
-    height, width = window.shape
-    for y in range(height):
-        line, target = window[y], numbers[y]
-        for x in range(width):
-            number = places[min(np.uint64(line[x]), last)]
-            target[x] = number
-            lowest = min(lowest, number)
-    return bool(lowest < 0)
-
-
-@compiled
-def _search(
-    window: NDArray[np.unsignedinteger[Any]],
-    ids: NDArray[np.int64],
-    id_numbers: NDArray[np.int32],
-    numbers: NDArray[np.int32],
-) -> bool:
-    """Do the same where ids, from 0, are searched for, once for each run of equal ones."""
-    lowest = np.int32(0)
-    height, width = window.shape
-    for y in range(height):
-        line, target = window[y], numbers[y]
-        number = np.int32(0)
-        for x in range(width):
-            id_ = np.int64(line[x])
-            if x == 0 or id_ != np.int64(line[x - 1]):
-                place = np.searchsorted(ids, id_)
-                is_known = place < len(ids) and ids[place] == id_
-                number = id_numbers[place] if is_known else np.int32(-1)
-                lowest = min(lowest, number)
-            target[x] = number
-    return bool(lowest < 0)
-
-
-@compiled
-def _runs(window: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
-    """List the value of each run of equal values, line by line."""
-    height, width = window.shape
-    values = np.empty(1024, np.int64)
-    n = 0
-    for y in range(height):
-        line = window[y]
-        if n + width > len(values):
-            larger = np.empty(2 * len(values) + width, np.int64)
-            larger[:n] = values[:n]
-            values = larger
-        for x in range(width):
-            if x == 0 or line[x] != line[x - 1]:
-                values[n] = line[x]
-                n += 1
-    return values[:n].copy()

@@ -34,7 +34,7 @@ from napari_panoptic.io.formats.polygons.model import (
     unknown_class_findings,
 )
 from napari_panoptic.io.formats.polygons.trace import Part, pixel_outlines
-from napari_panoptic.io.limits import BYTES_PER_PX, largest_px
+from napari_panoptic.io.guard import BYTES_PER_PX, largest_px
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules, Vertices
 from napari_panoptic.nuclei.values.labels import LabelImage
 

@@ -35,7 +35,7 @@ from napari_panoptic.io.formats.polygons.model import (
     unknown_class_findings,
 )
 from napari_panoptic.io.formats.polygons.scanners import UNUSUAL, split_vertices
-from napari_panoptic.io.limits import check_length
+from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 
 WHAT = "an ImageScope XML annotation"

@@ -160,6 +160,17 @@ def test_ids_and_class_numbers(tmp_path: Path, name: str, channels_first: bool) 
     assert (finding.kind, finding.object_ids) == (FindingKind.FALLBACK, (2,))
 
 
+@pytest.mark.parametrize(("first_class", "taken"), [(1, "ids and class numbers"), (0, "ids per")])
+def test_the_meaning_of_two_channels_is_reported_if_it_is_a_guess(
+    tmp_path: Path, first_class: int, taken: str
+) -> None:
+    path = save(tmp_path / "a.npy", conic(first_class, 2))
+    finding = read(label_files(path), scheme_of(2)).findings[0]
+    assert finding.kind is FindingKind.FALLBACK
+    assert f"two channels were read as {taken}" in finding.message
+    assert "save one image per class" in finding.message
+
+
 def test_class_numbers_that_do_not_exist(tmp_path: Path) -> None:
     loaded = read(label_files(save(tmp_path / "a.npy", conic(0, 9))), scheme_of(6))
     assert len(loaded.labels) == 0
@@ -208,7 +219,7 @@ def test_pickled_objects_are_refused(tmp_path: Path) -> None:
         (two_objects().T, "width and height are swapped"),
         (two_objects(5, 5), "found 5 x 5 px"),
         (two_objects() - 5, "negative numbers"),
-        (two_objects() * 0.3, "values that are none"),
+        (two_objects() * 0.3, "values that are not whole numbers"),
     ],
 )
 def test_what_is_no_label_image(tmp_path: Path, array: NDArray[Any], words: str) -> None:

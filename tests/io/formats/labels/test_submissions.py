@@ -153,7 +153,7 @@ def test_sparse_matrices(tmp_path: Path) -> None:
     [
         (np.ones((12, 16, 3)), "must be 2-D"),
         (two_objects() - 1, "negative numbers down to -1"),
-        (two_objects() * 0.5, "values that are none, such as 0.5"),
+        (two_objects() * 0.5, "values that are not whole numbers, such as 0.5"),
         (np.full(SHAPE, np.nan), "such as nan"),
         (np.full(SHAPE, np.inf), "such as inf"),
         (two_objects() * 1j, "values of type complex128"),

@@ -270,7 +270,7 @@ def test_what_is_no_id(value: float, tmp_path: Path) -> None:
 
 def test_no_classes(tmp_path: Path) -> None:
     np.save(tmp_path / "m.npy", np.zeros((5, 6), int))
-    with pytest.raises(UnreadableFileError, match="tells no classes"):
+    with pytest.raises(UnreadableFileError, match="no class information"):
         open_label_tiles(single(tmp_path / "m.npy"), SCHEME, (5, 6))
 
 
@@ -293,7 +293,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 def test_pieces_too_large_for_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = np.ones((50, 60), np.uint8)
     tifffile.imwrite(tmp_path / "m.tif", image, compression="lzw", rowsperstrip=50)
-    monkeypatch.setattr("napari_panoptic.io.limits.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("napari_panoptic.io.guard.SEGMENT_BYTES", 1000)
     with pytest.raises(UnreadableFileError, match="smaller tiles"):
         open_pixels(tmp_path / "m.tif", "a mask")
 

@@ -21,7 +21,7 @@ from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.io.formats.polygons import imagej_rois
 from napari_panoptic.io.formats.polygons.imagej_rois import read_rois, write_files
 from napari_panoptic.io.formats.polygons.model import PolygonFile, ReadingStoppedError
-from napari_panoptic.io.limits import VARIABLE
+from napari_panoptic.io.guard import VARIABLE
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side

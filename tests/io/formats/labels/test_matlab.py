@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.labels import matlab73 as _matlab73
-from napari_panoptic.io.formats.labels.submissions import mat_value, mat_variables, read_submission
-from napari_panoptic.io.limits import VARIABLE
+from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
+from napari_panoptic.io.formats.labels.submissions import read_submission
+from napari_panoptic.io.guard import VARIABLE
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from tests.support.builders import submission, two_objects
 
@@ -124,7 +124,7 @@ def test_chunks_of_another_size_or_kind(tmp_path: Path, mask: int) -> None:
     with h5py.File(path, "w") as file:
         dataset = file.create_dataset("img", (8, 8), "u1", chunks=(8, 8), compression="gzip")
         dataset.id.write_direct_chunk((0, 0), zlib.compress(bytes(63)), filter_mask=mask)
-    with pytest.raises(UnreadableFileError, match="63 bytes" if mask == 0 else "otherwise"):
+    with pytest.raises(UnreadableFileError, match="63 bytes" if mask == 0 else "not stored as"):
         mat_value(path, "img")
 
 
@@ -157,4 +157,5 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_other_files_are_not_taken_for_hdf5(tmp_path: Path) -> None:
     path = tmp_path / "a.mat"
     path.write_bytes(b"\x89HDF but no more")
-    assert not _matlab73.is_hdf5(path)
+    with pytest.raises(UnreadableFileError, match="cannot be decoded"):
+        mat_variables(path)

@@ -1,0 +1,383 @@
+"""Numeric variables of MATLAB files of every version, read within bounds.
+
+Written by hand, since SciPy and HDF5 are not safe with files from others: damaged MATLAB 5
+files end the process or make SciPy write outside its memory, and both packages take as much
+memory as a stream claims. SciPy still lists the variables, and reads version 4.
+
+Layout: The MathWorks, "MAT-File Format", version 5. Files of version 7.3 are HDF5, read by the
+optional package h5py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import UnreadableFileError, english_list
+from napari_panoptic.io.decode import (
+    DECODING_ERRORS,
+    foreign_decoder,
+    undecodable,
+    without_warnings,
+)
+from napari_panoptic.io.guard import (
+    BYTES_PER_PX,
+    DEFLATE_RATIO,
+    check_inflated,
+    check_length,
+    check_pixels,
+    check_segment,
+    largest_px,
+)
+
+WHAT = "a MATLAB file with an n-ary mask"
+MOST_VARIABLES = 10_000
+"""In a file; there is one mask in each."""
+
+NUMERIC_CLASSES = {
+    *("double", "single", "logical", "sparse"),
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
+
+# Version 5: the header and its last two bytes; types of elements, flags and numbers.
+_HEADER_BYTES = 128
+_BYTE_ORDERS = {b"IM": "<", b"MI": ">"}
+_MATRIX, _COMPRESSED = 14, 15
+_SPARSE = 5
+_COMPLEX = 0x0800
+_TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"}
+_TYPES |= {12: "i8", 13: "u8"}
+# Version 4: the header of each variable, whose first number tells by its digits the type of
+# the variable's numbers, and whether it is sparse.
+_HEADER_4_BYTES = 20
+_LAST_KIND_4 = 5000
+_ITEMSIZES_4 = {0: 8, 1: 4, 2: 4, 3: 2, 4: 2, 5: 1}
+_SPARSE_4 = 2
+# Version 7.3: MATLAB puts 512 bytes of its own before the HDF5 data; numbers of HDF5's filters.
+_MAGIC = b"\x89HDF\r\n\x1a\n"
+_STARTS = (0, 512)
+_DEFLATE, _SHUFFLE, _CHECKSUM = 1, 2, 3
+_CHECKSUM_BYTES = 4
+
+Shape = tuple[int, ...]
+_Element = tuple[int, bytes]
+
+
+def mat_variables(path: Path) -> dict[str, Shape]:
+    """Return the numeric variables of a file and their shapes.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it is no MATLAB file, or is of version 7.3 and h5py is not installed.
+    """
+    import scipy.io
+    from scipy.io.matlab import MatReadError
+
+    if _is_hdf5(path):
+        with _decoded(path):
+            return _hdf5_variables(path)
+    check_length(path, WHAT, largest_px() * BYTES_PER_PX + _HEADER_BYTES)
+    try:
+        _check_elements(path)
+        _check_version_4(path)
+        with without_warnings(), foreign_decoder():
+            listed = scipy.io.whosmat(path, appendmat=False)
+        if any(size < 0 for _, shape, _ in listed for size in shape):
+            raise ValueError("a variable has a negative size")
+    except (*DECODING_ERRORS, MatReadError) as error:
+        raise undecodable(path, WHAT, error) from error
+    names = [name for name, _, _ in listed]
+    if doubled := sorted({name for name in names if names.count(name) > 1}):
+        raise UnreadableFileError(
+            f"expected variables of different names, found {english_list(doubled)} twice; "
+            f"keep one of them",
+            path=path,
+        )
+    return {name: tuple(shape) for name, shape, kind in listed if kind in NUMERIC_CLASSES}
+
+
+def mat_value(path: Path, name: str) -> NDArray[Any]:
+    """Read a numeric variable of a file, full or sparse, rows first.
+
+    Returns
+    -------
+    array
+        Of the type in which the numbers are stored, which is often smaller than that of the
+        variable in MATLAB.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it cannot be decoded, or would take too much memory.
+    """
+    import scipy.io
+    from scipy.io.matlab import MatReadError, matfile_version
+
+    if _is_hdf5(path):
+        with _decoded(path):
+            return _hdf5_value(path, name)
+    try:
+        with without_warnings():
+            if matfile_version(path, appendmat=False)[0] == 1:
+                return _version_5_value(path, name)
+            with foreign_decoder():
+                value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
+    except (*DECODING_ERRORS, MatReadError) as error:
+        raise undecodable(path, WHAT, error) from error
+    check_pixels(value.shape, value.dtype.itemsize, path=path, what=WHAT)
+    dense: NDArray[Any] = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+    return dense
+
+
+@contextmanager
+def _decoded(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except DECODING_ERRORS as error:
+        raise undecodable(path, WHAT, error) from error
+
+
+# --- version 4 -----------------------------------------------------------------------------------
+
+
+def _check_version_4(path: Path) -> None:
+    """Check that each variable of a file of version 4 leads on to the next one.
+
+    SciPy seeks back over negative sizes, and never ends. Files of other versions, which have
+    no 0 among their first four bytes, pass.
+
+    Raises
+    ------
+    ValueError
+        If one does not.
+    """
+    file_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(4)
+        if len(start) < 4 or 0 not in start:
+            return
+        # A type has four digits; read in the wrong byte order it has more.
+        variables = 0
+        order = "<" if 0 <= struct.unpack("<i", start)[0] <= _LAST_KIND_4 else ">"
+        file.seek(0)
+        while len(header := file.read(_HEADER_4_BYTES)) == _HEADER_4_BYTES:
+            kind, rows, columns, imaginary, name_bytes = struct.unpack(f"{order}5i", header)
+            variables += 1
+            if min(rows, columns, name_bytes) < 0:
+                raise ValueError("a variable has a negative size")
+            # Names end with a byte of 0.
+            if not name_bytes or variables > MOST_VARIABLES:
+                raise ValueError(f"its variable {variables} has no name, or there are too many")
+            parts = 2 if imaginary == 1 and kind % 10 != _SPARSE_4 else 1
+            size = rows * columns * parts * _ITEMSIZES_4.get(kind // 10 % 10, 1)
+            if file.tell() + name_bytes + size > file_bytes:
+                raise ValueError("a variable is longer than the file")
+            file.seek(name_bytes + size, os.SEEK_CUR)
+
+
+# --- version 5 -----------------------------------------------------------------------------------
+
+
+def _check_elements(path: Path) -> None:
+    """Check that no compressed variable of a file of version 5 inflates beyond the limit.
+
+    SciPy allocates what a stream claims, whatever the size of the mask. Files of other
+    versions pass.
+
+    Raises
+    ------
+    UnreadableFileError
+        If one does.
+    ValueError
+        If there is anything but variables, which SciPy would read for minutes.
+    """
+    limit, file_bytes = largest_px() * BYTES_PER_PX, path.stat().st_size
+    variables = 0
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+        if len(header) < _HEADER_BYTES or header[126:] not in _BYTE_ORDERS:
+            return
+        order = _BYTE_ORDERS[header[126:]]
+        while len(tag := file.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}II", tag)
+            variables += 1
+            if kind not in (_MATRIX, _COMPRESSED) or not size or variables > MOST_VARIABLES:
+                raise ValueError(f"its element {variables} is no variable of a MATLAB file")
+            if kind == _COMPRESSED and size * DEFLATE_RATIO > limit:
+                # Inflate what is there, whatever size is claimed.
+                check_inflated(file.read(min(size, file_bytes)), limit, path=path)
+            else:
+                file.seek(size, os.SEEK_CUR)
+
+
+def _version_5_value(path: Path, name: str) -> NDArray[Any]:
+    """Read a numeric variable; raise ValueError if there is none, or it is damaged."""
+    data = path.read_bytes()
+    order = ">" if data[126:128] == b"MI" else "<"
+    for kind, body in _elements(data[_HEADER_BYTES:], order):
+        if kind == _COMPRESSED:
+            kind, body = next(_elements(zlib.decompress(body), order), (0, b""))
+        parts = list(_elements(body, order)) if kind == _MATRIX else []
+        if len(parts) >= 4 and parts[2][1].rstrip(b"\0").decode("latin-1") == name.rstrip("\0"):
+            return _value(parts, order)
+    raise ValueError(f"there is no whole variable '{name}'")
+
+
+def _elements(data: bytes, order: str) -> Iterator[_Element]:
+    """Yield the type and content of each element."""
+    at = 0
+    while at + 8 <= len(data):
+        kind, size = struct.unpack_from(f"{order}II", data, at)
+        if kind >> 16:  # a small element: its size is in the same word, its content in the next
+            kind, size = kind & 0xFFFF, min(kind >> 16, 4)
+            yield kind, data[at + 4 : at + 4 + size]
+            at += 8
+            continue
+        at += 8
+        if at + size > len(data):
+            raise ValueError("an element is longer than the file")
+        yield kind, data[at : at + size]
+        # Compressed elements follow each other without a gap, others on multiples of 8 bytes.
+        at += size if kind == _COMPRESSED else size + -size % 8
+
+
+def _value(parts: list[_Element], order: str) -> NDArray[Any]:
+    flags, dims = _numbers(parts[0], order), _numbers(parts[1], order)
+    if not len(flags) or not len(dims) or dims.min() < 0:
+        raise ValueError("a variable has no type or no size")
+    if int(flags[0]) & 0xFF == _SPARSE:
+        return _dense(dims, parts, order)
+    values = _numbers(parts[3], order)
+    if int(flags[0]) & _COMPLEX and len(parts) > 4:
+        values = values + 1j * _numbers(parts[4], order)
+    if len(values) != math.prod(dims.tolist()):
+        raise ValueError(f"{len(values)} numbers do not fill a variable of size {dims.tolist()}")
+    return values.reshape(dims.tolist(), order="F")
+
+
+def _dense(dims: NDArray[Any], parts: list[_Element], order: str) -> NDArray[Any]:
+    if len(parts) < 5:
+        raise ValueError("a sparse matrix is cut off")
+    rows, starts = _numbers(parts[3], order), _numbers(parts[4], order)
+    values = _numbers(parts[5], order) if len(parts) > 5 else np.zeros(0)
+    if len(dims) != 2 or len(starts) != dims[1] + 1:
+        raise ValueError("a sparse matrix needs two dimensions and a start for each column")
+    height, width = dims.tolist()
+    starts, rows = starts.astype(np.int64), rows.astype(np.int64)
+    n = int(starts[-1])
+    if starts[0] != 0 or (np.diff(starts) < 0).any() or n > min(len(rows), len(values)):
+        raise ValueError("the columns of a sparse matrix do not follow each other")
+    if n and not 0 <= rows[:n].min() <= rows[:n].max() < height:
+        raise ValueError("a sparse matrix has values outside of itself")
+    dense = np.zeros((height, width), values.dtype)
+    dense[rows[:n], np.repeat(np.arange(width), np.diff(starts))] = values[:n]
+    return dense
+
+
+def _numbers(element: _Element, order: str) -> NDArray[Any]:
+    kind, data = element
+    if kind not in _TYPES:
+        raise ValueError(f"numbers of the unknown type {kind}")
+    dtype = np.dtype(order + _TYPES[kind])
+    if len(data) % dtype.itemsize:
+        raise ValueError("numbers are cut off")
+    return np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=False)
+
+
+# --- version 7.3 ---------------------------------------------------------------------------------
+
+
+def _is_hdf5(path: Path) -> bool:
+    """Return whether the first bytes are those of an HDF5 file."""
+    with path.open("rb") as file:
+        start = file.read(max(_STARTS) + len(_MAGIC))
+    return any(start[at:].startswith(_MAGIC) for at in _STARTS)
+
+
+def _hdf5_variables(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the variables whose numbers lie in the file itself.
+
+    Links to other files, and numbers stored outside or assembled from other files, are left
+    out: whoever made the file may have chosen any file of this machine.
+    """
+    h5py = _h5py(path)
+    with h5py.File(path, "r") as file:
+        return {
+            name: tuple(item.shape[::-1])
+            for name in file
+            if isinstance(file.get(name, getlink=True), h5py.HardLink)
+            if isinstance(item := file[name], h5py.Dataset) and item.dtype.kind in "biuf"
+            if not (item.shape is None or item.external or item.is_virtual)
+        }
+
+
+def _hdf5_value(path: Path, name: str) -> NDArray[Any]:
+    """Read a variable chunk by chunk, each inflated here up to the size that it must have."""
+    with _h5py(path).File(path, "r") as file:
+        dataset = file[name]
+        check_pixels(dataset.shape, dataset.dtype.itemsize, path=path, what=WHAT)
+        if dataset.chunks is None:
+            return np.asarray(dataset).T  # MATLAB counts columns first, HDF5 rows first.
+        check_segment(dataset.chunks, dataset.dtype.itemsize, path=path)
+        result = np.full(dataset.shape, dataset.fillvalue, dataset.dtype)
+        for first, numbers in _chunks(dataset):
+            there = tuple(slice(at, at + n) for at, n in zip(first, dataset.chunks, strict=True))
+            target = result[there]
+            target[...] = numbers[tuple(slice(0, n) for n in target.shape)]  # may stick out
+        return result.T
+
+
+def _h5py(path: Path) -> Any:
+    try:
+        return importlib.import_module("h5py")
+    except ImportError:
+        raise UnreadableFileError(
+            "this is a MATLAB file of version 7.3 (HDF5), which takes the Python package h5py to "
+            "read; save it again, in MATLAB with save(..., '-v7'), in Python with "
+            "scipy.io.savemat, or install h5py",
+            path=path,
+        ) from None
+
+
+def _chunks(dataset: Any) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
+    """Yield the first index and the numbers of each stored chunk."""
+    properties = dataset.id.get_create_plist()
+    steps = [properties.get_filter(k)[0] for k in range(properties.get_nfilters())]
+    for k in range(dataset.id.get_num_chunks()):
+        first = dataset.id.get_chunk_info(k).chunk_offset
+        skipped, data = dataset.id.read_direct_chunk(first)
+        if skipped:
+            raise ValueError("a chunk is not stored as the file says")
+        data = _unpacked(data, steps, dataset)
+        yield first, np.frombuffer(data, dataset.dtype).reshape(dataset.chunks)
+
+
+def _unpacked(data: bytes, steps: list[int], dataset: Any) -> bytes:
+    """Undo the filters of a chunk, the last one first."""
+    size = dataset.dtype.itemsize
+    expected = int(np.prod(dataset.chunks)) * size
+    for step in reversed(steps):
+        if step == _CHECKSUM:
+            data = data[:-_CHECKSUM_BYTES]  # not compared: zlib has its own
+        elif step == _DEFLATE:
+            stream = zlib.decompressobj()
+            data = stream.decompress(data, expected + 1)
+        elif step == _SHUFFLE:
+            planes = np.frombuffer(data, np.uint8).reshape(size, -1)
+            data = np.ascontiguousarray(planes.T).tobytes()
+        else:
+            raise ValueError(f"chunks have the unknown filter {step}")
+    if len(data) != expected:
+        raise ValueError(f"a chunk has {len(data)} bytes or more, expected {expected}")
+    return data

@@ -1,0 +1,319 @@
+"""What is checked before a file is trusted: sizes, chains of pages, links.
+
+A few hundred bytes can claim, or inflate to, more than any machine holds. Whatever is decoded
+as a whole is therefore compared with one limit before memory is allocated. Users with larger
+images raise the limit by the environment variable `VARIABLE`, which processes and workers
+inherit, or by ``--max-pixels``, which sets it.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import stat
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+from napari_panoptic.common.errors import SettingsError, UnreadableFileError
+from napari_panoptic.nuclei.values.cohort import MaskFiles
+
+VARIABLE = "NAPARI_PANOPTIC_MAX_PIXELS"
+DEFAULT_PX = 2**28
+"""Images of up to 16,384 x 16,384 px are decoded as a whole."""
+BYTES_PER_PX = 8
+"""Of all channels together: 16-bit RGBA, or one number of the largest type."""
+SLIDE_PX = 2**36
+"""Pixels of an image that is read window by window: some ten times the largest scans."""
+SEGMENT_BYTES = 2**28
+"""Of one tile, strip or chunk when decoded; many of them are decoded one after the other."""
+TABLE_BYTES = 2**28
+"""Of a table with a row for each object or image, which is read as a whole."""
+SMALL_TABLE_BYTES = 2**24
+"""Of a table with a row for each class, region or patient, and of a cohort's description."""
+DEFLATE_RATIO = 1032
+"""Most bytes that one byte of a deflate stream can inflate to (zlib's technical details)."""
+
+MOST_PAGES = 10_000
+"""In a TIFF file."""
+
+_BLOCK_BYTES = 2**20
+
+
+def largest_px() -> int:
+    """Return the number of pixels up to which an image is decoded as a whole.
+
+    Raises
+    ------
+    SettingsError
+        If the environment variable is not a positive whole number.
+    """
+    text = os.environ.get(VARIABLE, "")
+    if not text.strip():
+        return DEFAULT_PX
+    try:
+        limit = int(text)
+    except ValueError:
+        limit = 0
+    if limit < 1:
+        raise SettingsError(
+            f"the environment variable {VARIABLE} must be a positive whole number, found "
+            f"'{text[:40]}'"
+        )
+    return limit
+
+
+def check_length(path: Path, what: str, most_bytes: int = TABLE_BYTES) -> None:
+    """Check that a file that is read as a whole is not too long.
+
+    Parameters
+    ----------
+    path, what
+        The file, and what is expected, for the error.
+    most_bytes
+        The limit.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it is longer.
+    OSError
+        If there is no such file.
+    """
+    size = path.stat().st_size
+    if size > most_bytes:
+        raise UnreadableFileError(
+            f"expected {what} of up to {most_bytes >> 20:,d} MiB, found {size / 2**20:,.0f} MiB; "
+            f"it was not read. Split it, or export it again",
+            path=path,
+        )
+
+
+def is_endless(mode: int) -> bool:
+    """Return whether reading may never end: of a pipe, a socket or a device.
+
+    Parameters
+    ----------
+    mode
+        As ``os.stat`` returns it.
+    """
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def check_pixels(shape: Iterable[int], itemsize: int, *, path: Path, what: str) -> None:
+    """Check that an array of this shape may be held in memory.
+
+    Parameters
+    ----------
+    shape
+        Of the array, all dimensions, as the file's header claims them.
+    itemsize
+        Bytes of one number.
+    path, what
+        The file, and what is expected, for the error.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it is above the limit.
+    """
+    sizes = [int(size) for size in shape]
+    limit = largest_px()
+    # The two largest dimensions are rows and columns, the others channels.
+    pixels = math.prod(sorted(sizes)[-2:])
+    if pixels <= limit and math.prod(sizes) * itemsize <= limit * BYTES_PER_PX:
+        return
+    found = " x ".join(str(size) for size in sizes) or "1"
+    raise UnreadableFileError(
+        f"expected {what} of up to {limit:,d} px and {limit * BYTES_PER_PX:,d} bytes in memory, "
+        f"found one that claims {found} numbers of {itemsize} byte(s); it was not decoded. If it "
+        f"really is that large, allow more by --max-pixels or the environment variable {VARIABLE}",
+        path=path,
+    )
+
+
+def check_segment(shape: Iterable[int], itemsize: int, *, path: Path) -> None:
+    """Check that one tile, strip or chunk may be held in memory.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it is larger than `SEGMENT_BYTES`.
+    """
+    if math.prod(int(size) for size in shape) * itemsize > SEGMENT_BYTES:
+        raise UnreadableFileError(
+            "the pixels are stored in pieces too large to read one by one; save the image in "
+            "smaller tiles (or chunks)",
+            path=path,
+        )
+
+
+def check_slide(shape: tuple[int, int], *, path: Path) -> None:
+    """Check that an image that is read window by window can be a slide.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it claims more than `SLIDE_PX` pixels.
+    """
+    if shape[0] * shape[1] > SLIDE_PX:
+        raise UnreadableFileError(
+            f"expected a slide of up to {SLIDE_PX:,d} px, found one that claims {shape[0]:,d} x "
+            f"{shape[1]:,d}; it is damaged, or made to exhaust the memory",
+            path=path,
+        )
+
+
+def check_inflated(data: bytes, limit: int, *, path: Path) -> None:
+    """Check that a zlib or gzip stream does not inflate to more than ``limit`` bytes.
+
+    Uses a few MiB of memory, whatever the stream claims. A damaged stream passes: its decoder
+    reports what is wrong.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it inflates to more.
+    """
+    if len(data) * DEFLATE_RATIO <= limit:
+        return
+    stream, rest, total = zlib.decompressobj(zlib.MAX_WBITS | 32), data, 0
+    try:
+        while rest and not stream.eof and total <= limit:
+            total += len(stream.decompress(rest, _BLOCK_BYTES))
+            rest = stream.unconsumed_tail
+    except zlib.error:
+        return
+    if total > limit:
+        raise UnreadableFileError(
+            f"expected at most {limit:,d} bytes of compressed data, found more; it was not "
+            f"decoded. If it really is that large, allow more by --max-pixels or the environment "
+            f"variable {VARIABLE}",
+            path=path,
+        )
+
+
+def check_page_chain(path: Path) -> None:
+    """Check that the pages of a TIFF file, each of which names the next one, have an end.
+
+    The decoder follows a circular chain for hours.
+
+    Raises
+    ------
+    ValueError
+        For a circle, for more than `MOST_PAGES`, and if the file ends before the place of
+        the next page.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(8)
+        order = "<" if start[:2] == b"II" else ">"
+        is_big = b"+" in start[2:4]
+        # The number of a page's tags, the length of each, and the place of the next page.
+        n_tags, tag_bytes, link = ("Q", 20, "Q") if is_big else ("H", 12, "I")
+        if not is_big:
+            file.seek(4)
+        seen = set[int]()
+        while place := _unpacked(file, order + link):
+            if place in seen or len(seen) == MOST_PAGES:
+                raise ValueError(f"its pages lead in a circle, or are more than {MOST_PAGES}")
+            seen.add(place)
+            file.seek(place)
+            end = file.seek(tag_bytes * _unpacked(file, order + n_tags), os.SEEK_CUR)
+            # After a page that is cut off the decoder would follow arbitrary bytes.
+            if place < size < end + struct.calcsize(order + link):
+                raise ValueError("it is cut off within the description of a page")
+
+
+def _unpacked(file: BinaryIO, form: str) -> int:
+    """Read a number; 0 if the file ends before it."""
+    data = file.read(struct.calcsize(form))
+    return int(struct.unpack(form, data)[0]) if len(data) == struct.calcsize(form) else 0
+
+
+# --- links --------------------------------------------------------------------------------------
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """Return whether a path inside a folder leads out of it through links."""
+    if not path.is_relative_to(folder):
+        return False
+    try:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            return True
+    except (OSError, RuntimeError):  # a circle of links
+        return True
+    return _goes_round(path)
+
+
+def _goes_round(path: Path) -> bool:
+    """Return whether links to here form a circle, which Python does not report since 3.13."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+def is_link(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a link of any kind; Python 3.12 knows the junctions of Windows."""
+    is_junction = getattr(entry, "is_junction", lambda: False)
+    return entry.is_symlink() or is_junction()
+
+
+def check_links(files: MaskFiles) -> None:
+    """Check that files lie in the folder of their cohort, if links may not lead out of it.
+
+    For a folder (an image in Zarr), everything in it is checked.
+
+    Raises
+    ------
+    UnreadableFileError
+        For a link that leads elsewhere, or a folder that cannot be read.
+    """
+    if (folder := files.within) is None:
+        return
+    try:
+        _check_links(files, folder)
+    except OSError as error:
+        raise UnreadableFileError(
+            f"the folder cannot be read ({error.strerror or error}), so its links cannot be "
+            f"checked; make sure that you may read it",
+            path=Path(error.filename) if isinstance(error.filename, str) else folder,
+        ) from error
+
+
+def _check_links(files: MaskFiles, folder: Path) -> None:
+    for path in files.all_paths:
+        # One by one: nothing behind a link is read before the link is checked.
+        for place in chain([path], _links_in(path)):
+            if leads_out(place, folder):
+                raise UnreadableFileError(
+                    "this is, or lies behind, a link that leads out of the cohort's folder, and "
+                    "was not followed; where you know and want what it leads to, open the cohort "
+                    "so that links are followed (in the window when it asks, on the command line "
+                    "by --allow-outside)",
+                    path=place,
+                )
+
+
+def _links_in(folder: Path) -> Iterator[Path]:
+    """Yield every link below a folder, and below the folders that its links lead to."""
+    seen: set[Path] = set()
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        if not here.is_dir() or (place := here.resolve()) in seen:
+            continue
+        seen.add(place)
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if is_link(entry):
+                    yield here / entry.name
+                    waiting.append(here / entry.name)
+                elif entry.is_dir():
+                    waiting.append(here / entry.name)
