@@ -484,7 +484,7 @@ def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
     from napari_panoptic.io.cohorts.comparison import rgb
     from napari_panoptic.io.images import SlideImage
     from napari_panoptic.nuclei.crops import CropSource
-    from napari_panoptic.report.gallery import SIZE_PX, failures_in, pictures_of
+    from napari_panoptic.report.nuclei.gallery import SIZE_PX, failures_in, pictures_of
 
     if failures.empty:
         return "<p>No failures.</p>"

@@ -19,8 +19,8 @@ from napari_panoptic.common.visible import visible
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, evaluate_raters
-from napari_panoptic.report.rated_statistics import ranking_table, said
-from napari_panoptic.report.rated_tables import TABLE_NAMES, write_rated_tables
+from napari_panoptic.report.raters.statistics import ranking_table, said
+from napari_panoptic.report.raters.tables import TABLE_NAMES, write_rated_tables
 
 
 def evaluate_rated(options: argparse.Namespace) -> int:
@@ -60,7 +60,7 @@ def report_rated(options: argparse.Namespace) -> int:
 
 def _write(evaluation: RatedEvaluation, path: Path, date: str) -> None:
     # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.rated_report import write_rated_report
+    from napari_panoptic.report.raters.page import write_rated_report
 
     write_rated_report(evaluation, path, date=date)
 

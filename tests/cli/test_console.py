@@ -8,7 +8,7 @@ import pytest
 
 from napari_panoptic.cli.console import report_findings
 from napari_panoptic.common.errors import FINDING_TITLES, Finding, FindingKind
-from napari_panoptic.report.data_sections import findings_parts
+from napari_panoptic.report.nuclei.teams import findings_parts
 
 
 def said_of(findings: list[Finding], capsys: pytest.CaptureFixture[str]) -> list[str]:

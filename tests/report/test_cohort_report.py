@@ -33,7 +33,7 @@ from napari_panoptic.report.cohort_report import (
     n_passes,
     remove_kept,
 )
-from napari_panoptic.report.html import report_page
+from napari_panoptic.report.nuclei.page import report_page
 from tests.support.paths import REPOSITORY
 from tests.support.reports import report_on, without_team_in
 from tests.support.small_cohort import REGIONS, TEAMS, write_cohort

@@ -34,17 +34,18 @@ from napari_panoptic.nuclei.values.settings import (
     Scoring,
     protocol,
 )
-from napari_panoptic.report import markup, plots
+from napari_panoptic.report import page as pages
+from napari_panoptic.report import plots
 from napari_panoptic.report.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,
     n_passes,
 )
-from napari_panoptic.report.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
-from napari_panoptic.report.html import report_page, write_report
-from napari_panoptic.report.markup import element, escaped
-from napari_panoptic.report.methods import REFERENCES, methods_section
+from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
+from napari_panoptic.report.nuclei.methods import REFERENCES, methods_section
+from napari_panoptic.report.nuclei.page import report_page, write_report
+from napari_panoptic.report.page import element, escaped
 from napari_panoptic.report.tables import (
     confusion_table,
     patients_by_class_table,
@@ -215,8 +216,8 @@ def test_a_huge_plot_is_shown_as_png() -> None:
     patients = [str(n) for n in range(4000)]
     values = np.random.default_rng(0).random(len(patients))
     frame = pd.DataFrame({"team": "alpha", "patient": patients, "pq": values})
-    few = markup.plot_figure(plots.patient_boxes({"": frame.head(9)}, ["alpha"]), "few", "Few.")
-    many = markup.plot_figure(plots.patient_boxes({"": frame}, ["alpha"]), "many", "Many.")
+    few = pages.plot_figure(plots.patient_boxes({"": frame.head(9)}, ["alpha"]), "few", "Few.")
+    many = pages.plot_figure(plots.patient_boxes({"": frame}, ["alpha"]), "many", "Many.")
     assert [tag for tag, _ in Page(few).elements if tag in ("svg", "img")] == ["svg"]
     (image,) = (attributes for tag, attributes in Page(many).elements if tag == "img")
     content = base64.b64decode(str(image["src"]).partition("data:image/png;base64,")[2])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.palette import team_styles
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.report.drawing import (
+from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,
     PALE,

@@ -23,7 +23,7 @@ from napari_panoptic.common.visible import utf8, visible
 from napari_panoptic.report.plots import Plot, png_bytes, svg_text
 from napari_panoptic.report.writing import write_bytes
 
-_TEMPLATE = Path(__file__).parent / "_template"
+_TEMPLATE = Path(__file__).parent / "templates"
 _VOID = ("br", "img", "meta", "wbr")
 _LARGEST_SVG = 400_000
 _SHORT_TABLE = 16

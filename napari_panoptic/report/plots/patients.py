@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.palette import TeamStyle, team_styles
-from napari_panoptic.report.drawing import (
+from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,
     PALE,

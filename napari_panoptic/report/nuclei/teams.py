@@ -23,7 +23,7 @@ from napari_panoptic.report.cells import (
     writer,
 )
 from napari_panoptic.report.cohort_report import CohortReport
-from napari_panoptic.report.markup import (
+from napari_panoptic.report.page import (
     Cell,
     Child,
     Html,
@@ -37,7 +37,7 @@ from napari_panoptic.report.markup import (
     plot_figure,
     table,
 )
-from napari_panoptic.report.skeleton import settings_beside_versions
+from napari_panoptic.report.sections import settings_beside_versions
 from napari_panoptic.report.tables import (
     confusion_table,
     input_fingerprints,

@@ -21,15 +21,13 @@ from napari_panoptic.report.cells import (
     status_legend,
     team_label,
 )
-from napari_panoptic.report.data_sections import findings_parts, fingerprint_parts
-from napari_panoptic.report.detection_pictures import (
+from napari_panoptic.report.detections.gallery import (
     FIELD_UM,
     PointPicture,
     failure_pictures,
     worst_frames,
 )
-from napari_panoptic.report.detection_plots import precision_recall_curves
-from napari_panoptic.report.detection_tables import (
+from napari_panoptic.report.detections.tables import (
     atypia_table,
     curve_table,
     frames_table,
@@ -37,7 +35,8 @@ from napari_panoptic.report.detection_tables import (
     patients_table,
     teams_table,
 )
-from napari_panoptic.report.markup import (
+from napari_panoptic.report.nuclei.teams import findings_parts, fingerprint_parts
+from napari_panoptic.report.page import (
     Cell,
     Child,
     Html,
@@ -53,7 +52,8 @@ from napari_panoptic.report.markup import (
     table,
     write_page,
 )
-from napari_panoptic.report.skeleton import (
+from napari_panoptic.report.plots.detections import precision_recall_curves
+from napari_panoptic.report.sections import (
     DATA_SLUG,
     lead,
     report_document,

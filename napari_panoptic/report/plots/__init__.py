@@ -4,15 +4,15 @@ Every point of a plot knows whose it is, so that whoever shows a figure can tell
 what was picked.
 """
 
-from napari_panoptic.report.drawing import Plot, Point, png_bytes, save, svg_text
-from napari_panoptic.report.failure_plots import cause_dots, confusion_matrices, size_lines
-from napari_panoptic.report.patient_plots import detection_scatter, patient_boxes, quality_scatter
-from napari_panoptic.report.rank_plots import (
+from napari_panoptic.report.plots.failures import cause_dots, confusion_matrices, size_lines
+from napari_panoptic.report.plots.patients import detection_scatter, patient_boxes, quality_scatter
+from napari_panoptic.report.plots.ranks import (
     critical_difference_diagram,
     rank_lines,
     robustness_curves,
     shift_maps,
 )
+from napari_panoptic.report.plots.theme import Plot, Point, png_bytes, save, svg_text
 
 __all__ = [
     "Plot",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from napari_panoptic.common.errors import english_list
-from napari_panoptic.report.dump_tables import (
+from napari_panoptic.report.dump.tables import (
     MEAN,
     UNKNOWN,
     DumpEvaluation,

@@ -19,10 +19,10 @@ from napari_panoptic.raters.evaluate import (
     load_reference,
 )
 from napari_panoptic.raters.levels import Standing
-from napari_panoptic.report import rated_plots
 from napari_panoptic.report.cells import note, number, team_label
-from napari_panoptic.report.data_sections import findings_parts, fingerprint_parts
-from napari_panoptic.report.markup import (
+from napari_panoptic.report.nuclei.methods import REFERENCES
+from napari_panoptic.report.nuclei.teams import findings_parts, fingerprint_parts
+from napari_panoptic.report.page import (
     Cell,
     Child,
     Section,
@@ -37,22 +37,22 @@ from napari_panoptic.report.markup import (
     table,
     write_page,
 )
-from napari_panoptic.report.methods import REFERENCES
 from napari_panoptic.report.plots import Plot, critical_difference_diagram, png_bytes
-from napari_panoptic.report.rated_statistics import (
+from napari_panoptic.report.plots import raters as rater_plots
+from napari_panoptic.report.raters.statistics import (
     ALL_STRUCTURES,
     UNIT,
     ranking_table,
     rated_statistics,
 )
-from napari_panoptic.report.rated_tables import rated_fingerprints, tables
-from napari_panoptic.report.skeleton import (
+from napari_panoptic.report.raters.tables import rated_fingerprints, tables
+from napari_panoptic.report.sections import (
     DATA_SLUG,
     lead,
     report_document,
     settings_beside_versions,
 )
-from napari_panoptic.report.team_tables import (
+from napari_panoptic.report.statistics import (
     TableWords,
     friedman_table,
     means_table,
@@ -165,7 +165,7 @@ def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:
                 masks, found = masks[:, number], found[number]
                 image = None if image is None else image[number]
             raters = [cohort.raters.index(rater) for rater in loaded.reference.raters]
-            plot = rated_plots.outlines_picture(image, masks, found, raters, settings)
+            plot = rater_plots.outlines_picture(image, masks, found, raters, settings)
             yield WorstCase(team, structure, case, float(row["dice"]), number, plot)
 
 
@@ -307,7 +307,7 @@ def _spread(evaluation: RatedEvaluation) -> list[Child]:
         "it is neither below the lowest nor above the highest of them."
     )
     figure = plot_figure(
-        rated_plots.spread_plot(evaluation),
+        rater_plots.spread_plot(evaluation),
         "raters",
         "Teams among the raters: bars reach from the lowest to the highest rater.",
     )
@@ -328,7 +328,7 @@ def _levels(evaluation: RatedEvaluation) -> list[Child]:
         for row in means.to_dict("records")
     ]
     shown = Table("levels", caption, ["structure", "team", "level", "mean Dice"], rows, levels)
-    figure = plot_figure(rated_plots.levels_plot(evaluation), "dice-over-levels", caption)
+    figure = plot_figure(rater_plots.levels_plot(evaluation), "dice-over-levels", caption)
     return [figure, folded("As a table", table(shown))]
 
 
@@ -350,7 +350,7 @@ def _calibration(evaluation: RatedEvaluation) -> list[Child]:
     ]
     header = ["team", "probability", "voxels", "mean predicted", "mean of the raters"]
     shown = Table("reliability", caption, header, rows, found)
-    figure = plot_figure(rated_plots.reliability_plot(evaluation), "calibration", caption)
+    figure = plot_figure(rater_plots.reliability_plot(evaluation), "calibration", caption)
     return [figure, folded("As a table", table(shown))]
 
 

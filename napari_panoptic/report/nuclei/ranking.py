@@ -21,7 +21,7 @@ from napari_panoptic.report.cells import (
     team_html,
 )
 from napari_panoptic.report.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
-from napari_panoptic.report.markup import (
+from napari_panoptic.report.page import (
     Cell,
     Child,
     Html,
@@ -35,7 +35,7 @@ from napari_panoptic.report.markup import (
     plot_figure,
     table,
 )
-from napari_panoptic.report.team_tables import (
+from napari_panoptic.report.statistics import (
     TableWords,
     friedman_table,
     means_table,

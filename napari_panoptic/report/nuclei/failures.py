@@ -20,8 +20,8 @@ from napari_panoptic.report.cells import (
     team_html,
 )
 from napari_panoptic.report.cohort_report import CohortReport
-from napari_panoptic.report.gallery import Picture
-from napari_panoptic.report.markup import (
+from napari_panoptic.report.nuclei.gallery import Picture
+from napari_panoptic.report.page import (
     Cell,
     Child,
     Html,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.palette import team_styles
 from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.robustness import Robustness
-from napari_panoptic.report.drawing import (
+from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,
     PALE,

@@ -17,7 +17,17 @@ from napari_panoptic.report.cells import (
     team_list,
 )
 from napari_panoptic.report.cohort_report import CohortReport
-from napari_panoptic.report.data_sections import (
+from napari_panoptic.report.nuclei.failures import causes_section, gallery_section, sizes_section
+from napari_panoptic.report.nuclei.gallery import Picture, pictures, worst_failures
+from napari_panoptic.report.nuclei.methods import methods_section
+from napari_panoptic.report.nuclei.overlaps import overlaps_section
+from napari_panoptic.report.nuclei.ranking import (
+    aggregation_section,
+    protocols_section,
+    robustness_section,
+    statistics_section,
+)
+from napari_panoptic.report.nuclei.teams import (
     classes_section,
     confusion_section,
     data_quality_section,
@@ -25,9 +35,7 @@ from napari_panoptic.report.data_sections import (
     settings_section,
     teams_section,
 )
-from napari_panoptic.report.failure_sections import causes_section, gallery_section, sizes_section
-from napari_panoptic.report.gallery import Picture, pictures, worst_failures
-from napari_panoptic.report.markup import (
+from napari_panoptic.report.page import (
     Cell,
     Child,
     Section,
@@ -39,15 +47,7 @@ from napari_panoptic.report.markup import (
     table,
     write_page,
 )
-from napari_panoptic.report.methods import methods_section
-from napari_panoptic.report.overlap_section import overlaps_section
-from napari_panoptic.report.rank_sections import (
-    aggregation_section,
-    protocols_section,
-    robustness_section,
-    statistics_section,
-)
-from napari_panoptic.report.skeleton import DATA_SLUG, lead, report_document
+from napari_panoptic.report.sections import DATA_SLUG, lead, report_document
 from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.report.text import (
     count,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from napari_panoptic import __version__
 from napari_panoptic.common.errors import Finding, FindingKind
-from napari_panoptic.report.markup import (
+from napari_panoptic.report.page import (
     Child,
     Html,
     Section,
