@@ -190,6 +190,7 @@ class OpenedCohort:
         PanopticError
             Where nothing could be evaluated.
         """
+        from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
         from napari_panoptic.nuclei.conditions import Condition, Experiment
         from napari_panoptic.nuclei.reading import placed
         from napari_panoptic.nuclei.run import run_regions
@@ -200,7 +201,7 @@ class OpenedCohort:
         settings = settings or EvaluationSettings()
         work = Experiment(names, (Condition(DEFAULT_PROTOCOL, settings),))
         found = [r for (results,) in run_regions(self.cohort, work, jobs=jobs) for r in results]
-        evaluation = tables.CohortEvaluation(self.cohort, settings, DEFAULT_PROTOCOL, found)
+        evaluation = CohortEvaluation(self.cohort, settings, DEFAULT_PROTOCOL, found)
         if not evaluation.evaluated:
             reasons = "; ".join(dict.fromkeys(f.message for f in evaluation.findings))
             raise PanopticError(

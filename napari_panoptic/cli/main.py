@@ -52,8 +52,16 @@ from napari_panoptic.io.metadata import (
     metadata_beside,
     read_metadata,
 )
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
+from napari_panoptic.nuclei.cohort_report import (
+    ReportRequest,
+    cohort_report,
+    n_passes,
+    remove_kept,
+)
 from napari_panoptic.nuclei.conditions import Condition, Experiment
 from napari_panoptic.nuclei.conversion import Conversion, convert, form_to_write
+from napari_panoptic.nuclei.objects_file import ObjectsFile
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, RegionResult
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.run import AUTO, PROCESSES, THREADS, RegionDone, run_regions
@@ -71,23 +79,10 @@ from napari_panoptic.nuclei.values.settings import (
     Scoring,
     protocol,
 )
-from napari_panoptic.report.cohort_report import (
-    ReportRequest,
-    cohort_report,
-    n_passes,
-    remove_kept,
-)
 from napari_panoptic.report.dump.tables import TABLE_NAMES as DUMP_TABLE_NAMES
 from napari_panoptic.report.dump.tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump.text import dump_text
-from napari_panoptic.report.tables import (
-    TABLE_NAMES,
-    CohortEvaluation,
-    InputWatch,
-    ObjectsFile,
-    remove_unfinished,
-    write_tables,
-)
+from napari_panoptic.report.tables import TABLE_NAMES, remove_unfinished, write_tables
 from napari_panoptic.report.writing import RECORD
 from napari_panoptic.samples.write import SAMPLES, write_sample
 from napari_panoptic.statistics.bootstrap import SEED

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.palette import STATUS_COLOURS, hex_colour, team_styles
 from napari_panoptic.nuclei.values.vocabulary import Status
-from napari_panoptic.report.cohort_report import CohortReport
 from napari_panoptic.report.page import (
     SHORT_NAME,
     Cell,

@@ -9,10 +9,10 @@ import pandas as pd
 
 from napari_panoptic.report.cells import note, number, team_label, writer
 from napari_panoptic.report.page import Cell, Child, Html, Table, folded, fragment, table
-from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.report.text import count, interval, p_value, ratio, signed
 from napari_panoptic.statistics.bootstrap import LEVEL
 from napari_panoptic.statistics.pairwise import PairComparison
+from napari_panoptic.statistics.teams import TeamStatistics
 
 
 @dataclass(frozen=True)

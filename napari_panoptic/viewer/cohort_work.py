@@ -22,14 +22,14 @@ from superqt.utils import create_worker
 
 from napari_panoptic import __version__
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.run import RegionDone
-from napari_panoptic.report.cohort_report import (
+from napari_panoptic.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,
     n_kept,
     n_passes,
 )
+from napari_panoptic.nuclei.run import RegionDone
 from napari_panoptic.viewer.timers import stop_timers
 from napari_panoptic.viewer.workers import connect_worker
 

@@ -13,6 +13,7 @@ from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.metadata import Metadata, metadata_beside
+from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.protocols import Difference, differences
 from napari_panoptic.nuclei.session import Selection
@@ -25,7 +26,6 @@ from napari_panoptic.nuclei.values.settings import (
     protocol,
 )
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.report.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.viewer import slide_words
 from napari_panoptic.viewer.cohort_work import CohortWork
 from napari_panoptic.viewer.desk_part import Connections, Surroundings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from napari_panoptic.nuclei.challenge import evaluate_challenge
+from napari_panoptic.nuclei.cohort_report import CohortReport, Varied
 from napari_panoptic.nuclei.conditions import (
     Experiment,
     cohort_robustness,
@@ -16,7 +17,6 @@ from napari_panoptic.nuclei.protocols import alignments
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report import plots
-from napari_panoptic.report.cohort_report import CohortReport, Varied
 from napari_panoptic.report.plots import Plot
 from napari_panoptic.report.plots.region import alignment_curves
 from napari_panoptic.report.tables import confusion_table, patients_table

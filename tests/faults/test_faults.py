@@ -26,8 +26,8 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.polygons.geojson_writer import UnwritableFileError
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.io.locking import InUseError, held_alone
+from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.report.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.report.tables import TABLE_NAMES
 from tests.faults.kill import ENDINGS, contents, version
 from tests.support.paths import REPOSITORY

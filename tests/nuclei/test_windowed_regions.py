@@ -20,6 +20,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.nuclei import reading as pipeline
 from napari_panoptic.nuclei import slide_cluster
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.conditions import Condition, Experiment, threshold_conditions
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.reading import RegionResult, load_prediction, load_reference
@@ -32,7 +33,6 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.window_run import StoppedError
 from napari_panoptic.nuclei.windowed_regions import SlideRun, evaluate_slide, object_frames
-from napari_panoptic.report.tables import CohortEvaluation, InputWatch
 from tests.support.builders import write_svs
 from tests.support.dask_cluster import Cluster
 from tests.support.label_cases import random_pair

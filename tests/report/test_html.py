@@ -23,6 +23,12 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.visible import shortened, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.nuclei.cohort_report import (
+    CohortReport,
+    ReportRequest,
+    cohort_report,
+    n_passes,
+)
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
 from napari_panoptic.nuclei.values.settings import (
     AmbiguousPolicy,
@@ -36,12 +42,6 @@ from napari_panoptic.nuclei.values.settings import (
 )
 from napari_panoptic.report import page as pages
 from napari_panoptic.report import plots
-from napari_panoptic.report.cohort_report import (
-    CohortReport,
-    ReportRequest,
-    cohort_report,
-    n_passes,
-)
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
 from napari_panoptic.report.nuclei.methods import REFERENCES, methods_section
 from napari_panoptic.report.nuclei.page import report_page, write_report

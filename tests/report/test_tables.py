@@ -17,13 +17,13 @@ import pytest
 from napari_panoptic.common.errors import Finding, FindingKind
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
+from napari_panoptic.nuclei.objects_file import ObjectsFile
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.reading import PLACE_COLUMNS, RegionResult, evaluate_region, placed
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, EvaluationSettings
 from napari_panoptic.report.tables import (
-    CohortEvaluation,
-    ObjectsFile,
     input_fingerprints,
     patients_by_class_table,
     patients_table,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest, cohort_report
 from napari_panoptic.nuclei.values.cohort import Cohort, Team
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.report.cohort_report import CohortReport, ReportRequest, cohort_report
 
 HOSTILE_TEAMS = (
     "<img src=x onerror=alert(1)>",

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report, n_kept
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.run import RegionDone
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.report.cohort_report import ReportRequest, cohort_report, n_kept
 from napari_panoptic.viewer import cohort_work
 from napari_panoptic.viewer.cohort_work import KEPT_COHORTS, CohortWork, store_of
 

@@ -9,11 +9,11 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.cohort_report import n_passes
 from napari_panoptic.nuclei.conditions import Experiment, protocol_conditions, scored_regions
 from napari_panoptic.nuclei.protocols import Reason, differences, protocol_table
 from napari_panoptic.nuclei.values.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.report.cohort_report import n_passes
 from napari_panoptic.viewer import cohort_work, ranking_part
 from napari_panoptic.viewer.styles import ratio_text
 from napari_panoptic.viewer.widgets.parts import is_in_sight

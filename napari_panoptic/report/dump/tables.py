@@ -14,16 +14,16 @@ import pandas as pd
 
 from napari_panoptic import __version__
 from napari_panoptic.io.challenge_dump import Dump, organ_of
-from napari_panoptic.report.team_statistics import (
+from napari_panoptic.report.writing import write_set
+from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_interval
+from napari_panoptic.statistics.friedman import MissingRule
+from napari_panoptic.statistics.ranks import competition_ranks, mean_defined
+from napari_panoptic.statistics.teams import (
     TeamStatistics,
     bootstrap_record,
     statistics_record,
     team_statistics,
 )
-from napari_panoptic.report.writing import write_set
-from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_interval
-from napari_panoptic.statistics.friedman import MissingRule
-from napari_panoptic.statistics.ranks import competition_ranks, mean_defined
 
 MEAN = "mean"
 """Stands for the mean over classes where a class could stand."""

@@ -13,10 +13,10 @@ from napari_panoptic.report.dump.tables import (
     by_organ_table,
     leaderboard_table,
 )
-from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.statistics.bootstrap import LEVEL, IntervalMethod
 from napari_panoptic.statistics.friedman import MissingRule, PairedFigures
 from napari_panoptic.statistics.pairwise import PairComparison
+from napari_panoptic.statistics.teams import TeamStatistics
 
 _UNDEFINED = "\N{EN DASH}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 from napari_panoptic.report import plots
 from napari_panoptic.report.cells import (
@@ -19,7 +20,6 @@ from napari_panoptic.report.cells import (
     team_headings,
     team_html,
 )
-from napari_panoptic.report.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.gallery import Picture
 from napari_panoptic.report.page import (
     Cell,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
+from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.report.cells import note, number, team_cell
-from napari_panoptic.report.cohort_report import CohortReport
 from napari_panoptic.report.page import Cell, Child, Table, element, paragraph, table
-from napari_panoptic.report.tables import CohortEvaluation
 from napari_panoptic.report.text import count, ratio, signed
 
 _FIGURES = ("objects", "tp", "fp", "fn", "pq")

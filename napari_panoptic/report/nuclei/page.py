@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.cells import (
     number,
     team_cell,
     team_list,
 )
-from napari_panoptic.report.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.failures import causes_section, gallery_section, sizes_section
 from napari_panoptic.report.nuclei.gallery import Picture, pictures, worst_failures
 from napari_panoptic.report.nuclei.methods import methods_section
@@ -48,7 +48,6 @@ from napari_panoptic.report.page import (
     write_page,
 )
 from napari_panoptic.report.sections import DATA_SLUG, lead, report_document
-from napari_panoptic.report.team_statistics import TeamStatistics
 from napari_panoptic.report.text import (
     count,
     interval,
@@ -57,6 +56,7 @@ from napari_panoptic.report.text import (
 )
 from napari_panoptic.statistics.bootstrap import LEVEL
 from napari_panoptic.statistics.friedman import SIGNIFICANCE
+from napari_panoptic.statistics.teams import TeamStatistics
 
 
 def write_report(

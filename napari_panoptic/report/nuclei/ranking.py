@@ -9,6 +9,7 @@ import pandas as pd
 
 from napari_panoptic.common.errors import english_list
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
+from napari_panoptic.nuclei.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
 from napari_panoptic.nuclei.conditions import SHIFTS
 from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
 from napari_panoptic.report import plots
@@ -20,7 +21,6 @@ from napari_panoptic.report.cells import (
     team_headings,
     team_html,
 )
-from napari_panoptic.report.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
 from napari_panoptic.report.page import (
     Cell,
     Child,

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from napari_panoptic.common.errors import FINDING_TITLES, Finding, FindingKind, english_list
+from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.metrics import CLASS_COLUMNS, METRIC_NAMES, class_metrics
 from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
@@ -22,7 +23,6 @@ from napari_panoptic.report.cells import (
     team_html,
     writer,
 )
-from napari_panoptic.report.cohort_report import CohortReport
 from napari_panoptic.report.page import (
     Cell,
     Child,

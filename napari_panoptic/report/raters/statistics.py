@@ -14,16 +14,16 @@ from weakref import WeakKeyDictionary
 import pandas as pd
 
 from napari_panoptic.raters.evaluate import RatedEvaluation
-from napari_panoptic.report.team_statistics import (
+from napari_panoptic.report.text import p_value
+from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import SIGNIFICANCE
+from napari_panoptic.statistics.ranks import mean_defined
+from napari_panoptic.statistics.teams import (
     TeamStatistics,
     bootstrap_record,
     statistics_record,
     team_statistics,
 )
-from napari_panoptic.report.text import p_value
-from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
-from napari_panoptic.statistics.friedman import SIGNIFICANCE
-from napari_panoptic.statistics.ranks import mean_defined
 
 ALL_STRUCTURES = "(all)"
 """Stands for the mean over the structures of a case."""

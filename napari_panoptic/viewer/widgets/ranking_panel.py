@@ -20,14 +20,14 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
+from napari_panoptic.nuclei.cohort_report import n_passes
 from napari_panoptic.nuclei.protocols import Difference, ProtocolTable
 from napari_panoptic.nuclei.values.settings import (
     CHALLENGE_PROTOCOL,
     CORRECTED_PROTOCOL,
     DEFAULT_PROTOCOL,
 )
-from napari_panoptic.report.cohort_report import n_passes
-from napari_panoptic.report.team_statistics import TeamStatistics
+from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.styles import count_text, ratio_text
 from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column

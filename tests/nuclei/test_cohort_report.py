@@ -18,12 +18,7 @@ from napari_panoptic.cli import main as cli
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.conditions import Experiment, cohort_robustness
-from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, Robustness, star
-from napari_panoptic.nuclei.run import AUTO, PROCESSES, RegionDone
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
-from napari_panoptic.report.cohort_report import (
+from napari_panoptic.nuclei.cohort_report import (
     CohortReport,
     PatientSums,
     ReportRequest,
@@ -33,6 +28,11 @@ from napari_panoptic.report.cohort_report import (
     n_passes,
     remove_kept,
 )
+from napari_panoptic.nuclei.conditions import Experiment, cohort_robustness
+from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, Robustness, star
+from napari_panoptic.nuclei.run import AUTO, PROCESSES, RegionDone
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
 from napari_panoptic.report.nuclei.page import report_page
 from tests.support.paths import REPOSITORY
 from tests.support.reports import report_on, without_team_in

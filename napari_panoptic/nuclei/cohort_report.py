@@ -23,6 +23,7 @@ from napari_panoptic.nuclei.averages import (
     RegionCounts,
     aggregation_table,
 )
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch, statistics_of
 from napari_panoptic.nuclei.conditions import (
     SHIFTS,
     Condition,
@@ -55,8 +56,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.nuclei.windowed_regions import left_out_of_reports
-from napari_panoptic.report.tables import CohortEvaluation, InputWatch, statistics_of
-from napari_panoptic.report.team_statistics import TeamStatistics
+from napari_panoptic.statistics.teams import TeamStatistics
 
 RADII = tuple(range(-3, 6))
 THRESHOLDS = tuple(k / 100 for k in range(5, 100, 5))
