@@ -194,7 +194,7 @@ class OpenedCohort:
         from napari_panoptic.nuclei.conditions import Condition, Experiment
         from napari_panoptic.nuclei.reading import placed
         from napari_panoptic.nuclei.run import run_regions
-        from napari_panoptic.report import tables
+        from napari_panoptic.report.nuclei import tables
 
         wanted = [team] if isinstance(team, str) else self.teams if team is None else list(team)
         names = tuple(self.cohort.checked_team(name) for name in wanted)

@@ -82,7 +82,7 @@ from napari_panoptic.nuclei.values.settings import (
 from napari_panoptic.report.dump.tables import TABLE_NAMES as DUMP_TABLE_NAMES
 from napari_panoptic.report.dump.tables import DumpEvaluation, write_dump_tables
 from napari_panoptic.report.dump.text import dump_text
-from napari_panoptic.report.tables import TABLE_NAMES, remove_unfinished, write_tables
+from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
 from napari_panoptic.report.writing import RECORD
 from napari_panoptic.samples.write import SAMPLES, write_sample
 from napari_panoptic.statistics.bootstrap import SEED

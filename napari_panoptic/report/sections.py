@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from napari_panoptic import __version__
 from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.report.nuclei.tables import versions
 from napari_panoptic.report.page import (
     Child,
     Html,
@@ -15,7 +16,6 @@ from napari_panoptic.report.page import (
     page,
     paragraph,
 )
-from napari_panoptic.report.tables import versions
 from napari_panoptic.report.text import count
 from napari_panoptic.report.writing import MADE_WITH
 

@@ -45,13 +45,13 @@ from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
 from napari_panoptic.report.nuclei.methods import REFERENCES, methods_section
 from napari_panoptic.report.nuclei.page import report_page, write_report
-from napari_panoptic.report.page import element, escaped
-from napari_panoptic.report.tables import (
+from napari_panoptic.report.nuclei.tables import (
     confusion_table,
     patients_by_class_table,
     patients_table,
     teams_table,
 )
+from napari_panoptic.report.page import element, escaped
 from napari_panoptic.report.text import p_value, ratio, signed
 from tests.support.reports import (
     HOSTILE_PATIENTS,

@@ -23,7 +23,7 @@ from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.reading import PLACE_COLUMNS, RegionResult, evaluate_region, placed
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, EvaluationSettings
-from napari_panoptic.report.tables import (
+from napari_panoptic.report.nuclei.tables import (
     input_fingerprints,
     patients_by_class_table,
     patients_table,

@@ -15,7 +15,7 @@ from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
-from napari_panoptic.report.tables import versions, warnings_record
+from napari_panoptic.report.nuclei.tables import versions, warnings_record
 from napari_panoptic.report.writing import RECORD, write_set
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.teams import bootstrap_record

@@ -23,6 +23,13 @@ from napari_panoptic.report.cells import (
     team_html,
     writer,
 )
+from napari_panoptic.report.nuclei.tables import (
+    confusion_table,
+    input_fingerprints,
+    patients_by_class_table,
+    patients_table,
+    teams_table,
+)
 from napari_panoptic.report.page import (
     Cell,
     Child,
@@ -38,13 +45,6 @@ from napari_panoptic.report.page import (
     table,
 )
 from napari_panoptic.report.sections import settings_beside_versions
-from napari_panoptic.report.tables import (
-    confusion_table,
-    input_fingerprints,
-    patients_by_class_table,
-    patients_table,
-    teams_table,
-)
 from napari_panoptic.report.text import (
     FIGURE_NAMES,
     UNDEFINED,

@@ -13,6 +13,7 @@ from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
 from napari_panoptic.raters.levels import RELIABILITY_BINS
+from napari_panoptic.report.nuclei.tables import versions, warnings_record
 from napari_panoptic.report.raters.statistics import (
     UNIT,
     ranking_table,
@@ -21,7 +22,6 @@ from napari_panoptic.report.raters.statistics import (
     tests_table,
 )
 from napari_panoptic.report.statistics import pairs_frame
-from napari_panoptic.report.tables import versions, warnings_record
 from napari_panoptic.report.writing import RECORD, write_set
 
 TABLE_NAMES = (
