@@ -1,7 +1,7 @@
-"""Pages of one file: markup in which every text is escaped, tables, plots, downloads.
+"""Pages in one file: markup in which every text is escaped, plots, downloads, and the scaffold.
 
-Nothing is fetched from anywhere. A page reads the same without its script,
-which only sorts tables.
+A page loads nothing from elsewhere. Without its script, which only sorts tables, it reads the
+same.
 """
 
 from __future__ import annotations
@@ -9,52 +9,45 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.common.visible import utf8, visible
+from napari_panoptic.nuclei.palette import team_styles
 from napari_panoptic.report.plots import Plot, png_bytes, svg_text
 from napari_panoptic.report.writing import write_bytes
 
-_TEMPLATE = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 _VOID = ("br", "img", "meta", "wbr")
-_LARGEST_SVG = 400_000
-_SHORT_TABLE = 16
+_LARGEST_SVG = 500_000
 SHORT_NAME = 24
-"""A name of at most so many characters keeps to its line."""
+"""Names of at most this many characters are not broken across lines."""
 
-
-class Html(str):
-    """Markup that can go into a page as it is; any other text is escaped first."""
-
-    __slots__ = ()
-
-
-Child = Html | str | None
+Html = Markup
+Child = Markup | str | None
 
 
 def escaped(text: str) -> Html:
-    """Make markup of a text; what cannot be shown is written out."""
+    """Return a text as markup; characters that cannot be shown are spelled out."""
     if isinstance(text, Html):
         return text
-    lines = (visible(line) for line in text.split("\n"))
-    return Html(html.escape("\n".join(lines), quote=True))
+    return escape("\n".join(visible(line) for line in text.split("\n")))
 
 
 def fragment(*children: Child) -> Html:
-    """Put markup and texts one after the other."""
-    return Html("".join(escaped(child) for child in children if child is not None))
+    """Join markup and texts; texts are escaped, None is left out."""
+    return _trusted("".join(escaped(child) for child in children if child is not None))
 
 
 def element(tag: str, *children: Child, **attributes: str | None) -> Html:
-    """Make an element.
+    """Return an element.
 
     Parameters
     ----------
@@ -72,132 +65,97 @@ def element(tag: str, *children: Child, **attributes: str | None) -> Html:
         if value is not None
     )
     if tag in _VOID:
-        return Html(f"<{tag}{written}>")
-    return Html(f"<{tag}{written}>{fragment(*children)}</{tag}>")
+        return _trusted(f"<{tag}{written}>")
+    return _trusted(f"<{tag}{written}>{fragment(*children)}</{tag}>")
+
+
+def rendered(template: str, **values: object) -> Html:
+    """Render one of our templates; values are escaped unless they are markup."""
+    return _trusted(_environment.get_template(template).render(values))
+
+
+def _trusted(markup: str) -> Html:
+    """Mark text as markup. Every part of it must have been escaped, or be our own."""
+    return Html(markup)
+
+
+def _shown(value: Any) -> Any:
+    return escaped(value) if isinstance(value, str) else value
+
+
+_environment = Environment(
+    loader=FileSystemLoader(_TEMPLATES),
+    autoescape=True,
+    finalize=_shown,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+
+# --- small elements ------------------------------------------------------------------------------
 
 
 def paragraph(*children: Child) -> Html:
-    """Make a paragraph."""
+    """Return a paragraph."""
     return element("p", *children)
 
 
-def bullets(items: Sequence[Child]) -> Html:
-    """Make a list."""
+def note(*children: Child) -> Html:
+    """Return a muted paragraph."""
+    return element("p", *children, class_="note")
+
+
+def bullets(items: Iterable[Child]) -> Html:
+    """Return a list."""
     return element("ul", *(element("li", item) for item in items))
 
 
+def definitions(items: Mapping[str, Child]) -> Html:
+    """Return a list of names and their values."""
+    pairs = (fragment(element("dt", key), element("dd", value)) for key, value in items.items())
+    return element("dl", *pairs)
+
+
+def folded(title: str, *children: Child) -> Html:
+    """Hide long content behind its title; all of it is printed."""
+    return element("details", element("summary", title), *children)
+
+
 def named(name: str) -> Html:
-    """Write a name from outside, whatever its direction, without effect on what is around it."""
+    """Return a name from outside; its writing direction does not affect the text around it."""
     return element("bdi", name, class_="short" if len(name) <= SHORT_NAME else None)
 
 
+def team_label(name: str, teams: Sequence[str]) -> Html:
+    """Return a team's name beside its colour, which its place among all teams decides."""
+    colour = team_styles(teams)[name].colour
+    dot = element("span", class_="dot", style=f"background:{colour}", aria_hidden="true")
+    kind = "team short" if len(name) <= SHORT_NAME else "team"
+    return element("span", dot, named(name), class_=kind)
+
+
+def team_list(names: Iterable[str], teams: Sequence[str]) -> Html:
+    """Return the names of teams, separated by commas."""
+    return _trusted(", ".join(team_label(name, teams) for name in names))
+
+
 def data_uri(kind: str, content: bytes) -> str:
-    """Return a file as an address that holds it."""
+    """Return a file as an address that contains it."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def download(title: str, file_name: str, kind: str, content: bytes) -> Html:
-    """Link to a file that the page holds itself."""
+    """Return a link to a file inside the page."""
     return element("a", title, class_="download", download=file_name, href=data_uri(kind, content))
-
-
-# --- tables ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What stands in a table's cell.
-
-    Parameters
-    ----------
-    shown
-        Markup or text.
-    value
-        What the cell is sorted by: a number, NaN for undefined; or None for
-        the text.
-    """
-
-    shown: Child
-    value: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table to read, and the file behind it.
-
-    Parameters
-    ----------
-    slug
-        Name of the file, without ``.csv``.
-    caption
-        What it shows, in a sentence.
-    header
-        Titles of the columns; the first column names the rows.
-    rows
-        As many cells each.
-    frame
-        The same in full precision, for the file.
-    """
-
-    slug: str
-    caption: Child
-    header: Sequence[Child]
-    rows: Sequence[Sequence[Cell]]
-    frame: pd.DataFrame
-
-
-def table(content: Table) -> Html:
-    """Show a table, with a link to its CSV file."""
-    csv = inert_cells(content.frame).to_csv(index=False, lineterminator="\n")
-    # Names of files may hold what UTF-8 has no letters for.
-    link = download("CSV", f"{content.slug}.csv", "text/csv;charset=utf-8", _utf8(csv))
-    if not content.rows:
-        return element(
-            "div",
-            element("p", content.caption, " ", link, class_="caption"),
-            element("p", "The table has no rows.", class_="nothing"),
-            class_="table",
-        )
-    columns = zip(*content.rows, strict=True)
-    kinds = ("number" if any(c.value is not None for c in own) else None for own in columns)
-    titles = zip(content.header, kinds, strict=True)
-    head = element("tr", *(element("th", t, scope="col", class_=kind) for t, kind in titles))
-    body = (element("tr", *(_cell(c, n) for n, c in enumerate(row))) for row in content.rows)
-    shown = element(
-        "table",
-        element("caption", content.caption, " ", link),
-        element("thead", head),
-        element("tbody", *body),
-        class_="sortable",
-    )
-    size = "table short" if len(content.rows) <= _SHORT_TABLE else "table"
-    return element("div", element("div", shown, class_="scroll", tabindex="0"), class_=size)
-
-
-def _cell(cell: Cell, column: int) -> Html:
-    value: str | None = None
-    if cell.value is not None:
-        value = "" if math.isnan(cell.value) else repr(float(cell.value))
-    kind = None if cell.value is None else "number"
-    if column == 0:
-        return element("th", cell.shown, scope="row", class_=kind, data_value=value)
-    return element("td", cell.shown, class_=kind, data_value=value)
-
-
-def folded(title: str, *children: Child) -> Html:
-    """Hide what is long behind its title; on paper all of it is shown."""
-    return element("details", element("summary", title), *children)
-
-
-def _utf8(text: str) -> bytes:
-    return utf8(text)
 
 
 # --- plots -------------------------------------------------------------------------------------
 
 
 def plot_figure(plot: Plot, slug: str, caption: Child) -> Html:
-    """Show a plot as SVG, or as PNG where that would be huge, with its caption."""
+    """Return a plot as SVG, or as PNG if the SVG were huge, with its caption."""
     svg = svg_text(plot, salt=slug)
     if len(svg) > _LARGEST_SVG:
         png = png_bytes(plot)
@@ -207,24 +165,24 @@ def plot_figure(plot: Plot, slug: str, caption: Child) -> Html:
         link = download("PNG", f"{slug}.png", "image/png", png)
     else:
         shown = inline_svg(svg, _plain(caption))
-        link = download("SVG", f"{slug}.svg", "image/svg+xml", _utf8(svg))
+        link = download("SVG", f"{slug}.svg", "image/svg+xml", utf8(svg))
     return element("figure", shown, element("figcaption", caption, " ", link), class_="plot")
 
 
 def inline_svg(document: str, title: str) -> Html:
-    """Take from an SVG document what goes into a page.
+    """Return the part of an SVG document that goes into a page.
 
     Parameters
     ----------
     document
-        As matplotlib writes it.
+        As written by matplotlib.
     title
-        What it shows, for those who cannot see it.
+        What it shows, for screen readers.
     """
     drawing = document[document.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"<style[^>]*>.*?</style>", "", drawing, count=1, flags=re.DOTALL)
-    # Groups are numbered anew in every drawing; nothing refers to them.
+    # Every drawing numbers its groups from 1; nothing refers to them.
     drawing = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", drawing)
     width = re.search(r'width="([\d.]+)pt"', drawing)
     head = f'<svg role="img" aria-label="{escaped(title)}"'
@@ -232,7 +190,7 @@ def inline_svg(document: str, title: str) -> Html:
         drawing = re.sub(r' height="[\d.]+pt"', "", drawing, count=1)
         pixels = round(float(width[1]) * 96 / 72)
         drawing = drawing.replace(width[0], f'width="{pixels}"', 1)
-    return Html(drawing.replace("<svg", head, 1).strip())
+    return _trusted(drawing.replace("<svg", head, 1).strip())
 
 
 def _plain(markup: Child) -> str:
@@ -244,7 +202,7 @@ def _plain(markup: Child) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A part of a page.
+    """A section of a page.
 
     Parameters
     ----------
@@ -253,69 +211,60 @@ class Section:
     title
         Its heading.
     parts
-        What stands in it.
+        Its content.
     """
 
     slug: str
     title: str
     parts: Sequence[Child]
 
+    @property
+    def content(self) -> Html:
+        """Its parts, joined."""
+        return fragment(*self.parts)
+
 
 def page(title: str, lead: Sequence[Child], sections: Sequence[Section], foot: Child) -> str:
-    """Make a page of one file.
+    """Return a page in one file.
 
     Parameters
     ----------
     title
         Its heading.
     lead
-        What stands above the list of contents.
+        The content above the table of contents.
     sections
-        Its parts.
+        Its sections.
     foot
         Its last line.
     """
-    style = (_TEMPLATE / "report.css").read_text(encoding="utf-8")
-    script = (_TEMPLATE / "report.js").read_text(encoding="utf-8")
+    style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     own = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # The page may show what it holds and run its own script, and nothing else.
+    # The page may show its own content and run its own script, and nothing else.
     policy = (
         f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
         f"style-src 'unsafe-inline'; script-src 'sha256-{own}'"
     )
-    contents = element(
-        "ol", *(element("li", element("a", s.title, href=f"#{s.slug}")) for s in sections)
+    return rendered(
+        "base.html.j2",
+        title=title,
+        lead=fragment(*lead),
+        sections=sections,
+        foot=foot,
+        policy=policy,
+        style=_trusted(style),
+        script=_trusted(script),
     )
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", title),
-        element("style", Html(style)),
-    )
-    body = element(
-        "body",
-        element("header", element("h1", title), *lead),
-        element("nav", element("h2", "Contents"), contents, aria_label="Contents"),
-        element("main", *(_section(section) for section in sections)),
-        element("footer", paragraph(foot)),
-        element("script", Html(script)),
-    )
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
-
-
-def _section(section: Section) -> Html:
-    return element("section", element("h2", section.title), *section.parts, id=section.slug)
 
 
 def write_page(path: Path, content: str) -> Path:
-    """Write a page whole or not at all; an older one is replaced.
+    """Write a page completely or not at all; an existing file is replaced.
 
     Raises
     ------
     PanopticError
-        Where it cannot be written.
+        If it cannot be written.
     """
     try:
         return write_bytes(path, utf8(content))
@@ -323,9 +272,3 @@ def write_page(path: Path, content: str) -> Path:
         raise PanopticError(
             f"the report cannot be written: {error.strerror}; choose another place", path=path
         ) from error
-
-
-def definitions(items: Mapping[str, Child]) -> Html:
-    """List names with what they mean."""
-    pairs = (fragment(element("dt", key), element("dd", value)) for key, value in items.items())
-    return element("dl", *pairs)

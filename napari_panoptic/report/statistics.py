@@ -1,40 +1,106 @@
-"""Tables of tests between teams, for reports on nuclei and on several raters alike."""
+"""Tables and sentences on tests between teams, over patients or over cases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.report.cells import note, number, team_label, writer
-from napari_panoptic.report.page import Cell, Child, Html, Table, folded, fragment, table
-from napari_panoptic.report.text import count, interval, p_value, ratio, signed
-from napari_panoptic.statistics.bootstrap import LEVEL
-from napari_panoptic.statistics.pairwise import PairComparison
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    bounds_cell,
+    number,
+    number_cell,
+    table,
+    team_column,
+    whole,
+    words,
+)
+from napari_panoptic.report.page import (
+    Child,
+    Html,
+    folded,
+    fragment,
+    note,
+    plot_figure,
+    team_label,
+)
+from napari_panoptic.report.plots import critical_difference_diagram
+from napari_panoptic.report.text import (
+    count,
+    p_value,
+    places_of,
+    signed,
+    two_places,
+    writer,
+)
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import SIGNIFICANCE, TeamComparison
 from napari_panoptic.statistics.teams import TeamStatistics
 
 
-@dataclass(frozen=True)
-class TableWords:
-    """How tests are told of.
+def friedman_sentence(comparison: TeamComparison, what: str, unit: str) -> str:
+    """Return the result of the Friedman test as a sentence.
 
     Parameters
     ----------
+    comparison
+        The teams compared.
+    what
+        The figure compared, such as ``"PQ"``.
+    unit
+        What the teams are compared over: ``patient`` or ``case``.
+    """
+    if comparison.why_undefined:
+        return f"No Friedman test of {what}: {comparison.why_undefined}."
+    differs = comparison.friedman_p < SIGNIFICANCE
+    p = p_value(comparison.friedman_p)
+    return (
+        f"{what[0].upper()}{what[1:]} {'differs' if differs else 'does not differ significantly'} "
+        f"between teams (Friedman, p {p if p.startswith('<') else f'= {p}'}, "
+        f"n = {comparison.n_patients} {unit}s, Kendall's W = {comparison.kendall_w:.2f})."
+    )
+
+
+def rank_of(comparison: TeamComparison, name: str) -> dict[str, float]:
+    """Return the ``mean_rank`` and the ``rank`` of a team, NaN if they are undefined."""
+    if name not in comparison.teams or comparison.why_undefined:
+        return {"mean_rank": math.nan, "rank": math.nan}
+    place = comparison.teams.index(name)
+    return {
+        "mean_rank": float(comparison.mean_ranks[place]),
+        "rank": comparison.ranks[place],
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsTables:
+    """The tables of a section on tests between teams.
+
+    Parameters
+    ----------
+    found
+        What was tested, such as a metric -> the statistics.
     teams
-        All teams of the cohort, in its order: that decides their colours.
+        All teams of the cohort, in its order, which decides their colours.
     names
-        What is tested -> how it is written; such as the name of each figure.
+        The same keys -> how they are written.
     main
-        The one that pairs and p-values of pairs are shown of.
+        The key whose pairs and p-values are shown first.
     by
         How that is written in a sentence.
     unit
-        Over what teams are compared: ``patient``, or ``case``.
+        What teams are compared over: ``patient`` or ``case``.
     head, column
-        What `names` are names of, in tables shown and in tables kept.
+        What the keys are names of, in tables shown and in CSV files.
     """
 
+    found: Mapping[str, TeamStatistics]
     teams: Sequence[str]
     names: Mapping[str, str]
     main: str
@@ -43,175 +109,196 @@ class TableWords:
     head: str
     column: str
 
-    def name(self, team: str) -> Html:
-        """Write a team's name beside its colour."""
-        return team_label(team, self.teams)
+    def parts(self, over: str, omitted: Child, diagram: str) -> list[Child]:
+        """Return the parts of the section.
 
-    def cell(self, team: str) -> Cell:
-        """Return a cell with a team's name beside its colour."""
-        return Cell(self.name(team))
-
-    def places(self, name: str) -> int:
-        """Return how many decimals a figure is written with: distances are no ratios."""
-        return 1 if name.endswith("_px") else 3
-
-
-def friedman_table(words: TableWords, found: Mapping[str, TeamStatistics]) -> Html:
-    """Show whether teams differ at all."""
-    rows, records = [], []
-    for name, own in found.items():
-        comparison = own.comparison
-        omitted = comparison.figures.omitted
-        rows.append(
-            [
-                Cell(words.names[name]),
-                number(comparison.n_patients, count),
-                number(len(omitted), count),
-                number(comparison.friedman_chi2, lambda v: ratio(v, 2)),
-                number(comparison.friedman_p, p_value),
-                number(comparison.kendall_w),
-                number(own.critical.difference, lambda v: ratio(v, 2)),
-                Cell(comparison.why_undefined),
-            ]
-        )
-        records.append(
-            {
-                words.column: name,
-                f"{words.unit}s": comparison.n_patients,
-                "left_out": " ".join(o.patient for o in omitted),
-                "friedman_chi2": comparison.friedman_chi2,
-                "friedman_p": comparison.friedman_p,
-                "kendall_w": comparison.kendall_w,
-                "critical_difference": own.critical.difference,
-                "why_undefined": comparison.why_undefined,
-            }
-        )
-    header = [
-        words.head,
-        "n",
-        "left out",
-        "Friedman χ²",
-        "p",
-        "Kendall's W",
-        "critical difference",
-        "why undefined",
-    ]
-    caption = (
-        f"Whether the {len(found[words.main].comparison.teams)} competing teams differ, by "
-        f"every {words.head}. n: {words.unit}s that compare."
-    )
-    return table(Table("friedman", caption, header, rows, pd.DataFrame(records)))
-
-
-def nemenyi_table(words: TableWords, found: TeamStatistics) -> Html:
-    """Show which teams differ, by their ranks."""
-    comparison = found.comparison
-    if comparison.nemenyi_p is None:
-        why = comparison.why_undefined or "the Friedman test finds no difference"
-        return note(f"No Nemenyi test of {words.by}: {why}.")
-    rows = [
-        [
-            words.cell(team),
-            *(
-                Cell("") if row == column else number(float(p), p_value)
-                for column, p in enumerate(comparison.nemenyi_p[row])
+        Parameters
+        ----------
+        over
+            A sentence that says over what teams are compared.
+        omitted
+            What was left out.
+        diagram
+            Caption of the critical difference diagram.
+        """
+        main = self.found[self.main]
+        return [
+            note(
+                f"{over} Intervals: {LEVEL:.0%} bootstrap, {count(RESAMPLES)} resamples of the "
+                f"{self.unit}s, seed {SEED}; BCa unless another method is named."
             ),
+            self._friedman(),
+            omitted,
+            plot_figure(
+                critical_difference_diagram(main.critical, self.teams),
+                "critical-difference",
+                diagram,
+            ),
+            self._nemenyi(main.comparison),
+            self._means(),
+            self._pairs(),
         ]
-        for row, team in enumerate(comparison.teams)
-    ]
-    frame = pd.DataFrame(comparison.nemenyi_p, columns=list(comparison.teams))
-    frame.insert(0, "team", list(comparison.teams), allow_duplicates=True)
-    header: list[Child] = [words.by, *(words.name(team) for team in comparison.teams)]
-    caption = f"p-values of the Nemenyi test of every two teams by {words.by}."
-    return table(Table("nemenyi", caption, header, rows, frame))
 
+    def _friedman(self) -> Html:
+        columns = [
+            self._name_column(),
+            whole(f"{self.unit}s", "n"),
+            Column("left out", self._n_omitted),
+            number("friedman_chi2", "Friedman χ²", two_places),
+            number("friedman_p", "p", p_value),
+            number("kendall_w", "Kendall's W"),
+            number("critical_difference", "critical difference", two_places),
+            words("why_undefined", "why undefined"),
+        ]
+        caption = (
+            f"Whether the {len(self.found[self.main].comparison.teams)} competing teams differ, by "
+            f"every {self.head}. n: {self.unit}s with a value for every team."
+        )
+        frame = tests_frame(self.found, self.column, self.unit)
+        return table("friedman", caption, columns, frame)
 
-def means_table(words: TableWords, found: Mapping[str, TeamStatistics]) -> Html:
-    """Show each team's means, with intervals."""
-    rows, records = [], []
-    for name, own in found.items():
-        places = words.places(name)
-        for team, mean in own.means.items():
-            rows.append(
-                [
-                    Cell(words.names[name]),
-                    words.cell(team),
-                    number(mean.n, count),
-                    number(mean.mean, writer(name)),
-                    Cell(interval(mean.low, mean.high, places), mean.low),
-                    Cell(mean.why),
-                ]
-            )
-            records.append(
+    def _n_omitted(self, row: Record) -> Cell:
+        return number_cell(len(self.found[row[self.column]].comparison.figures.omitted), count)
+
+    def _nemenyi(self, comparison: TeamComparison) -> Html:
+        """Show which teams differ, by their ranks."""
+        if comparison.nemenyi_p is None:
+            why = comparison.why_undefined or "the Friedman test finds no difference"
+            return note(f"No Nemenyi test of {self.by}: {why}.")
+        frame = pd.DataFrame(comparison.nemenyi_p, columns=list(comparison.teams))
+        frame.insert(0, "team", list(comparison.teams), allow_duplicates=True)
+        rows = [
+            {"team": name, "p": own}
+            for name, own in zip(comparison.teams, comparison.nemenyi_p.tolist(), strict=True)
+        ]
+        columns = [
+            team_column(self.teams, title=self.by),
+            *(self._p_column(place, name) for place, name in enumerate(comparison.teams)),
+        ]
+        caption = f"p-values of the Nemenyi test of every two teams by {self.by}."
+        return table("nemenyi", caption, columns, frame, rows)
+
+    def _p_column(self, place: int, name: str) -> Column:
+        def cell(row: Record) -> Cell:
+            return Cell("") if row["team"] == name else number_cell(row["p"][place], p_value)
+
+        return Column(team_label(name, self.teams), cell)
+
+    def _means(self) -> Html:
+        """Show the mean of each team with its interval."""
+        frame = pd.DataFrame(
+            [
                 {
-                    words.column: name,
-                    "team": team,
-                    f"{words.unit}s": mean.n,
+                    self.column: key,
+                    "team": name,
+                    f"{self.unit}s": mean.n,
                     "mean": mean.mean,
                     "low": mean.low,
                     "high": mean.high,
                     "method": str(mean.method),
                     "why": mean.why,
                 }
-            )
-    header = [words.head, "team", "n", "mean", f"{LEVEL:.0%} interval", "if not BCa, why"]
-    shown = Table("means", f"Means over {words.unit}s.", header, rows, pd.DataFrame(records))
-    return folded(f"Means with intervals ({count(len(rows))} rows)", table(shown))
+                for key, own in self.found.items()
+                for name, mean in own.means.items()
+            ]
+        )
+        columns = [
+            self._name_column(),
+            team_column(self.teams),
+            whole(f"{self.unit}s", "n"),
+            Column("mean", lambda row: number_cell(row["mean"], writer(row[self.column]))),
+            self._bounds_column(),
+            words("why", "if not BCa, why"),
+        ]
+        shown = table("means", f"Means over {self.unit}s.", columns, frame)
+        return folded(f"Means with intervals ({count(len(frame))} rows)", shown)
+
+    def _pairs(self) -> Html:
+        """Show how much each pair of teams differs."""
+        columns = [
+            team_column(self.teams, "first"),
+            team_column(self.teams, "second"),
+            whole(f"{self.unit}s", "n"),
+            Column("difference", self._difference),
+            self._bounds_column(),
+            number("rank_biserial", "rank-biserial", _signed_two_places),
+            number("wilcoxon_p", "Wilcoxon p", p_value),
+            number("holm_p", "Holm p", p_value),
+            words("note", "why undefined"),
+        ]
+        caption = (
+            f"Pairwise comparison of teams by {self.by}, over {self.unit}s evaluated for both: "
+            "mean of first minus second, effect size from -1 to 1, two-sided p-values before and "
+            "after Holm's correction."
+        )
+        main = self._pair_frame([self.main])
+        every = self._pair_frame(self.found)
+        by_every = f"By every {self.head}"
+        all_columns = [self._name_column(), *columns]
+        return fragment(
+            _pair_table("pairs", caption, columns, main),
+            folded(
+                f"{by_every} ({count(len(every))} rows)",
+                _pair_table("pairs_all", f"{by_every}.", all_columns, every),
+            ),
+        )
+
+    def _pair_frame(self, keys: Iterable[str]) -> pd.DataFrame:
+        found = {key: self.found[key] for key in keys}
+        notes = [
+            pair.why_undefined or pair.difference.why
+            for own in found.values()
+            for pair in own.pairs
+        ]
+        return pairs_frame(found, self.column, self.unit).assign(note=notes)
+
+    def _name_column(self) -> Column:
+        return Column(self.head, lambda row: Cell(self.names[row[self.column]]))
+
+    def _difference(self, row: Record) -> Cell:
+        places = places_of(row[self.column])
+        return number_cell(row["difference"], lambda value: signed(value, places))
+
+    def _bounds_column(self) -> Column:
+        def cell(row: Record) -> Cell:
+            return bounds_cell(row["low"], row["high"], places_of(row[self.column]))
+
+        return Column(f"{LEVEL:.0%} interval", cell)
 
 
-def pairs_table(words: TableWords, found: Mapping[str, TeamStatistics]) -> Html:
-    """Show by how much each two teams differ."""
-    header: list[Child] = [
-        "first",
-        "second",
-        "n",
-        "difference",
-        f"{LEVEL:.0%} interval",
-        "rank-biserial",
-        "Wilcoxon p",
-        "Holm p",
-        "why undefined",
+def _pair_table(slug: str, caption: str, columns: list[Column], frame: pd.DataFrame) -> Html:
+    return table(slug, caption, columns, frame.drop(columns="note"), frame.to_dict("records"))
+
+
+def _signed_two_places(value: float) -> str:
+    return signed(value, 2)
+
+
+def tests_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> pd.DataFrame:
+    """Return a row per key: whether teams differ; ``column`` is the name of the keys' column."""
+    rows: list[dict[str, Any]] = [
+        {
+            column: key,
+            f"{unit}s": own.comparison.n_patients,
+            "left_out": " ".join(o.patient for o in own.comparison.figures.omitted),
+            "friedman_chi2": own.comparison.friedman_chi2,
+            "friedman_p": own.comparison.friedman_p,
+            "kendall_w": own.comparison.kendall_w,
+            "critical_difference": own.critical.difference,
+            "why_undefined": own.comparison.why_undefined,
+        }
+        for key, own in found.items()
     ]
-    caption = (
-        f"Every two teams by {words.by} over the {words.unit}s with figures of both: mean of first "
-        f"minus second, effect size from -1 to 1, two-sided p-values before and after Holm's "
-        "correction."
-    )
-    main = {words.main: found[words.main]}
-    rows = [_pair_row(words, pair, 3) for pair in found[words.main].pairs]
-    first = Table("pairs", caption, header, rows, pairs_frame(main, words.column, words.unit))
-    all_rows = [
-        [Cell(words.names[name]), *_pair_row(words, pair, words.places(name))]
-        for name, own in found.items()
-        for pair in own.pairs
-    ]
-    frame = pairs_frame(found, words.column, words.unit)
-    by_every = f"By every {words.head}"
-    every = Table("pairs_all", f"{by_every}.", [words.head, *header], all_rows, frame)
-    return fragment(table(first), folded(f"{by_every} ({count(len(all_rows))} rows)", table(every)))
-
-
-def _pair_row(words: TableWords, pair: PairComparison, places: int) -> list[Cell]:
-    difference = pair.difference
-    return [
-        words.cell(pair.first),
-        words.cell(pair.second),
-        number(pair.n_patients, count),
-        number(difference.mean, lambda v: signed(v, places)),
-        Cell(interval(difference.low, difference.high, places), difference.low),
-        number(pair.rank_biserial, lambda v: signed(v, 2)),
-        number(pair.wilcoxon_p, p_value),
-        number(pair.holm_p, p_value),
-        Cell(pair.why_undefined or difference.why),
-    ]
+    columns = [column, f"{unit}s", "left_out", "friedman_chi2", "friedman_p", "kendall_w"]
+    return pd.DataFrame(rows, columns=[*columns, "critical_difference", "why_undefined"])
 
 
 def pairs_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> pd.DataFrame:
-    """Return a row per what is tested and two teams."""
+    """Return a row per key and pair of teams; ``column`` is the name of the keys' column."""
     return pd.DataFrame(
         [
             {
-                column: name,
+                column: key,
                 "first": pair.first,
                 "second": pair.second,
                 f"{unit}s": pair.n_patients,
@@ -225,7 +312,7 @@ def pairs_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> 
                 "holm_p": pair.holm_p,
                 "why_undefined": pair.why_undefined,
             }
-            for name, own in found.items()
+            for key, own in found.items()
             for pair in own.pairs
         ]
     )

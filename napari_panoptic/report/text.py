@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 FIGURE_NAMES: Mapping[str, str] = {
     "pq": "PQ",
@@ -63,3 +63,23 @@ def area_text(low: float, high: float) -> str:
     if low <= 0:
         return f"below {high:g}" if math.isfinite(high) else "all"
     return f"{low:g} to {high:g}" if math.isfinite(high) else f"from {low:g}"
+
+
+def one_place(value: float) -> str:
+    """Write a number with one decimal; an en dash where undefined."""
+    return ratio(value, 1)
+
+
+def two_places(value: float) -> str:
+    """Write a number with two decimals; an en dash where undefined."""
+    return ratio(value, 2)
+
+
+def places_of(figure: str) -> int:
+    """Return the number of decimals of a figure: distances are written with one."""
+    return 1 if figure.endswith("_px") else 3
+
+
+def writer(figure: str) -> Callable[[float], str]:
+    """Return the function that writes a figure."""
+    return one_place if places_of(figure) == 1 else ratio

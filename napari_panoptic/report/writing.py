@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.common.visible import encodable, utf8
 from napari_panoptic.io.file_sets import replaced_as_set
@@ -68,6 +70,29 @@ def write_set(
         text = json.dumps(_plain({**content, "tables": fingerprints}), indent=1, ensure_ascii=False)
         (draft / name).write_bytes(utf8(f"{text}\n"))
     return [*(folder / own for own in fingerprints), folder / name]
+
+
+def provenance(findings: Iterable[Finding], inputs: Mapping[str, str]) -> dict[str, Any]:
+    """Return what every record contains: warnings, versions, and fingerprints of the inputs."""
+    # Readers look for these kinds: they are always present.
+    usual = (
+        FindingKind.VANISHED,
+        FindingKind.OVERLAPPING,
+        FindingKind.MISSING,
+        FindingKind.UNREADABLE,
+    )
+    warnings: dict[str, list[dict[str, Any]]] = {str(kind): [] for kind in usual}
+    for finding in findings:
+        warnings.setdefault(str(finding.kind), []).append(finding.as_record())
+    return {"warnings": warnings, "versions": versions(), "inputs": inputs}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that affect the figures."""
+    packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "numba", "pandas")
+    readers = ("tifffile", "openslide-python", "openslide-bin")
+    found = {name: version(name) for name in (*packages, *readers)}
+    return {"python": platform.python_version(), **found}
 
 
 def own_tables(folder: Path, names: Sequence[str]) -> frozenset[str]:

@@ -137,7 +137,7 @@ def test_options_that_do_nothing_are_told_of(tmp_path, capsys):
     assert main([*command, "--jobs", "2"]) == 0
     out = capsys.readouterr()
     assert "does nothing" not in out.err
-    assert "no test of the teams: the Friedman test needs at least three teams" not in out.out
+    assert "No Friedman test of Dice: the Friedman test needs at least three teams" not in out.out
     assert main([*command, "--no-resume", "--scheduler", "processes"]) == 0
     told = capsys.readouterr().err
     assert "--no-resume does nothing for cohorts about raters: nothing is kept" in told

@@ -43,7 +43,7 @@ from napari_panoptic.nuclei.values.settings import (
 from napari_panoptic.report import page as pages
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
-from napari_panoptic.report.nuclei.methods import REFERENCES, methods_section
+from napari_panoptic.report.nuclei.methods import methods_values
 from napari_panoptic.report.nuclei.page import report_page, write_report
 from napari_panoptic.report.nuclei.tables import (
     confusion_table,
@@ -52,6 +52,7 @@ from napari_panoptic.report.nuclei.tables import (
     teams_table,
 )
 from napari_panoptic.report.page import element, escaped
+from napari_panoptic.report.sections import REFERENCES, methods
 from napari_panoptic.report.text import p_value, ratio, signed
 from tests.support.reports import (
     HOSTILE_PATIENTS,
@@ -264,8 +265,8 @@ def test_hostile_names_stay_text(attacked: Page, shown: Page) -> None:
 def test_what_cannot_be_shown_becomes_a_mark() -> None:
     assert visible("a\x00b\u202ec\udcff\n") == r"a\x00b\u202ec\udcff\n"
     assert visible("ascii, ÄÖ, \N{HEBREW LETTER ALEF}") == "ascii, ÄÖ, \N{HEBREW LETTER ALEF}"
-    assert escaped("<a href='x'>&\x07") == "&lt;a href=&#x27;x&#x27;&gt;&amp;\\x07"
-    assert element("td", "<b>", title='"') == '<td title="&quot;">&lt;b&gt;</td>'
+    assert escaped("<a href='x'>&\x07") == "&lt;a href=&#39;x&#39;&gt;&amp;\\x07"
+    assert element("td", "<b>", title='"') == '<td title="&#34;">&lt;b&gt;</td>'
 
 
 def test_numbers_are_written_alike() -> None:
@@ -429,7 +430,7 @@ def test_pictures_are_readable_and_say_what_they_show(report: CohortReport, show
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (EvaluationSettings(), "strictly above 0.5; matching did not look at classes"),
+        (EvaluationSettings(), "strictly above 0.5; matching ignored classes"),
         (EvaluationSettings(iou_threshold=0.3), "one to one such that the summed IoU is largest"),
         (EvaluationSettings(matching=Matching.CENTROID), "the centroid of the prediction lies on"),
         (EvaluationSettings(ambiguous=AmbiguousPolicy.KEEP), "treated like any other area"),
@@ -445,8 +446,8 @@ def test_pictures_are_readable_and_say_what_they_show(report: CohortReport, show
     ],
 )
 def test_methods_follow_the_settings(settings: EvaluationSettings, words: str) -> None:
-    paragraphs, references = methods_section(settings)
-    text = "\n".join(paragraphs)
+    paragraphs, references = methods("methods_nuclei.html.j2", **methods_values(settings))
+    text = " ".join(paragraphs.split())
     assert words in text
     cited = {int(n) for group in re.findall(r"\[([\d, ]+)\]", text) for n in group.split(",")}
     assert cited == set(range(1, len(references) + 1))
@@ -455,8 +456,9 @@ def test_methods_follow_the_settings(settings: EvaluationSettings, words: str) -
 
 
 def test_methods_without_distances() -> None:
-    paragraphs, _ = methods_section(EvaluationSettings(distances=False))
-    assert "Hausdorff" not in "\n".join(paragraphs)
+    settings = EvaluationSettings(distances=False)
+    paragraphs, _ = methods("methods_nuclei.html.j2", **methods_values(settings))
+    assert "Hausdorff" not in paragraphs
 
 
 # --- files and the command ---------------------------------------------------------------------

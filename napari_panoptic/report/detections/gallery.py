@@ -1,8 +1,7 @@
-"""Pictures of failures: circles around annotated points, crosses where something was detected."""
+"""Pictures of failures: circles around annotated points, crosses on detections."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,22 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.evaluate import FrameResult
-from napari_panoptic.io.images import SlideImage, read_image
 from napari_panoptic.nuclei.crops import tissue_at
 from napari_panoptic.nuclei.palette import STATUS_COLOURS
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.report.gallery import jpeg, readable_image
 
 PICTURE_PX = 336
-"""Width of a picture in its file; pages show it at half of that."""
+"""Width of the picture file; pages show it at half of this."""
 FIELD_UM = 64.0
-"""Width of what a picture of a failure shows."""
+"""Width of the field of view of a picture."""
 _CIRCLE_WIDTH, _ARM, _ARM_WIDTH = 6, 14, 8
 _DARK = (13, 13, 13)
-"""How circles around annotated points and crosses of detections are drawn, as in the window."""
-_DRAWN_PX = 2 * PICTURE_PX  # rings are drawn twice as fine and made smaller: smooth edges
-_QUALITY = 82
+"""Outline of crosses. Circles and crosses look as in the window."""
+_DRAWN_PX = 2 * PICTURE_PX  # pictures are drawn at twice the size and reduced: smooth edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +32,11 @@ class PointPicture:
     Parameters
     ----------
     result
-        Whose, and in which frame.
+        The team's result in the frame.
     side, row
-        Which point.
+        The side of the point, and its row there.
     jpeg
-        The file, `PICTURE_PX` wide and high.
+        The picture, `PICTURE_PX` wide and high.
     """
 
     result: FrameResult
@@ -54,28 +51,28 @@ class PointPicture:
 
 
 def worst_frames(results: Sequence[FrameResult], n: int) -> list[FrameResult]:
-    """Choose the frames with the most failures, of equal ones the first."""
+    """Return the ``n`` frames with the most failures; ties keep their order."""
     failed = [result for result in results if result.counts.fp + result.counts.fn]
     return sorted(failed, key=lambda result: -(result.counts.fp + result.counts.fn))[:n]
 
 
 def failures_of(result: FrameResult, n: int) -> list[tuple[Side, int]]:
-    """Choose failures of a frame: missed points first, then what was wrongly found most surely."""
+    """Return failures of a frame: FN first, then the FP with the highest confidence."""
     judged = result.judged
     missed = np.flatnonzero(judged.reference_status == STATUS_CODE[Status.FN])
     wrong = np.flatnonzero(judged.prediction_status == STATUS_CODE[Status.FP])
     sure = np.nan_to_num(judged.prediction.confidence[wrong], nan=-np.inf)
     wrong = wrong[np.argsort(-sure, kind="stable")]
     chosen = [(Side.REFERENCE, int(row)) for row in missed]
-    # Half of them of each side, where there are so many of both.
+    # Half from each side, if both have enough.
     half = max(n - len(wrong), (n + 1) // 2)
     chosen = chosen[:half]
     return chosen + [(Side.PREDICTION, int(row)) for row in wrong[: n - len(chosen)]]
 
 
 def failure_pictures(result: FrameResult, radius_um: float, n: int) -> Iterator[PointPicture]:
-    """Draw the worst failures of a frame, on grey where its image cannot be read."""
-    image, mpp_xy = _image(result), result.mpp_xy
+    """Draw the worst failures of a frame, on grey if its image cannot be read."""
+    image, mpp_xy = readable_image(result.frame.image), result.mpp_xy
     try:
         field_px = max(round(FIELD_UM / mpp_xy[0]), 8)
         for side, row in failures_of(result, n):
@@ -83,29 +80,21 @@ def failure_pictures(result: FrameResult, radius_um: float, n: int) -> Iterator[
             x, y = (round(value) for value in points.xy_px[row].tolist())
             corner = (y - field_px // 2, x - field_px // 2)
             tissue = tissue_at(image, corner, field_px, PICTURE_PX)
-            yield PointPicture(
-                result, side, row, _jpeg(tissue, corner, field_px, result, mpp_xy, radius_um)
-            )
+            picture = _picture(tissue, corner, field_px, result, mpp_xy, radius_um)
+            yield PointPicture(result, side, row, jpeg(picture))
     finally:
         if image is not None:
             image.close()
 
 
-def _image(result: FrameResult) -> SlideImage | None:
-    try:
-        return None if result.frame.image is None else read_image(result.frame.image)
-    except (PanopticError, OSError):
-        return None  # the rings on grey still tell something
-
-
-def _jpeg(
+def _picture(
     tissue: NDArray[np.uint8],
     corner: tuple[int, int],
     field_px: int,
     result: FrameResult,
     mpp_xy: tuple[float, float],
     radius_um: float,
-) -> bytes:
+) -> Image.Image:
     picture = Image.fromarray(tissue).resize((_DRAWN_PX, _DRAWN_PX), Image.Resampling.BILINEAR)
     draw = ImageDraw.Draw(picture)
     factor = _DRAWN_PX / field_px
@@ -128,7 +117,4 @@ def _jpeg(
             for arm, width, ink in ((_ARM + 3, _ARM_WIDTH + 6, _DARK), (_ARM, _ARM_WIDTH, colour)):
                 draw.line((x - arm, y, x + arm, y), fill=ink, width=width)
                 draw.line((x, y - arm, x, y + arm), fill=ink, width=width)
-    target = io.BytesIO()
-    small = picture.resize((PICTURE_PX, PICTURE_PX), Image.Resampling.LANCZOS)
-    small.save(target, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)
-    return target.getvalue()
+    return picture.resize((PICTURE_PX, PICTURE_PX), Image.Resampling.LANCZOS)

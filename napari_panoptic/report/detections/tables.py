@@ -15,8 +15,7 @@ from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
-from napari_panoptic.report.nuclei.tables import versions, warnings_record
-from napari_panoptic.report.writing import RECORD, write_set
+from napari_panoptic.report.writing import RECORD, provenance, write_set
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.teams import bootstrap_record
 
@@ -212,9 +211,7 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
             for team in evaluation.atypia.teams
         },
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
-        "warnings": warnings_record(evaluation.findings),
-        "versions": versions(),
-        "inputs": input_fingerprints(evaluation.cohort, teams),
+        **provenance(evaluation.findings, input_fingerprints(evaluation.cohort, teams)),
     }
     if len(teams) > 1:
         found = evaluation.comparison

@@ -1,4 +1,4 @@
-"""Parts of the report: where teams fail, and pictures of it."""
+"""Sections on the failures of teams: by size, by cause, and pictures of the worst."""
 
 from __future__ import annotations
 
@@ -7,69 +7,65 @@ from itertools import groupby
 
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
-from napari_panoptic.report import plots
-from napari_panoptic.report.cells import (
-    all_teams,
-    failure_figure,
-    failures,
-    note,
+from napari_panoptic.report import gallery, plots
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    across,
     number,
-    one_place,
-    status_legend,
-    team_cell,
-    team_headings,
-    team_html,
+    table,
+    team_column,
+    whole,
+    words,
 )
 from napari_panoptic.report.nuclei.gallery import Picture
+from napari_panoptic.report.nuclei.teams import all_teams
 from napari_panoptic.report.page import (
-    Cell,
     Child,
     Html,
-    Table,
     element,
     fragment,
     named,
+    note,
     paragraph,
     plot_figure,
-    table,
+    team_label,
 )
-from napari_panoptic.report.text import (
-    UNDEFINED,
-    area_text,
-    count,
-    ratio,
-)
+from napari_panoptic.report.text import UNDEFINED, area_text, count, one_place, ratio
+
+_LEGEND = {
+    Status.FN: "annotated, not matched (FN)",
+    Status.FP: "predicted, not matched (FP)",
+    Status.MISCLASSIFIED: "matched, another class",
+    Status.TP: "matched (TP)",
+    Status.IGNORED: "ignored",
+}
 
 
 def sizes_section(report: CohortReport) -> list[Child]:
     """Show figures by size of object."""
     frame = report.sizes
     if frame is None:
-        return [paragraph("Undefined: classes of size need annotated nuclei, found none.")]
-    columns = {
-        "reference_objects": ("nuclei", count),
-        "found": ("found", count),
-        "recall": ("recall", ratio),
-        "prediction_objects": ("predictions", count),
-        "matched": ("matched", count),
-        "precision": ("precision", ratio),
-        "class_accuracy": ("right class", ratio),
-        "mean_iou": ("mean IoU", ratio),
-        "mean_hausdorff_px": ("mean Hausdorff (px)", one_place),
-    }
-    rows = [
-        [
-            Cell(area_text(r["area_from"], r["area_below"]), float(r["size"])),
-            team_cell(report, r["team"]),
-            *(number(r[key], write) for key, (_, write) in columns.items()),
-        ]
-        for r in frame.sort_values("size", kind="stable").to_dict("records")
+        return [paragraph("Undefined: size classes need annotated nuclei, found none.")]
+    columns = [
+        Column(f"area ({frame['area_unit'].iloc[0]})", _area),
+        team_column(all_teams(report)),
+        whole("reference_objects", "nuclei"),
+        whole("found"),
+        number("recall"),
+        whole("prediction_objects", "predictions"),
+        whole("matched"),
+        number("precision"),
+        number("class_accuracy", "right class"),
+        number("mean_iou", "mean IoU"),
+        number("mean_hausdorff_px", "mean Hausdorff (px)", one_place),
     ]
-    unit = str(frame["area_unit"].iloc[0])
-    header: list[Child] = [f"area ({unit})", "team", *(title for title, _ in columns.values())]
+    rows = frame.sort_values("size", kind="stable").to_dict("records")
     caption = (
-        "Classes of size are bounded by the quartiles of the annotated nuclei's areas. Pairs "
-        f"stand in the class of the annotated nucleus. {UNDEFINED}: nothing to divide by."
+        "Size classes are bounded by the quartiles of the annotated nuclei's areas. Matched pairs "
+        "are counted in the size class of the annotated nucleus. "
+        f"{UNDEFINED}: nothing to divide by."
     )
     return [
         plot_figure(
@@ -77,108 +73,97 @@ def sizes_section(report: CohortReport) -> list[Child]:
             "size",
             "Recall of nuclei, precision of predictions, and IoU of pairs, by size.",
         ),
-        table(Table("by_size", caption, header, rows, frame)),
+        table("by_size", caption, columns, frame, rows),
     ]
+
+
+def _area(row: Record) -> Cell:
+    return Cell(area_text(row["area_from"], row["area_below"]), float(row["size"]))
 
 
 def causes_section(report: CohortReport) -> list[Child]:
     """Show how many failures have which cause."""
     frame = report.causes
     if frame.empty:
-        return [paragraph("No object is unmatched: there is no failure to explain.")]
-    teams = list(dict.fromkeys(frame["team"]))
-    rows = []
-    for (side, cause), cells in frame.groupby(["side", "cause"], sort=False):
-        own = {r["team"]: r for r in cells.to_dict("records")}
-        word = "FN" if side == str(Side.REFERENCE) else "FP"
-        rows.append(
-            [
-                Cell(str(word)),
-                Cell(str(cause)),
-                *(
-                    Cell(
-                        f"{count(own[t]['count'])} ({ratio(own[t]['share'], 2)})",
-                        float(own[t]["count"]),
-                    )
-                    for t in teams
-                ),
-            ]
-        )
-    header: list[Child] = ["side", "cause", *team_headings(report, teams)]
+        return [paragraph("All objects are matched: there are no failures.")]
+    teams = all_teams(report)
+    columns = [
+        Column("side", _status),
+        words("cause"),
+        *(_share(key, team_label(key, teams)) for key in dict.fromkeys(frame["team"])),
+    ]
     caption = "Unmatched objects by cause: number (share of the team's on that side)."
     return [
         plot_figure(
-            plots.cause_dots(frame, all_teams(report)),
+            plots.cause_dots(frame, teams),
             "cause",
             "Share of each cause among a team's unmatched nuclei (FN) and predictions (FP).",
         ),
-        table(Table("by_cause", caption, header, rows, frame)),
+        table("by_cause", caption, columns, frame, across(frame, ["side", "cause"], "team")),
     ]
+
+
+def _status(row: Record) -> Cell:
+    return Cell("FN" if row["side"] == str(Side.REFERENCE) else "FP")
+
+
+def _share(key: str, title: Html) -> Column:
+    def cell(row: Record) -> Cell:
+        own = row["team", key]
+        return Cell(f"{count(own['count'])} ({ratio(own['share'], 2)})", float(own["count"]))
+
+    return Column(title, cell)
 
 
 def gallery_section(report: CohortReport, pictures: Sequence[Picture]) -> list[Child]:
     """Show pictures of the worst failures of each team and cause."""
     if not pictures:
-        return [paragraph("There is no failure to show, or no picture of one could be made.")]
+        return [paragraph("There are no failures to show, or no pictures could be made.")]
     parts: list[Child] = [
         note(
-            "The largest failures of each team and cause. Heavier outline: annotation; finer: "
-            "prediction; paler: objects that have nothing to do with the one in the middle."
+            "The largest failures of each team and cause. Thick outline: annotation; thin: "
+            "prediction; faint: unrelated neighbouring objects."
         ),
-        _legend(),
+        gallery.legend(_LEGEND),
     ]
     order = {team: place for place, team in enumerate(report.evaluation.team_names)}
-    kinds = {(side, cause): k for k, (side, cause) in enumerate(_kinds(pictures))}
+    kinds = {kind: place for place, kind in enumerate(_kinds(pictures))}
     ordered = sorted(
         pictures,
-        key=lambda p: (
-            order[p.failure.team],
-            kinds[p.failure.side, p.failure.cause],
-            -p.failure.area_px,
-        ),
+        key=lambda p: (order[p.failure.team], kinds[_kind(p)], -p.failure.area_px),
     )
-    for team, of_team in groupby(ordered, key=lambda p: p.failure.team):
-        causes = [
-            _cause(list(own))
-            for _, own in groupby(of_team, key=lambda p: (p.failure.side, p.failure.cause))
-        ]
+    for team_name, of_team in groupby(ordered, key=lambda p: p.failure.team):
+        causes = [_cause(list(own)) for _, own in groupby(of_team, key=_kind)]
         parts += [
-            element("h3", team_html(report, team)),
+            element("h3", team_label(team_name, all_teams(report))),
             element("div", *causes, class_="causes"),
         ]
     return parts
 
 
+def _kind(picture: Picture) -> tuple[Side, Cause]:
+    return picture.failure.side, picture.failure.cause
+
+
 def _kinds(pictures: Sequence[Picture]) -> list[tuple[Side, Cause]]:
-    """List sides and causes, unmatched nuclei first and misclassified ones last."""
-    known = {(p.failure.side, p.failure.cause) for p in pictures}
+    """Return the kinds of failures, FN first, then FP, misclassified objects last."""
     order = [(side, cause) for side in Side for cause in Cause]
+    known = {_kind(picture) for picture in pictures}
     return sorted(known, key=lambda kind: (kind[1] is Cause.NONE, order.index(kind)))
-
-
-def _legend() -> Html:
-    words = {
-        Status.FN: "annotated, not matched (FN)",
-        Status.FP: "predicted, not matched (FP)",
-        Status.MISCLASSIFIED: "matched, another class",
-        Status.TP: "matched (TP)",
-        Status.IGNORED: "ignored",
-    }
-    return status_legend(words)
 
 
 def _cause(pictures: Sequence[Picture]) -> Html:
     failure = pictures[0].failure
     title = "misclassified" if failure.cause is Cause.NONE else f"{failure.status}: {failure.cause}"
-    return failures(title, [_picture(picture) for picture in pictures])
+    return gallery.group(title, [_figure(picture) for picture in pictures])
 
 
-def _picture(picture: Picture) -> Html:
+def _figure(picture: Picture) -> Html:
     failure = picture.failure
     side = "nucleus" if failure.side is Side.REFERENCE else "prediction"
     what = f"{side} {failure.id}, {failure.class_name}"
     if failure.status is Status.MISCLASSIFIED:
-        what += f" taken for {failure.partner_class}"
+        what += f" predicted as {failure.partner_class}"
     width = f"{picture.field_px} px"
     if picture.mpp is not None:
         width += f" ({picture.field_px * picture.mpp:.0f} µm)"
@@ -191,4 +176,4 @@ def _picture(picture: Picture) -> Html:
         f"{overlap} {ratio(failure.iou, 2)}, {count(failure.area_px)} px, {width} wide",
     )
     alt = f"{failure.status} {failure.cause}, {what}, region {failure.region}"
-    return failure_figure(picture.jpeg, alt, caption)
+    return gallery.figure(picture.jpeg, alt, caption)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.images import SlideImage, read_image
+from napari_panoptic.io.images import SlideImage
 from napari_panoptic.nuclei.crops import ROOM, CropSource, bounded_field_px, cut
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.reading import (
@@ -27,10 +26,10 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status
+from napari_panoptic.report.gallery import jpeg, readable_image
 
 PER_CAUSE = 3
 SIZE_PX = 220
-_QUALITY = 82
 _FAILED = {Side.REFERENCE: str(Status.FN), Side.PREDICTION: str(Status.FP)}
 
 
@@ -41,15 +40,15 @@ class Failure:
     Parameters
     ----------
     team, patient, region
-        Where.
+        Its place.
     side, id
-        Which object.
+        Its side and its id in the region.
     class_name, partner_class
         Its class, and that of its partner; the latter is empty without one.
     status, cause
-        What became of it, and why; a misclassified object has no cause.
+        Its outcome and the cause; a misclassified object has no cause.
     iou
-        With the partner, or its best with any object.
+        IoU with the partner, or the largest one with any object.
     area_px
         Its area.
     """
@@ -74,11 +73,11 @@ class Picture:
     Parameters
     ----------
     failure
-        Of what.
+        The failure.
     jpeg
-        The file, `SIZE_PX` wide and high.
+        The picture, `SIZE_PX` wide and high.
     field_px
-        Width of what is shown, in pixels of the region.
+        Width of the field of view, in pixels of the region.
     mpp
         Micrometres per pixel, or None.
     """
@@ -94,15 +93,15 @@ def worst_failures(
 ) -> tuple[Failure, ...]:
     """Choose the largest failures of each team and cause, misclassified nuclei among them.
 
-    Large ones, because they cost as much as small ones and are harder to
-    excuse. Equal ones come in the order of regions and ids.
+    A large failure costs as much as a small one and is harder to excuse. Ties keep the order of
+    regions and ids.
 
     Parameters
     ----------
     results
-        Every team in every region, with its objects.
+        The results of every team in every region, with objects.
     per_cause
-        How many of each at most.
+        Maximum number for each team and cause.
 
     Returns
     -------
@@ -131,7 +130,7 @@ def _kinds() -> Iterator[tuple[Side, Cause]]:
         for cause in CAUSES:
             if cause is not Cause.NONE:
                 yield side, cause
-    yield Side.REFERENCE, Cause.NONE  # misclassified: once per pair
+    yield Side.REFERENCE, Cause.NONE  # misclassified pairs, once each
 
 
 def _failed(objects: pd.DataFrame) -> pd.DataFrame:
@@ -168,18 +167,18 @@ def pictures(
     held_up_to_px: int = HELD_UP_TO_PX,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> Iterator[Picture]:
-    """Draw failures; those whose files cannot be read any more are left out.
+    """Draw failures, except those whose files can no longer be read.
 
     Parameters
     ----------
     cohort, settings, source
-        What they were found in, and how.
+        The cohort and settings in which they were found.
     failures
-        What to draw.
+        The failures to draw.
     held_up_to_px
-        Failures of regions of more pixels are left out.
+        Failures in regions with more pixels are left out.
     is_wanted
-        Asked before each region; where it says no, nothing more comes.
+        Called before each region; the iteration ends if it returns False.
 
     Yields
     ------
@@ -197,7 +196,7 @@ def pictures(
             reference = load_reference(cohort, region, quick, held_up_to_px=held_up_to_px)
         except (PanopticError, OSError):
             continue
-        image = _image(region)
+        image = readable_image(region.image, region.image_item)
         try:
             for team in dict.fromkeys(failure.team for failure in own):
                 crops = _source_of(cohort, region, reference, team, image, quick, source)
@@ -207,13 +206,6 @@ def pictures(
         finally:
             if image is not None:
                 image.close()
-
-
-def _image(region: Region) -> SlideImage | None:
-    try:
-        return None if region.image is None else read_image(region.image, region.image_item)
-    except (PanopticError, OSError):
-        return None  # the outlines on grey still tell something
 
 
 def _source_of(
@@ -234,7 +226,7 @@ def _source_of(
 
 
 def failures_in(objects: pd.DataFrame) -> list[Failure]:
-    """Return rows of an evaluation's objects as failures of no team and region."""
+    """Return rows of an evaluation's objects as failures without team and region."""
     rows = objects.assign(patient="", region="").to_dict("records")
     return [_failure("", row) for row in rows]
 
@@ -242,7 +234,7 @@ def failures_in(objects: pd.DataFrame) -> list[Failure]:
 def pictures_of(
     source: CropSource, failures: Sequence[Failure], mpp: float | None
 ) -> Iterator[Picture]:
-    """Draw failures of one region; those that are not among its objects are left out."""
+    """Draw failures of one region, except those that are not among its objects."""
     usual = source.usual_field_px()
     for failure in failures:
         side = source.outcomes.side(failure.side)
@@ -250,16 +242,12 @@ def pictures_of(
         if row is None:
             continue
         y0, x0, y1, x1 = (int(value) for value in side.bbox[row])
-        # As wide as usual, so that sizes compare, and wider for what would not fit.
+        # The usual width, so that sizes compare; wider for objects that would not fit.
         field = max(usual, bounded_field_px(ROOM * max(y1 - y0, x1 - x0)))
         crop = cut(source, failure.side, row, field_px=field, size_px=SIZE_PX)
-        yield Picture(failure, _jpeg(crop.tissue, crop.outlines), field, mpp)
+        yield Picture(failure, jpeg(_picture(crop.tissue, crop.outlines)), field, mpp)
 
 
-def _jpeg(tissue: NDArray[np.uint8], outlines: NDArray[np.uint8]) -> bytes:
+def _picture(tissue: NDArray[np.uint8], outlines: NDArray[np.uint8]) -> Image.Image:
     picture = Image.fromarray(tissue).resize((SIZE_PX, SIZE_PX), Image.Resampling.BILINEAR)
-    drawn = Image.alpha_composite(picture.convert("RGBA"), Image.fromarray(outlines))
-    target = io.BytesIO()
-    # No subsampling of colours: outlines are thin.
-    drawn.convert("RGB").save(target, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)
-    return target.getvalue()
+    return Image.alpha_composite(picture.convert("RGBA"), Image.fromarray(outlines))

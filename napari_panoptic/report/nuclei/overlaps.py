@@ -1,4 +1,4 @@
-"""A part of the report: what it changes whether objects keep the pixels that they share."""
+"""The section on objects that share pixels: figures with overlaps kept and flattened."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.values.settings import Overlaps
-from napari_panoptic.report.cells import note, number, team_cell
-from napari_panoptic.report.page import Cell, Child, Table, element, paragraph, table
+from napari_panoptic.report.columns import Cell, Column, Record, table, team_column, whole
+from napari_panoptic.report.nuclei.teams import all_teams
+from napari_panoptic.report.page import Child, element, note, paragraph
 from napari_panoptic.report.text import count, ratio, signed
 
 _FIGURES = ("objects", "tp", "fp", "fn", "pq")
@@ -23,23 +24,21 @@ _USED: Mapping[Overlaps, str] = {
 
 
 def overlaps_table(kept: CohortEvaluation) -> pd.DataFrame:
-    """Put the figures of teams both ways beside each other.
+    """Return the figures of teams with overlaps flattened and kept.
 
     Parameters
     ----------
     kept
-        Objects with the pixels that they share, and beside it without them, of
-        the same regions.
+        The evaluation with overlaps kept; it contains the one without, of the same regions.
 
     Returns
     -------
     DataFrame
-        A row per team with predicted objects that share pixels, or against
-        annotated ones that do: ``team``, ``predicted_sharing``,
-        ``annotated_sharing``, then ``<figure>_flatten``, ``<figure>_keep`` and
-        ``<figure>_difference`` (keep - flatten) for ``objects`` (predicted, those that
-        count), ``tp``, ``fp``, ``fn`` (summed over classes) and ``pq`` (mean over
-        patients).
+        A row per team for which predicted or annotated objects share pixels: ``team``,
+        ``predicted_sharing``, ``annotated_sharing``, then ``<figure>_flatten``,
+        ``<figure>_keep`` and ``<figure>_difference`` (keep - flatten) for ``objects``
+        (predicted, those that count), ``tp``, ``fp``, ``fn`` (summed over classes) and
+        ``pq`` (mean over patients).
     """
     flat = kept.without_overlaps
     rows = []
@@ -73,45 +72,38 @@ def _figures(evaluation: CohortEvaluation, team: str) -> dict[str, float]:
 
 
 def overlaps_section(report: CohortReport) -> list[Child]:
-    """Describe which choice was used, and what the other one would change."""
-    used = report.request.settings.overlaps
-    said = paragraph(
-        "Where objects of one side claim the same pixel, in this report ",
-        element("b", _USED[used]),
+    """Describe which setting was used, and what the other one would change."""
+    used = paragraph(
+        "In this report, if objects of one side claim the same pixel, ",
+        element("b", _USED[report.request.settings.overlaps]),
         ".",
     )
     frame = overlaps_table(report.overlaps)
     if frame.empty:
-        return [said, note("No two objects of one side share a pixel: the choice changes nothing.")]
-    rows = [[*_names(report, record), *_cells(record)] for record in frame.to_dict("records")]
-    header: list[Child] = [
-        "team",
-        "predicted objects that share pixels",
-        "annotated objects that share pixels",
-        *("objects", "TP", "FP", "FN", "PQ"),
+        return [used, note("No two objects of one side share a pixel: both settings agree.")]
+    columns = [
+        team_column(all_teams(report)),
+        whole("predicted_sharing", "predicted objects that share pixels"),
+        whole("annotated_sharing", "annotated objects that share pixels"),
+        *(_both_ways(name) for name in _FIGURES),
     ]
     caption = (
-        "Both ways, for teams whose figures it can concern: flattened, then kept, and below the "
-        "difference. Objects are the predicted ones that count; TP, FP and FN are summed over "
+        "Teams with overlapping objects: flattened \N{RIGHTWARDS ARROW} kept, with the difference "
+        "below. Objects are the predicted ones that count; TP, FP and FN are summed over "
         "classes and regions; PQ is the mean over patients, with disentangled scoring. Regions "
-        "that were read in windows cannot keep overlaps, and are left out both ways."
+        "read in windows cannot keep overlaps, and are excluded from both."
     )
-    return [said, table(Table("overlaps", caption, header, rows, frame))]
+    return [used, table("overlaps", caption, columns, frame)]
 
 
-def _names(report: CohortReport, record: Mapping[Any, Any]) -> list[Cell]:
-    shared = (number(record[f"{side}_sharing"], count) for side in ("predicted", "annotated"))
-    return [team_cell(report, record["team"]), *shared]
+def _both_ways(name: str) -> Column:
+    """Return a column with a figure both ways, and the difference below."""
+    write, places = (ratio, 3) if name == "pq" else (count, 0)
 
+    def cell(row: Record) -> Cell:
+        flat, kept, change = (row[f"{name}_{key}"] for key in ("flatten", "keep", "difference"))
+        below = element("span", signed(change, places), class_="rank")
+        both = f"{write(flat)} \N{RIGHTWARDS ARROW} {write(kept)}"
+        return Cell(element("span", both, element("br"), below), change)
 
-def _cells(record: Mapping[Any, Any]) -> list[Cell]:
-    """Write each figure both ways, with the difference below."""
-    cells = []
-    for name in _FIGURES:
-        is_ratio = name == "pq"
-        write = ratio if is_ratio else count
-        one, other, change = (record[f"{name}_{k}"] for k in ("flatten", "keep", "difference"))
-        below = element("span", signed(change, 3 if is_ratio else 0), class_="rank")
-        both = f"{write(one)} \N{RIGHTWARDS ARROW} {write(other)}"
-        cells.append(Cell(element("span", both, element("br"), below), change))
-    return cells
+    return Column("objects" if name == "objects" else name.upper(), cell)

@@ -1,4 +1,4 @@
-"""One HTML file that reports everything about a cohort, and needs nothing beside it."""
+"""One HTML file that reports everything about a cohort of nuclei."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from napari_panoptic.common.errors import FindingKind, english_list
 from napari_panoptic.nuclei.cohort_report import CohortReport
-from napari_panoptic.report.cells import (
-    number,
-    team_cell,
-    team_list,
+from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
+from napari_panoptic.report.columns import bounds, number, table, team_column, whole
+from napari_panoptic.report.nuclei.failures import (
+    causes_section,
+    gallery_section,
+    sizes_section,
 )
-from napari_panoptic.report.nuclei.failures import causes_section, gallery_section, sizes_section
 from napari_panoptic.report.nuclei.gallery import Picture, pictures, worst_failures
-from napari_panoptic.report.nuclei.methods import methods_section
+from napari_panoptic.report.nuclei.methods import methods_values
 from napari_panoptic.report.nuclei.overlaps import overlaps_section
 from napari_panoptic.report.nuclei.ranking import (
     aggregation_section,
@@ -27,36 +27,36 @@ from napari_panoptic.report.nuclei.ranking import (
     robustness_section,
     statistics_section,
 )
+from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.teams import (
+    all_teams,
     classes_section,
     confusion_section,
-    data_quality_section,
     patients_section,
-    settings_section,
     teams_section,
 )
 from napari_panoptic.report.page import (
-    Cell,
     Child,
     Section,
-    Table,
     bullets,
     element,
     fragment,
-    paragraph,
-    table,
+    note,
+    team_list,
     write_page,
 )
-from napari_panoptic.report.sections import DATA_SLUG, lead, report_document
-from napari_panoptic.report.text import (
-    count,
-    interval,
-    p_value,
-    ratio,
+from napari_panoptic.report.sections import (
+    DATA_SLUG,
+    findings_section,
+    fingerprints,
+    lead,
+    methods_section,
+    report_document,
+    settings_section,
 )
+from napari_panoptic.report.statistics import friedman_sentence, rank_of
+from napari_panoptic.report.text import count, two_places
 from napari_panoptic.statistics.bootstrap import LEVEL
-from napari_panoptic.statistics.friedman import SIGNIFICANCE
-from napari_panoptic.statistics.teams import TeamStatistics
 
 
 def write_report(
@@ -66,24 +66,24 @@ def write_report(
     date: str = "",
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> Path | None:
-    """Draw the pictures, and write the report as one HTML file, whole or not at all.
+    """Draw the pictures, and write the report as one HTML file, completely or not at all.
 
     Parameters
     ----------
     report
-        What was computed.
+        The results.
     path
-        Where to; an older file is replaced.
+        The file to write; an existing one is replaced.
     date
-        Of the report; without one the same files give the same report.
+        The date of the report. Without one, the same files give the same report.
     is_wanted
-        Asked before each region's pictures; where it says no, nothing is
-        written and None comes back.
+        Called before each region's pictures. If it returns False, nothing is written and the
+        result is None.
 
     Raises
     ------
     PanopticError
-        Where the file cannot be written.
+        If the file cannot be written.
     """
     request = report.request
     failures = worst_failures(report.detailed.results)
@@ -100,31 +100,22 @@ def write_report(
 
 
 def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str = "") -> str:
-    """Make the page of a report.
-
-    Parameters
-    ----------
-    report
-        What was computed.
-    pictures
-        Of its worst failures.
-    date
-        Of the report; without one the same files give the same page.
-    """
+    """Return the page of a report, with pictures of the worst failures; see `write_report`."""
     cohort = report.cohort
-    said = lead(
+    first = lead(
         f"{count(len(cohort.regions))} regions of {count(len(cohort.patients))} patients, "
         f"{count(len(report.evaluation.team_names))} team(s), protocol ",
         element("b", report.request.protocol),
         date=date,
         findings=report.findings,
-        consequence="file(s) or predictions were missing or unreadable, and figures are over "
-        "what was left: see",
+        consequence="They are excluded from the figures.",
     )
+    always = (FindingKind.VANISHED, FindingKind.OVERLAPPING, FindingKind.MISSING)
+    methods = methods_section("methods_nuclei.html.j2", **methods_values(report.request.settings))
     sections = [
         Section("summary", "Summary", _summary(report)),
-        Section("settings", "Settings and provenance", settings_section(report)),
-        Section(DATA_SLUG, "Data quality", data_quality_section(report)),
+        Section("settings", "Settings and provenance", _settings(report)),
+        Section(DATA_SLUG, "Data quality", findings_section(report.findings, always)),
         Section("teams", "Teams", teams_section(report)),
         Section("patients", "Patients", patients_section(report)),
         Section("classes", "Classes", classes_section(report)),
@@ -137,117 +128,112 @@ def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str 
         Section("size", "By size of nucleus", sizes_section(report)),
         Section("cause", "By cause of failure", causes_section(report)),
         Section("gallery", "Worst failures", gallery_section(report, pictures)),
-        Section("methods", "Methods, for a paper", _methods(report)),
+        Section("methods", "Methods, for a paper", methods),
     ]
-    return report_document(f"Segmentation report: {cohort.name}", said, sections)
+    return report_document(f"Segmentation report: {cohort.name}", first, sections)
 
 
 def _summary(report: CohortReport) -> list[Child]:
-    evaluation = report.evaluation
-    statistics = report.statistics.get("pq")
-    rows, records = [], []
+    evaluation, statistics = report.evaluation, report.statistics.get("pq")
     scores = {team: evaluation.score(team) for team in evaluation.team_names}
     regions = Counter(result.team for result in evaluation.evaluated)
-    for team in sorted(scores, key=lambda t: (math.isnan(scores[t]), -scores[t])):
-        spread = evaluation.summaries[team].averaged["pq"]
-        mean = None if statistics is None else statistics.means.get(team)
-        low, high = (math.nan, math.nan) if mean is None else (mean.low, mean.high)
-        comparison = None if statistics is None else statistics.comparison
-        rank = mean_rank = math.nan
-        if comparison is not None and team in comparison.teams and not comparison.why_undefined:
-            place = comparison.teams.index(team)
-            rank, mean_rank = comparison.ranks[place], float(comparison.mean_ranks[place])
-        rows.append(
-            [
-                team_cell(report, team),
-                number(scores[team]),
-                number(spread.mean),
-                Cell(interval(low, high), low),
-                number(mean_rank, lambda v: ratio(v, 2)),
-                number(rank, count),
-                number(regions[team], count),
-                number(spread.n, count),
-            ]
-        )
-        records.append(
-            {
-                "team": team,
-                "score": scores[team],
-                "pq_mean": spread.mean,
-                "low": low,
-                "high": high,
-                "mean_rank": mean_rank,
-                "rank": rank,
-                "regions": regions[team],
-                "patients": spread.n,
-            }
-        )
-    header = [
-        "team",
-        "score",
-        "PQ, mean over patients",
-        f"{LEVEL:.0%} interval",
-        "mean rank",
-        "rank by Nemenyi",
-        "regions",
-        "patients",
+    records = []
+    for name in sorted(scores, key=lambda t: (math.isnan(scores[t]), -scores[t])):
+        spread = evaluation.summaries[name].averaged["pq"]
+        record = {
+            "team": name,
+            "score": scores[name],
+            "pq_mean": spread.mean,
+            "low": math.nan,
+            "high": math.nan,
+            "mean_rank": math.nan,
+            "rank": math.nan,
+            "regions": regions[name],
+            "patients": spread.n,
+        }
+        if statistics is not None and name in statistics.means:
+            mean = statistics.means[name]
+            record |= {"low": mean.low, "high": mean.high}
+            record |= rank_of(statistics.comparison, name)
+        records.append(record)
+    columns = [
+        team_column(all_teams(report)),
+        number("score"),
+        number("pq_mean", "PQ, mean over patients"),
+        bounds("low", "high", f"{LEVEL:.0%} interval"),
+        number("mean_rank", "mean rank", two_places),
+        whole("rank", "rank by Nemenyi"),
+        whole("regions"),
+        whole("patients"),
     ]
     caption = (
         "The score is the protocol's one number. The rank is 1 + the number of teams that are "
         "significantly better."
     )
-    shown = Table("summary", caption, header, rows, pd.DataFrame(records))
-    return [table(shown), bullets(_said(report, statistics))]
+    shown = table("summary", caption, columns, pd.DataFrame(records))
+    return [shown, bullets(_conclusions(report))]
 
 
-def _said(report: CohortReport, statistics: TeamStatistics | None) -> list[Child]:
-    """Put the main results into sentences."""
-    said: list[Child] = []
-    if statistics is None:
-        said.append("Teams are not compared: that needs at least two competing teams.")
-    elif statistics.comparison.why_undefined:
-        said.append(f"No Friedman test of PQ: {statistics.comparison.why_undefined}.")
-    else:
-        comparison = statistics.comparison
-        differ = comparison.friedman_p < SIGNIFICANCE
-        said.append(
-            f"PQ {'differs' if differ else 'does not differ significantly'} between teams "
-            f"(Friedman, p {_equals(comparison.friedman_p)}, n = {comparison.n_patients} patients, "
-            f"Kendall's W = {comparison.kendall_w:.2f})."
-        )
-    changing = _unsteady(report.protocols.ranks)
-    if len(report.protocols.teams) > 1:
-        moved = [report.protocols.teams[row] for row in changing]
-        said.append(
-            fragment("The rank depends on the protocol for ", team_list(report, moved), ".")
-            if moved
-            else "Every team has the same rank under all protocols."
-        )
-        unsteady = {c.team for c in report.two_by_two.found.changes}
-        said.append(
-            fragment(
-                "The rank depends on restoration or matching rule for ",
-                team_list(report, [t for t in report.two_by_two.found.teams if t in unsteady]),
-                ".",
-            )
-            if unsteady
-            else "Every team has the same rank under both restorations and both matching rules."
-        )
-    return said
-
-
-def _unsteady(ranks: np.ndarray[Any, np.dtype[np.int64]]) -> list[int]:
-    return [row for row, own in enumerate(ranks) if len(set(own[own > 0].tolist())) > 1]
-
-
-def _equals(p: float) -> str:
-    return p_value(p) if p < 0.001 else f"= {p_value(p)}"
-
-
-def _methods(report: CohortReport) -> list[Child]:
-    paragraphs, references = methods_section(report.request.settings)
-    return [
-        *(paragraph(text) for text in paragraphs),
-        element("h3", "References"),
-        element("ol", *(element("li", text) for text in references)),
+def _conclusions(report: CohortReport) -> list[Child]:
+    """Return the main results as sentences."""
+    statistics = report.statistics.get("pq")
+    sentences: list[Child] = [
+        "Teams are not compared: at least two competing teams are needed."
+        if statistics is None
+        else friedman_sentence(statistics.comparison, "PQ", "patient")
     ]
+    protocols, two_by_two = report.protocols, report.two_by_two.found
+    if len(protocols.teams) < 2:
+        return sentences
+    ranks = zip(protocols.teams, protocols.ranks, strict=True)
+    moved = [name for name, own in ranks if len(set(own[own > 0].tolist())) > 1]
+    changed = {change.team for change in two_by_two.changes}
+    unsteady = [name for name in two_by_two.teams if name in changed]
+    sentences.append(
+        fragment("The rank depends on the protocol for ", team_list(moved, all_teams(report)), ".")
+        if moved
+        else "Every team has the same rank under all protocols."
+    )
+    sentences.append(
+        fragment(
+            "The rank depends on restoration or matching rule for ",
+            team_list(unsteady, all_teams(report)),
+            ".",
+        )
+        if unsteady
+        else "Every team has the same rank under both restorations and both matching rules."
+    )
+    return sentences
+
+
+def _settings(report: CohortReport) -> list[Child]:
+    """Describe what was evaluated, how, with which versions, and from which files."""
+    request = report.request
+    base = PROTOCOLS.get(request.protocol)
+    changed = {} if base is None else request.settings.differences(base)
+    items: dict[str, Child] = {
+        "protocol": request.protocol,
+        "changed from it": english_list(list(changed)) if changed else "nothing",
+        "format of the predictions": "the default of each team"
+        if request.source is None
+        else str(request.source),
+        "groups of patients": request.group_column or "none",
+    }
+    items |= {key.replace("_", " "): _value(v) for key, v in request.settings.as_record().items()}
+    files = fingerprints(input_fingerprints(report.cohort, request.team_names))
+    if request.settings.scoring is not Scoring.CHALLENGE:
+        return settings_section(items, files)
+    scoring = note(
+        "Score, team, patient and class figures follow the challenge's scoring. Ways to average, "
+        "robustness, sizes, causes and pictures use the same settings with disentangled scoring, "
+        "which yields the outcome of each object."
+    )
+    return settings_section(items, scoring, files)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return english_list(value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

@@ -1,9 +1,8 @@
-"""Parts of the report: what decides a ranking, and how sure it is."""
+"""Sections on the ranking: what it depends on, and how certain it is."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -13,40 +12,33 @@ from napari_panoptic.nuclei.cohort_report import RADII, THRESHOLDS, CohortReport
 from napari_panoptic.nuclei.conditions import SHIFTS
 from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
 from napari_panoptic.report import plots
-from napari_panoptic.report.cells import (
-    all_teams,
-    note,
-    number,
-    ranked,
-    team_headings,
-    team_html,
-)
-from napari_panoptic.report.page import (
+from napari_panoptic.report.columns import (
     Cell,
+    Column,
+    Record,
+    across,
+    name_column,
+    number_cell,
+    ranked,
+    table,
+    words,
+)
+from napari_panoptic.report.nuclei.teams import all_teams
+from napari_panoptic.report.page import (
     Child,
     Html,
-    Table,
     bullets,
     element,
     folded,
     fragment,
     named,
+    note,
     paragraph,
     plot_figure,
-    table,
+    team_label,
 )
-from napari_panoptic.report.statistics import (
-    TableWords,
-    friedman_table,
-    means_table,
-    nemenyi_table,
-    pairs_table,
-)
-from napari_panoptic.report.text import (
-    FIGURE_NAMES,
-    count,
-)
-from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.report.statistics import StatisticsTables
+from napari_panoptic.report.text import FIGURE_NAMES, count
 from napari_panoptic.statistics.friedman import PairedFigures
 
 _UNIT_WORDS: Mapping[Unit, str] = {
@@ -62,30 +54,17 @@ _MEAN_WORDS: Mapping[ClassMean, str] = {
 }
 
 
+def _ranked_teams(report: CohortReport, names: Sequence[str], value: str = "pq") -> list[Column]:
+    """Return a column per team with its figure and rank."""
+    teams = all_teams(report)
+    return [ranked(team_label(own, teams), ("team", own), value) for own in names]
+
+
 def protocols_section(report: CohortReport) -> list[Child]:
     """Show scores and ranks under every version of the challenge's scoring."""
     found = report.protocols
-    rows, records = [], []
-    for k, name in enumerate(found.protocols):
-        units = sorted(set(found.n_units[:, k].tolist()))
-        settings = protocol(name)
-        is_by_patient = (
-            settings.scoring is Scoring.DISENTANGLED
-            or Correction.PER_PATIENT in settings.corrections
-        )
-        per = "patients" if is_by_patient else "regions"
-        span = count(units[0]) if len(units) == 1 else f"{units[0]} to {units[-1]}"
-        rows.append(
-            [
-                Cell(name),
-                *(
-                    ranked(float(found.scores[row, k]), int(found.ranks[row, k]))
-                    for row in range(len(found.teams))
-                ),
-                Cell(f"{span} {per}"),
-            ]
-        )
-        records += [
+    frame = pd.DataFrame(
+        [
             {
                 "protocol": name,
                 "team": team,
@@ -93,12 +72,25 @@ def protocols_section(report: CohortReport) -> list[Child]:
                 "rank": int(found.ranks[row, k]) or None,
                 "units": int(found.n_units[row, k]),
             }
+            for k, name in enumerate(found.protocols)
             for row, team in enumerate(found.teams)
         ]
-    header: list[Child] = [
-        "protocol",
-        *team_headings(report, found.teams),
-        "mean over",
+    )
+
+    def mean_over(row: Record) -> Cell:
+        units = sorted({row["team", team]["units"] for team in found.teams})
+        settings = protocol(row["protocol"])
+        is_by_patient = (
+            settings.scoring is Scoring.DISENTANGLED
+            or Correction.PER_PATIENT in settings.corrections
+        )
+        span = count(units[0]) if len(units) == 1 else f"{units[0]} to {units[-1]}"
+        return Cell(f"{span} {'patients' if is_by_patient else 'regions'}")
+
+    columns = [
+        words("protocol"),
+        *_ranked_teams(report, found.teams, "score"),
+        Column("mean over", mean_over),
     ]
     caption = (
         "Score (rank) as the challenge computed it, with each of its errors corrected alone, "
@@ -106,56 +98,62 @@ def protocols_section(report: CohortReport) -> list[Child]:
         "are not applied here."
     )
     return [
-        table(Table("protocols", caption, header, rows, pd.DataFrame(records))),
+        table("protocols", caption, columns, frame, across(frame, ["protocol"], "team")),
         plot_figure(
             plots.rank_lines(found, all_teams(report)),
             "protocol-ranks",
-            "Rank of each team under every protocol; equal ranks are drawn beside each other.",
+            "Rank of each team under every protocol; equal ranks are drawn side by side.",
         ),
     ]
 
 
 def aggregation_section(report: CohortReport) -> list[Child]:
-    """Show what the way to average does to the ranking."""
+    """Show how the ranking depends on the way to average."""
     found = report.aggregation
-    rows, records = [], []
-    for unit, mean in found.ways:
-        cells = [Cell(f"{_UNIT_WORDS[unit]}, {_MEAN_WORDS[mean]}")]
-        for team in found.teams:
-            own = found.aggregates[team, unit, mean]
-            cells.append(ranked(own.spread.mean, found.ranks[team, unit, mean]))
-            records.append(
-                {
-                    "unit": str(unit),
-                    "class_mean": str(mean),
-                    "team": team,
-                    "pq": own.spread.mean,
-                    "sd": own.spread.sd,
-                    "rank": found.ranks[team, unit, mean] or None,
-                    "units": own.n_units,
-                    "defined": own.spread.n,
-                    "undefined": own.undefined_rule,
-                }
-            )
-        counts = [found.aggregates[team, unit, mean].spread.n for team in found.teams]
-        cells.append(Cell(english_list([count(n) for n in sorted(set(counts))])))
-        rows.append(cells)
-    header: list[Child] = [
-        "summed over, and mean of classes",
-        *team_headings(report, found.teams),
-        "units",
+    frame = pd.DataFrame(
+        [
+            {
+                "unit": str(unit),
+                "class_mean": str(mean),
+                "team": team,
+                "pq": own.spread.mean,
+                "sd": own.spread.sd,
+                "rank": found.ranks[team, unit, mean] or None,
+                "units": own.n_units,
+                "defined": own.spread.n,
+                "undefined": own.undefined_rule,
+            }
+            for unit, mean in found.ways
+            for team in found.teams
+            for own in [found.aggregates[team, unit, mean]]
+        ]
+    )
+
+    def way(row: Record) -> Cell:
+        unit, mean = Unit(row["unit"]), ClassMean(row["class_mean"])
+        return Cell(f"{_UNIT_WORDS[unit]}, {_MEAN_WORDS[mean]}")
+
+    def units(row: Record) -> Cell:
+        numbers = {row["team", team]["defined"] for team in found.teams}
+        return Cell(english_list([count(n) for n in sorted(numbers)]))
+
+    columns = [
+        Column("summed over, and mean of classes", way),
+        *_ranked_teams(report, found.teams),
+        Column("units", units),
     ]
-    caption = "PQ (rank) of the same counts, averaged in every way."
+    rows = across(frame, ["unit", "class_mean"], "team")
     orders = {tuple(found.ranks[team, *way] for team in found.teams) for way in found.ways}
-    said = (
+    conclusion = (
         "All ways rank the teams alike."
         if len(orders) == 1
         else f"They give {len(orders)} different rankings."
     )
+    caption = "PQ (rank) of the same counts, averaged in every way."
     parts: list[Child] = [
-        note(said if len(found.teams) > 1 else "There is one team: nothing to rank."),
-        table(Table("aggregation", caption, header, rows, pd.DataFrame(records))),
-        bullets([f"{_MEAN_WORDS[mean]}: {rule}" for mean, rule in UNDEFINED_RULES.items()]),
+        note(conclusion if len(found.teams) > 1 else "There is one team: nothing to rank."),
+        table("aggregation", caption, columns, frame, rows),
+        bullets(f"{_MEAN_WORDS[mean]}: {rule}" for mean, rule in UNDEFINED_RULES.items()),
     ]
     if any(unit is Unit.GROUP for unit, _ in found.ways):
         parts.append(_groups(report))
@@ -163,36 +161,33 @@ def aggregation_section(report: CohortReport) -> list[Child]:
 
 
 def _groups(report: CohortReport) -> Html:
-    found = report.aggregation
+    found, teams = report.aggregation, all_teams(report)
     by_team = {t: found.aggregates[t, Unit.GROUP, ClassMean.PRESENT].values for t in found.teams}
     groups = sorted({group for values in by_team.values() for group in values})
-    rows = [
-        [
-            Cell(named(group)),
-            *(number(by_team[team].get(group, math.nan)) for team in found.teams),
-        ]
-        for group in groups
-    ]
     frame = pd.DataFrame(
         [
-            {"group": group, "team": team, "pq": by_team[team].get(group, math.nan)}
+            {"group": group, "team": team, "pq": by_team[team].get(group, float("nan"))}
             for group in groups
             for team in found.teams
         ]
     )
-    header: list[Child] = [
-        report.request.group_column,
-        *team_headings(report, found.teams),
+    columns = [
+        name_column("group", report.request.group_column),
+        *(_group_pq(team, team_label(team, teams)) for team in found.teams),
     ]
     alone = [p for p in report.cohort.patients if not report.request.group_of(p)]
     caption = "PQ of the counts summed over each group, mean over the classes present."
     if alone:
         caption += f" Left out, since they are in no group: {english_list(alone)}."
-    return table(Table("groups", caption, header, rows, frame))
+    return table("groups", caption, columns, frame, across(frame, ["group"], "team"))
+
+
+def _group_pq(team: str, title: Html) -> Column:
+    return Column(title, lambda row: number_cell(row["team", team]["pq"]))
 
 
 def statistics_section(report: CohortReport) -> list[Child]:
-    """Show whether teams differ, by how much, and over whom."""
+    """Show whether teams differ, by how much, and over which patients."""
     found = report.statistics
     if not found:
         competing = {team.name for team in report.cohort.competing_teams}
@@ -203,46 +198,34 @@ def statistics_section(report: CohortReport) -> list[Child]:
                 f"{n_competing}."
             )
         ]
-    pq = found["pq"]
-    words = TableWords(all_teams(report), FIGURE_NAMES, "pq", "PQ", "patient", "figure", "metric")
-    parts: list[Child] = [
-        note(
-            f"Over patients with figures of all teams. Intervals: {LEVEL:.0%} bootstrap, "
-            f"{count(RESAMPLES)} resamples of the patients, seed {SEED}; BCa unless another "
-            f"method is named."
-        ),
-        friedman_table(words, found),
-        _left_out(report, pq.comparison.figures),
-        plot_figure(
-            plots.critical_difference_diagram(pq.critical, all_teams(report)),
-            "critical-difference",
-            "Mean ranks by PQ; teams under one bar do not differ significantly (Nemenyi).",
-        ),
-        nemenyi_table(words, pq),
-        means_table(words, found),
-        pairs_table(words, found),
-    ]
-    return parts
+    tables = StatisticsTables(
+        found, all_teams(report), FIGURE_NAMES, "pq", "PQ", unit="patient", head="figure",
+        column="metric",
+    )  # fmt: skip
+    return tables.parts(
+        "Over patients with figures of all teams.",
+        _left_out(report, found["pq"].comparison.figures),
+        "Mean ranks by PQ; teams under one bar do not differ significantly (Nemenyi).",
+    )
 
 
 def _left_out(report: CohortReport, figures: PairedFigures) -> Html:
     if not figures.omitted:
         return note(f"PQ: all {len(report.cohort.patients)} patients are compared.")
-    reasons: list[Child] = [named(omission.reason) for omission in figures.omitted]
     return fragment(
         note(
             f"PQ: {len(figures.omitted)} of {len(report.cohort.patients)} patients are left out "
             f"({figures.missing}):"
         ),
-        bullets(reasons),
+        bullets(named(omission.reason) for omission in figures.omitted),
     )
 
 
 def robustness_section(report: CohortReport) -> list[Child]:
-    """Show what restoration, rule, radius, threshold and shift do to figures and ranks."""
+    """Show how figures and ranks depend on restoration, rule, radius, threshold and shift."""
     teams = all_teams(report)
     settings = report.request.detailed
-    is_dilated = settings.dilation_radius if settings.dilation_radius in RADII else None
+    radius = settings.dilation_radius
     return [
         element("h3", "Restoration and matching rule"),
         _varied_table(report, report.two_by_two, "two-by-two", "PQ (rank) under each."),
@@ -254,11 +237,11 @@ def robustness_section(report: CohortReport) -> list[Child]:
                 RADII,
                 teams,
                 x_label="radius (px)",
-                usual=None if is_dilated is None else float(is_dilated),
+                usual=float(radius) if radius in RADII else None,
             ),
             "radius",
             "Figures against the radius by which restored objects grow or shrink; dashed: this "
-            "evaluation; rings: a rank by PQ that differs from that of the point before. Forms "
+            "evaluation; rings: the rank by PQ differs from that of the previous point. Formats "
             "that are not restored do not change.",
         ),
         _folded_curve(report, report.radii, "radius"),
@@ -280,7 +263,7 @@ def robustness_section(report: CohortReport) -> list[Child]:
         plot_figure(
             plots.shift_maps(report.shifts.found, SHIFTS, teams),
             "shifts",
-            "Change of PQ when all predictions are moved by a pixel; in the middle: PQ unmoved.",
+            "Change of PQ when all predictions are shifted by one pixel; centre: PQ without shift.",
         ),
         _rank_changes(report, report.shifts),
         _folded_curve(report, report.shifts, "shifts"),
@@ -293,18 +276,8 @@ def _folded_curve(report: CohortReport, varied: Varied, slug: str) -> Html:
 
 def _varied_table(report: CohortReport, varied: Varied, slug: str, caption: str) -> Html:
     found = varied.found
-    rows, records = [], []
-    for k, condition in enumerate(found.conditions):
-        rows.append(
-            [
-                Cell(condition),
-                *(
-                    ranked(float(found.pq[row, k]), int(found.ranks[row, k]))
-                    for row in range(len(found.teams))
-                ),
-            ]
-        )
-        records += [
+    frame = pd.DataFrame(
+        [
             {
                 "condition": condition,
                 "team": team,
@@ -314,10 +287,12 @@ def _varied_table(report: CohortReport, varied: Varied, slug: str, caption: str)
                 "patients": int(found.n_patients[row, k]),
                 "rank": int(found.ranks[row, k]) or None,
             }
+            for k, condition in enumerate(found.conditions)
             for row, team in enumerate(found.teams)
         ]
-    header: list[Child] = ["condition", *team_headings(report, found.teams)]
-    return table(Table(slug, caption, header, rows, pd.DataFrame(records)))
+    )
+    columns = [words("condition"), *_ranked_teams(report, found.teams)]
+    return table(slug, caption, columns, frame, across(frame, ["condition"], "team"))
 
 
 def _rank_changes(report: CohortReport, varied: Varied) -> Html:
@@ -325,11 +300,9 @@ def _rank_changes(report: CohortReport, varied: Varied) -> Html:
     if not changes:
         return note("No rank changes.")
     return bullets(
-        [
-            fragment(
-                team_html(report, c.team),
-                f": rank {c.ranks[0]} with {c.conditions[0]}, {c.ranks[1]} with {c.conditions[1]}",
-            )
-            for c in changes
-        ]
+        fragment(
+            team_label(c.team, all_teams(report)),
+            f": rank {c.ranks[0]} with {c.conditions[0]}, {c.ranks[1]} with {c.conditions[1]}",
+        )
+        for c in changes
     )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterable, Sequence
 from glob import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.common.errors import Finding, FindingKind
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.challenge import uncounted
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, input_files, statistics_of
@@ -26,7 +23,7 @@ from napari_panoptic.nuclei.objects_file import ObjectsFile
 from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import Overlaps, Scoring
-from napari_panoptic.report.writing import RECORD, write_set
+from napari_panoptic.report.writing import RECORD, provenance, write_set
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.teams import (
     bootstrap_record,
@@ -166,20 +163,6 @@ def confusion_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["team", "reference", "prediction", "count"])
 
 
-def warnings_record(findings: Iterable[Finding]) -> dict[str, list[dict[str, Any]]]:
-    """List findings by kind, for JSON; the kinds that readers look for are always there."""
-    usual = (
-        FindingKind.VANISHED,
-        FindingKind.OVERLAPPING,
-        FindingKind.MISSING,
-        FindingKind.UNREADABLE,
-    )
-    warnings: dict[str, list[dict[str, Any]]] = {str(kind): [] for kind in usual}
-    for finding in findings:
-        warnings.setdefault(str(finding.kind), []).append(finding.as_record())
-    return warnings
-
-
 def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
     """Return settings, versions, fingerprints, scores, warnings and statistics."""
     record: dict[str, Any] = {
@@ -201,9 +184,9 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
         "statistics": {
             name: statistics_record(found) for name, found in statistics_of(evaluation).items()
         },
-        "warnings": warnings_record(evaluation.findings),
-        "versions": versions(),
-        "inputs": input_fingerprints(evaluation.cohort, evaluation.team_names),
+        **provenance(
+            evaluation.findings, input_fingerprints(evaluation.cohort, evaluation.team_names)
+        ),
     }
     if evaluation.settings.scoring is Scoring.CHALLENGE:
         record["absent_classes"] = _absent_classes(evaluation)
@@ -240,11 +223,3 @@ def _absent_classes(evaluation: CohortEvaluation) -> dict[str, dict[str, int]]:
         )
         record[team] = {"false_positives": objects, "masks": masks}
     return record
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that figures depend on."""
-    packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "numba", "pandas")
-    readers = ("tifffile", "openslide-python", "openslide-bin")
-    found = {name: version(name) for name in (*packages, *readers)}
-    return {"python": platform.python_version(), **found}

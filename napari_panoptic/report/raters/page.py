@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +19,21 @@ from napari_panoptic.raters.evaluate import (
     load_reference,
 )
 from napari_panoptic.raters.levels import Standing
-from napari_panoptic.report.cells import note, number, team_label
-from napari_panoptic.report.nuclei.methods import REFERENCES
-from napari_panoptic.report.nuclei.teams import findings_parts, fingerprint_parts
-from napari_panoptic.report.page import (
+from napari_panoptic.report.columns import (
     Cell,
+    Column,
+    Record,
+    bounds,
+    name_column,
+    number,
+    table,
+    team_column,
+    whole,
+    words,
+)
+from napari_panoptic.report.page import (
     Child,
     Section,
-    Table,
     data_uri,
     element,
     folded,
@@ -34,37 +41,32 @@ from napari_panoptic.report.page import (
     named,
     paragraph,
     plot_figure,
-    table,
+    team_label,
     write_page,
 )
-from napari_panoptic.report.plots import Plot, critical_difference_diagram, png_bytes
+from napari_panoptic.report.plots import Plot, png_bytes
 from napari_panoptic.report.plots import raters as rater_plots
 from napari_panoptic.report.raters.statistics import (
     ALL_STRUCTURES,
     UNIT,
     ranking_table,
-    rated_statistics,
+    rater_statistics,
 )
-from napari_panoptic.report.raters.tables import rated_fingerprints, tables
+from napari_panoptic.report.raters.tables import input_fingerprints, tables
 from napari_panoptic.report.sections import (
     DATA_SLUG,
+    findings_section,
+    fingerprints,
     lead,
+    methods_section,
     report_document,
-    settings_beside_versions,
+    settings_section,
 )
-from napari_panoptic.report.statistics import (
-    TableWords,
-    friedman_table,
-    means_table,
-    nemenyi_table,
-    pairs_table,
-)
-from napari_panoptic.report.text import UNDEFINED, count, interval, ratio
-from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
-from napari_panoptic.statistics.friedman import SIGNIFICANCE
+from napari_panoptic.report.statistics import StatisticsTables
+from napari_panoptic.report.text import UNDEFINED, count, ratio
 
 WORST_PER_TEAM = 3
-"""So many pictures of each team are in the report."""
+"""Number of pictures per team."""
 PICTURE_DPI = 110
 
 _STANDING_WORDS = {
@@ -77,7 +79,7 @@ _STANDING_WORDS = {
 
 @dataclass(frozen=True, eq=False)
 class WorstCase:
-    """A case that a team is bad at, and a drawing of it."""
+    """One of the worst cases of a team, and its drawing."""
 
     team: str
     structure: str
@@ -87,36 +89,35 @@ class WorstCase:
     plot: Plot
 
 
-def write_rated_report(evaluation: RatedEvaluation, path: Path, *, date: str = "") -> Path:
-    """Draw the pictures, and write the report as one HTML file, whole or not at all.
+def write_rater_report(evaluation: RatedEvaluation, path: Path, *, date: str = "") -> Path:
+    """Draw the pictures, and write the report as one HTML file, completely or not at all.
 
     Parameters
     ----------
     evaluation
-        What was computed.
+        The results.
     path
-        Where to; an older file is replaced.
+        The file to write; an existing one is replaced.
     date
-        Of the report; without one the same files give the same report.
+        The date of the report. Without one, the same files give the same report.
 
     Raises
     ------
     PanopticError
-        Where the file cannot be written.
+        If the file cannot be written.
     """
-    return write_page(path, rated_page(evaluation, list(worst_cases(evaluation)), date=date))
+    return write_page(path, rater_page(evaluation, list(worst_cases(evaluation)), date=date))
 
 
-def rated_page(evaluation: RatedEvaluation, worst: list[WorstCase], *, date: str = "") -> str:
-    """Make the page of a report."""
+def rater_page(evaluation: RatedEvaluation, worst: Sequence[WorstCase], *, date: str = "") -> str:
+    """Return the page of a report."""
     cohort = evaluation.cohort
-    said = lead(
+    first = lead(
         f"{count(len(cohort.cases))} case(s), {count(len(cohort.structures))} structure(s), "
         f"{count(len(cohort.raters))} rater(s), {count(len(evaluation.teams))} team(s)",
         date=date,
         findings=evaluation.findings,
-        consequence="thing(s) were missing or unreadable; a prediction that is counts as "
-        "background everywhere: see",
+        consequence="Missing predictions count as background.",
     )
     sections = [
         Section("ranking", "Ranking", _ranking(evaluation)),
@@ -128,19 +129,18 @@ def rated_page(evaluation: RatedEvaluation, worst: list[WorstCase], *, date: str
         Section("worst", "Worst cases", _worst(evaluation, worst)),
         Section("cases", "All cases", _cases(evaluation)),
         Section("agreement", "Agreement of the raters", _agreement(evaluation)),
-        Section(DATA_SLUG, "Data quality", findings_parts(evaluation.findings)),
+        Section(DATA_SLUG, "Data quality", findings_section(evaluation.findings)),
         Section("settings", "Settings and provenance", _settings(evaluation)),
         Section("methods", "Methods, for a paper", _methods(evaluation)),
     ]
-    return report_document(f"Report on several raters: {cohort.name}", said, sections)
+    return report_document(f"Report on several raters: {cohort.name}", first, sections)
 
 
 def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:
-    """Draw the cases with the lowest average Dice of each team whose predictions are there.
+    """Draw the cases with the lowest average Dice of each team, among those with a prediction.
 
-    Of a volume, the slice with the lowest average among those in which a rater
-    marked something, the first of equal ones. What cannot be read any more is
-    left out.
+    Of a volume, the slice with the lowest average is drawn, among those in which a rater marked
+    something; the first one if several are equal. Files that can no longer be read are left out.
     """
     cohort, settings = evaluation.cohort, evaluation.settings
     by_place = {(result.structure, result.case): result for result in evaluation.results}
@@ -172,138 +172,88 @@ def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:
 # --- sections ------------------------------------------------------------------------------------
 
 
-def _team(evaluation: RatedEvaluation, name: str) -> Cell:
-    return Cell(team_label(name, evaluation.cohort.teams))
+def _team(evaluation: RatedEvaluation) -> Column:
+    return team_column(evaluation.cohort.teams)
 
 
 def _ranking(evaluation: RatedEvaluation) -> list[Child]:
     if not evaluation.teams:
         return [paragraph("There are no predictions; the raters are compared with each other.")]
-    ranked = ranking_table(evaluation)
-    rows = [
-        [
-            _team(evaluation, row["team"]),
-            _rank(row["rank"]),
-            _rank(row["shared_rank"]),
-            number(row["score"]),
-            number(row["dice_all_cases"]),
-            number(row["left_out_dice"]),
-            number(row["brier"]),
-            number(row["cases"], count),
-            number(row["missing"], count),
-        ]
-        for row in ranked.to_dict("records")
-    ]
-    header = [
-        "team",
-        "rank",
-        "shared rank",
-        "score",
-        "mean over all cases",
-        "against all raters but one",
-        "Brier",
-        "cases",
-        "missing or unreadable",
+    columns = [
+        _team(evaluation),
+        whole("rank"),
+        whole("shared_rank", "shared rank"),
+        number("score"),
+        number("dice_all_cases", "mean over all cases"),
+        number("left_out_dice", "against all raters but one"),
+        number("brier", "Brier"),
+        whole("cases"),
+        whole("missing", "missing or unreadable"),
     ]
     caption = (
         "The score is Dice, averaged over levels, then over the cases of each structure, then "
         "over structures. A lower Brier score is better. The shared rank is 1 + the number of "
         "teams that are significantly better over cases."
     )
-    return [table(Table("teams", caption, header, rows, ranked))]
-
-
-def _rank(value: object) -> Cell:
-    return number(value, count) if isinstance(value, int) else Cell(UNDEFINED, math.nan)
+    return [table("teams", caption, columns, ranking_table(evaluation))]
 
 
 def _tests(evaluation: RatedEvaluation) -> list[Child]:
     """Show whether teams differ over cases, and which."""
-    found = rated_statistics(evaluation)
+    found = rater_statistics(evaluation)
     if not found:
-        return [
-            paragraph(
-                f"Undefined: comparing teams needs at least two teams, found "
-                f"{len(evaluation.teams)}."
-            )
-        ]
-    names = {name: name for name in found} | {ALL_STRUCTURES: "all, mean per case"}
-    teams = evaluation.cohort.teams
-    words = TableWords(teams, names, ALL_STRUCTURES, "Dice", UNIT, "structure", "structure")
-    critical = found[ALL_STRUCTURES].critical
-    caption = (
-        "Mean ranks by Dice, mean over the structures of each case; teams under one bar do not "
-        "differ significantly (Nemenyi)."
+        text = "Undefined: comparing teams needs at least two teams, found"
+        return [paragraph(f"{text} {len(evaluation.teams)}.")]
+    names = {key: key for key in found} | {ALL_STRUCTURES: "all, mean per case"}
+    shown = StatisticsTables(
+        found,
+        evaluation.cohort.teams,
+        names,
+        ALL_STRUCTURES,
+        "Dice",
+        unit=UNIT,
+        head="structure",
+        column="structure",
     )
-    return [
-        note(
-            f"Dice averaged over levels; a missing prediction counts as background. Intervals: "
-            f"{LEVEL:.0%} bootstrap, {count(RESAMPLES)} resamples of the cases, seed {SEED}; BCa "
-            f"unless another method is named. Structures of a case are not independent: each is "
-            f"tested by itself, and their mean per case; p-values are not corrected for the number "
-            f"of structures."
-        ),
-        friedman_table(words, found),
-        plot_figure(
-            critical_difference_diagram(critical, teams),
-            "critical-difference",
-            caption,
-        ),
-        nemenyi_table(words, found[ALL_STRUCTURES]),
-        means_table(words, found),
-        pairs_table(words, found),
-    ]
+    return shown.parts(
+        "Dice averaged over levels; a missing prediction counts as background. The structures of a "
+        "case are not independent: each is tested separately, and so is their mean per case; "
+        "p-values are not corrected for the number of structures.",
+        None,
+        "Mean ranks by Dice, mean over the structures of each case; teams under one bar do not "
+        "differ significantly (Nemenyi).",
+    )
 
 
 def _structures(evaluation: RatedEvaluation) -> list[Child]:
-    rows = [
-        [
-            Cell(named(row["structure"])),
-            _team(evaluation, row["team"]),
-            number(row["dice"]),
-            number(row["dice_median"]),
-            number(row["dice_lowest"]),
-            number(row["brier"]),
-            number(row["cases"], count),
-            number(row["missing"], count),
-        ]
-        for row in evaluation.structures.to_dict("records")
+    columns = [
+        name_column("structure"),
+        _team(evaluation),
+        number("dice", "mean Dice"),
+        number("dice_median", "median"),
+        number("dice_lowest", "lowest"),
+        number("brier", "Brier"),
+        whole("cases"),
+        whole("missing"),
     ]
-    header = ["structure", "team", "mean Dice", "median", "lowest", "Brier", "cases", "missing"]
     caption = "Dice averaged over levels, over the cases of each structure."
-    return [table(Table("structures", caption, header, rows, evaluation.structures))]
+    return [table("structures", caption, columns, evaluation.structures)]
 
 
 def _spread(evaluation: RatedEvaluation) -> list[Child]:
-    rows = []
-    for row in evaluation.structures.to_dict("records"):
-        where = _STANDING_WORDS[Standing(row["standing"])]
-        low, high = row["raters_lowest"], row["raters_highest"]
-        rows.append(
-            [
-                Cell(named(row["structure"])),
-                _team(evaluation, row["team"]),
-                number(row["left_out_dice"]),
-                Cell(interval(low, high), low),
-                Cell(where),
-                number(row["cases_below"], count),
-                number(row["cases_within"], count),
-                number(row["cases_above"], count),
-            ]
-        )
-    header = [
-        "structure",
-        "team",
-        "Dice",
-        "lowest to highest rater",
-        "stands",
-        "cases below",
-        "within",
-        "above",
+    columns = [
+        name_column("structure"),
+        _team(evaluation),
+        number("left_out_dice", "Dice"),
+        bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
+        Column("position", _standing),
+        whole("cases_below", "cases below"),
+        whole("cases_within", "within"),
+        whole("cases_above", "above"),
     ]
     caption = (
         "Each rater's mask against the mean of the others, and each team against the same means: "
-        "Dice averaged over levels, and over the rater left out. A team is within the raters where "
+        "Dice averaged over levels, and over the rater left out. A team is within the raters if "
         "it is neither below the lowest nor above the highest of them."
     )
     figure = plot_figure(
@@ -311,190 +261,128 @@ def _spread(evaluation: RatedEvaluation) -> list[Child]:
         "raters",
         "Teams among the raters: bars reach from the lowest to the highest rater.",
     )
-    return [figure, table(Table("standing", caption, header, rows, evaluation.structures))]
+    return [figure, table("standing", caption, columns, evaluation.structures)]
+
+
+def _standing(row: Record) -> Cell:
+    return Cell(_STANDING_WORDS[Standing(row["standing"])])
 
 
 def _levels(evaluation: RatedEvaluation) -> list[Child]:
     levels = tables(evaluation)["levels"]
     caption = "Dice at each level, mean over cases."
     means = levels.groupby(["structure", "team", "level"], sort=False)["dice"].mean().reset_index()
-    rows = [
-        [
-            Cell(named(row["structure"])),
-            _team(evaluation, row["team"]),
-            Cell(f"{row['level']:g}", float(row["level"])),
-            number(row["dice"]),
-        ]
-        for row in means.to_dict("records")
+    columns = [
+        name_column("structure"),
+        _team(evaluation),
+        number("level", write=lambda level: f"{level:g}"),
+        number("dice", "mean Dice"),
     ]
-    shown = Table("levels", caption, ["structure", "team", "level", "mean Dice"], rows, levels)
+    shown = table("levels", caption, columns, levels, means.to_dict("records"))
     figure = plot_figure(rater_plots.levels_plot(evaluation), "dice-over-levels", caption)
-    return [figure, folded("As a table", table(shown))]
+    return [figure, folded("As a table", shown)]
 
 
 def _calibration(evaluation: RatedEvaluation) -> list[Child]:
     caption = (
         "Share of raters who marked a voxel against its predicted probability, all voxels of all "
-        "predictions pooled in ten bins; on the dashed line predictions mean what they say."
+        "predictions pooled in ten bins; the dashed line marks perfect calibration."
     )
-    found = tables(evaluation)["reliability"]
-    rows = [
-        [
-            _team(evaluation, row["team"]),
-            Cell(f"{row['from']:g} to {row['to']:g}", float(row["from"])),
-            number(row["voxels"], count),
-            number(row["predicted"]),
-            number(row["observed"]),
-        ]
-        for row in found.to_dict("records")
+    columns = [
+        _team(evaluation),
+        Column("probability", _bin),
+        whole("voxels"),
+        number("predicted", "mean predicted"),
+        number("observed", "mean of the raters"),
     ]
-    header = ["team", "probability", "voxels", "mean predicted", "mean of the raters"]
-    shown = Table("reliability", caption, header, rows, found)
+    shown = table("reliability", caption, columns, tables(evaluation)["reliability"])
     figure = plot_figure(rater_plots.reliability_plot(evaluation), "calibration", caption)
-    return [figure, folded("As a table", table(shown))]
+    return [figure, folded("As a table", shown)]
 
 
-def _worst(evaluation: RatedEvaluation, worst: list[WorstCase]) -> list[Child]:
-    parts: list[Child] = [
-        paragraph(
-            "The lowest averages of each team. Left: each rater in a colour of their own. Middle "
-            "and right: the outlines of the levels of the raters' mean and of the prediction, the "
-            "lighter the higher. Of volumes, the slice with the lowest average."
-        )
-    ]
-    for found in worst:
-        place = "" if found.slice_number is None else f", slice {found.slice_number}"
-        caption = fragment(
-            _team(evaluation, found.team).shown,
-            f": {found.case}, {found.structure}{place}; Dice {ratio(found.dice)}",
-        )
-        address = data_uri("image/png", png_bytes(found.plot, dpi=PICTURE_DPI))
-        text = f"Outlines in {found.case}, {found.structure}, of {found.team}"
-        shown = element("img", src=address, alt=text, width="710")
-        parts.append(element("figure", shown, element("figcaption", caption), class_="plot"))
+def _bin(row: Record) -> Cell:
+    return Cell(f"{row['from']:g} to {row['to']:g}", float(row["from"]))
+
+
+def _worst(evaluation: RatedEvaluation, worst: Sequence[WorstCase]) -> list[Child]:
     if not worst:
-        parts.append(element("p", "There is nothing to show.", class_="nothing"))
-    return parts
+        return [element("p", "There are no pictures to show.", class_="nothing")]
+    introduction = paragraph(
+        "The lowest averages of each team. Left: one colour per rater. Centre and right: outlines "
+        "of the levels of the raters' mean and of the prediction; lighter: higher levels. Of "
+        "volumes, the slice with the lowest average is shown."
+    )
+    return [introduction, *(_figure(evaluation, case) for case in worst)]
+
+
+def _figure(evaluation: RatedEvaluation, found: WorstCase) -> Child:
+    place = "" if found.slice_number is None else f", slice {found.slice_number}"
+    caption = fragment(
+        team_label(found.team, evaluation.cohort.teams),
+        f": {found.case}, {found.structure}{place}; Dice {ratio(found.dice)}",
+    )
+    address = data_uri("image/png", png_bytes(found.plot, dpi=PICTURE_DPI))
+    text = f"Outlines in {found.case}, {found.structure}, of {found.team}"
+    shown = element("img", src=address, alt=text, width="710")
+    return element("figure", shown, element("figcaption", caption), class_="plot")
 
 
 def _cases(evaluation: RatedEvaluation) -> list[Child]:
-    rows = [
-        [
-            Cell(named(row["case"])),
-            Cell(named(row["structure"])),
-            _team(evaluation, row["team"]),
-            Cell(str(row["prediction"])),
-            number(row["dice"]),
-            number(row["left_out_dice"]),
-            Cell(interval(row["raters_lowest"], row["raters_highest"]), row["raters_lowest"]),
-            Cell(_STANDING_WORDS[Standing(row["standing"])]),
-            number(row["brier"]),
-        ]
-        for row in evaluation.cases.sort_values("dice", kind="stable").to_dict("records")
+    columns = [
+        name_column("case"),
+        name_column("structure"),
+        _team(evaluation),
+        words("prediction"),
+        number("dice", "Dice"),
+        number("left_out_dice", "against all raters but one"),
+        bounds("raters_lowest", "raters_highest", "raters"),
+        Column("position", _standing),
+        number("brier", "Brier"),
     ]
-    header = [
-        "case",
-        "structure",
-        "team",
-        "prediction",
-        "Dice",
-        "against all raters but one",
-        "raters",
-        "stands",
-        "Brier",
-    ]
-    caption = "The lowest first. What is missing or unreadable counts as background."
-    return [table(Table("cases", caption, header, rows, evaluation.cases))]
+    rows = evaluation.cases.sort_values("dice", kind="stable").to_dict("records")
+    caption = "The lowest first. Missing and unreadable predictions count as background."
+    return [table("cases", caption, columns, evaluation.cases, rows)]
 
 
 def _agreement(evaluation: RatedEvaluation) -> list[Child]:
     found = tables(evaluation)["raters"]
     pairs = found[found["kind"] == "pair"]
-    means = pairs.groupby(["structure", "rater", "other"], sort=False)[["dice", "pq", "f1"]]
-    frame = means.mean().reset_index()
-    has_objects = bool(pairs["pq"].notna().any())
-    rows = [
-        [
-            Cell(named(row["structure"])),
-            Cell(fragment(named(row["rater"]), " and ", named(row["other"]))),
-            number(row["dice"]),
-            *([number(row["pq"]), number(row["f1"])] if has_objects else []),
-        ]
-        for row in frame.to_dict("records")
-    ]
-    header = ["structure", "raters", "Dice", *(["PQ", "F1"] if has_objects else [])]
-    caption = "Each two raters' masks, mean over cases" + (
-        "; PQ and F1 are of objects." if has_objects else "."
-    )
-    return [table(Table("pairs", caption, header, rows, found))]
+    means = pairs.groupby(["structure", "rater", "other"], sort=False)[["dice", "pq", "f1"]].mean()
+    columns = [name_column("structure"), Column("raters", _two_raters), number("dice", "Dice")]
+    caption = "The masks of each pair of raters, mean over cases."
+    if pairs["pq"].notna().any():
+        columns += [number("pq", "PQ"), number("f1", "F1")]
+        caption = f"{caption} PQ and F1 are of objects."
+    rows = means.reset_index().to_dict("records")
+    return [table("pairs", caption, columns, found, rows)]
+
+
+def _two_raters(row: Record) -> Cell:
+    return Cell(fragment(named(row["rater"]), " and ", named(row["other"])))
 
 
 def _settings(evaluation: RatedEvaluation) -> list[Child]:
     settings = evaluation.settings
     items: dict[str, Child] = {
         "levels": ", ".join(f"{level:g}" for level in settings.levels),
-        "a probability that equals a level": "reaches it"
+        "a probability equal to a level": "reaches it"
         if settings.at_level is AtLevel.AT_LEAST
         else "does not reach it",
-        "Dice where both sides are empty": "1"
+        "Dice if both sides are empty": "1"
         if settings.both_empty is BothEmpty.ONE
         else "undefined, left out of averages",
         "missing predictions": "background everywhere",
     }
-    return [
-        settings_beside_versions(items),
-        fingerprint_parts(rated_fingerprints(evaluation.cohort, evaluation.teams)),
-    ]
+    files = input_fingerprints(evaluation.cohort, evaluation.teams)
+    return settings_section(items, fingerprints(files))
 
 
 def _methods(evaluation: RatedEvaluation) -> list[Child]:
     settings = evaluation.settings
-    sign = "at least" if settings.at_level is AtLevel.AT_LEAST else "more than"
-    empty = (
-        "1 where both were empty"
-        if settings.both_empty is BothEmpty.ONE
-        else "left out where both were empty"
+    is_one = settings.both_empty is BothEmpty.ONE
+    return methods_section(
+        "methods_raters.html.j2",
+        levels=[f"{level:g}" for level in settings.levels],
+        sign="at least" if settings.at_level is AtLevel.AT_LEAST else "more than",
+        empty="1 where both were empty" if is_one else "left out where both were empty",
     )
-    levels = ", ".join(f"{level:g}" for level in settings.levels)
-    return [
-        paragraph(
-            f"The reference probability of a voxel was the share of raters who had marked it. "
-            f"Reference and predicted probability map were made binary at the levels {levels} "
-            f"(voxels with {sign} that probability), and compared by the Dice coefficient at each "
-            f"level, {empty}; volumes were compared as a whole. The five coefficients were "
-            f"averaged (QUBIQ 2020, structured description of the challenge design). Missing "
-            f"predictions counted as background. Scores were averaged over the cases of each "
-            f"structure, and over structures."
-            if len(settings.levels) == 5
-            else f"The reference probability of a voxel was the share of raters who had marked "
-            f"it. Reference and predicted probability map were made binary at {levels} (voxels "
-            f"with {sign} that probability) and compared by the Dice coefficient, {empty}, whose "
-            f"values were averaged; missing predictions counted as background."
-        ),
-        paragraph(
-            f"Teams were compared over cases, the structures of a case averaged: Friedman test, "
-            f"and where p < {SIGNIFICANCE:g} the Nemenyi test; teams that do not differ share a "
-            f"rank."
-        ),
-        paragraph(
-            "The raters' spread is that of each rater's mask against the mean of all others by "
-            "the same measure; teams were placed in it by their average over the same references. "
-            "The Brier score is the mean over voxels and raters of the squared difference of "
-            "predicted probability and mask."
-        ),
-        element("h3", "References"),
-        element(
-            "ol",
-            element(
-                "li",
-                "Menze B, Joskowicz L, Bakas S, et al. Quantification of Uncertainties in "
-                "Biomedical Image Quantification: structured description of the challenge design. "
-                "MICCAI, 2020.",
-            ),
-            element(
-                "li", "Dice LR. Measures of the amount of ecologic association. Ecology, 1945."
-            ),
-            element("li", REFERENCES["demsar"]),
-            element("li", "Brier GW. Verification of forecasts. Monthly Weather Review, 1950."),
-        ),
-    ]

@@ -13,16 +13,14 @@ from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
 from napari_panoptic.raters.levels import RELIABILITY_BINS
-from napari_panoptic.report.nuclei.tables import versions, warnings_record
 from napari_panoptic.report.raters.statistics import (
     UNIT,
     ranking_table,
-    rated_statistics,
-    rated_statistics_record,
-    tests_table,
+    rater_statistics,
+    statistics_records,
 )
-from napari_panoptic.report.statistics import pairs_frame
-from napari_panoptic.report.writing import RECORD, write_set
+from napari_panoptic.report.statistics import pairs_frame, tests_frame
+from napari_panoptic.report.writing import RECORD, provenance, write_set
 
 TABLE_NAMES = (
     *("levels.csv", "cases.csv", "structures.csv", "teams.csv", "tests.csv", "pairs.csv"),
@@ -32,7 +30,7 @@ TABLE_NAMES = (
 """The files of a set, the record last."""
 
 
-def write_rated_tables(evaluation: RatedEvaluation, folder: Path) -> None:
+def write_rater_tables(evaluation: RatedEvaluation, folder: Path) -> None:
     """Write all tables and ``evaluation.json``; all replace older ones, or none does.
 
     Parameters
@@ -53,8 +51,8 @@ def tables(evaluation: RatedEvaluation) -> Mapping[str, pd.DataFrame]:
         "cases": evaluation.cases,
         "structures": evaluation.structures,
         "teams": ranking_table(evaluation),
-        "tests": tests_table(evaluation),
-        "pairs": pairs_frame(rated_statistics(evaluation), "structure", UNIT),
+        "tests": tests_frame(rater_statistics(evaluation), "structure", UNIT),
+        "pairs": pairs_frame(rater_statistics(evaluation), "structure", UNIT),
         "raters": raters_table(evaluation),
         "slices": slices_table(evaluation),
         "reliability": reliability_table(evaluation),
@@ -161,14 +159,12 @@ def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
         "raters": list(evaluation.cohort.raters),
         "score": dict(zip(evaluation.ranking["team"], evaluation.ranking["score"], strict=True)),
         "evaluated": len(evaluation.results),
-        "statistics": rated_statistics_record(evaluation),
-        "warnings": warnings_record(evaluation.findings),
-        "versions": versions(),
-        "inputs": rated_fingerprints(evaluation.cohort, evaluation.teams),
+        "statistics": statistics_records(evaluation),
+        **provenance(evaluation.findings, input_fingerprints(evaluation.cohort, evaluation.teams)),
     }
 
 
-def rated_fingerprints(cohort: RatedCohort, teams: tuple[str, ...]) -> dict[str, str]:
+def input_fingerprints(cohort: RatedCohort, teams: tuple[str, ...]) -> dict[str, str]:
     """Return a SHA-256 of each input file, by its path relative to the cohort."""
     files = [file for case in cohort.cases for own in case.masks.values() for file in own.values()]
     files += [file for (team, _, _), file in cohort.predictions.items() if team in teams]
