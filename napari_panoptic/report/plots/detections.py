@@ -5,94 +5,48 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from napari_panoptic.common.visible import shortened, visible
 from napari_panoptic.detections.pairing import DetectionCounts, PrecisionRecall
 from napari_panoptic.nuclei.palette import team_styles
-from napari_panoptic.report.plots import Plot, Point
+from napari_panoptic.report.plots.theme import INK, NORMAL, Drawing, Plot, Point, equal_f1_lines
 from napari_panoptic.report.text import ratio
-
-_SMALL, _NORMAL = 7.5, 8.5
-_LONGEST_NAME = 26
-_PALE, _INK = "#b8b8b8", "#222222"
-_ISO = (0.2, 0.4, 0.6, 0.8)
 
 
 def precision_recall_curves(
     curves: Mapping[str, PrecisionRecall],
     teams: Sequence[str],
-    now: Mapping[str, DetectionCounts] | None = None,
-    *,
-    size: tuple[float, float] = (6.0, 4.6),
+    evaluated: Mapping[str, DetectionCounts],
 ) -> Plot:
-    """Draw precision against recall, a point per threshold; what counts now stands out.
+    """Draw precision against recall, a point per threshold, and the evaluated threshold.
 
     Parameters
     ----------
     curves
         Team -> its curve; teams without confidences have none.
     teams
-        All teams of the cohort, in its order: that decides their looks.
-    now
-        Team -> what counts at the present threshold, also of teams without a
-        curve.
-    size
-        Width and height in inches.
+        All teams of the cohort, in its order, which decides their looks.
+    evaluated
+        Team -> its counts at the threshold of the evaluation, shown as a large mark.
     """
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots()
-    _iso_lines(axes)
+    drawing = Drawing(6.0, 4.6)
+    (axes,) = drawing.panels([""], 1)
+    equal_f1_lines(axes)
     styles = team_styles(teams)
-    points: dict[Artist, tuple[Point, ...]] = {}
+    shown = []
     for team in teams:
-        style = styles[team]
-        label = shortened(visible(team), _LONGEST_NAME)
-        curve = curves.get(team)
+        curve, counts = curves.get(team), evaluated.get(team)
         if curve is not None and len(curve) and curve.n_reference:
-            (line,) = axes.plot(
-                curve.recall,
-                curve.precision,
-                color=style.colour,
-                marker=style.marker,
-                markersize=3.0,
-                linewidth=1.3,
-                label=label,
-                picker=True,
-                pickradius=6.0,
-            )
-            points[line] = tuple(_point(curve, place, team) for place in range(len(curve)))
-            label = "_" + label  # one entry per team
-        counts = (now or {}).get(team)
+            points = [_point(curve, place, team) for place in range(len(curve))]
+            drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1.3, markersize=3.0)
+            shown.append(team)
         if counts is not None and np.isfinite([counts.recall, counts.precision]).all():
-            axes.plot(
-                counts.recall,
-                counts.precision,
-                color=style.colour,
-                marker=style.marker,
-                markersize=10,
-                markeredgecolor=_INK,
-                markeredgewidth=1.3,
-                linestyle="none",
-                label=label,
-                zorder=5,
-            )
-    axes.set_xlabel("recall", fontsize=_NORMAL)
-    axes.set_ylabel("precision", fontsize=_NORMAL)
-    axes.set_xlim(-0.02, 1.04)
-    axes.set_ylim(-0.02, 1.04)
-    axes.tick_params(labelsize=_SMALL)
-    axes.spines[["top", "right"]].set_visible(False)
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        legend = figure.legend(
-            handles, labels, loc="outside upper center", ncols=4, frameon=False, fontsize=_SMALL
-        )
-        for text in legend.get_texts():
-            text.set_parse_math(False)  # a $ in a name is no formula
-    return Plot(figure, points)
+            drawing.summary_mark(axes, _evaluated(counts, team), styles[team])
+            shown.append(team)
+    axes.set_xlabel("recall", fontsize=NORMAL, color=INK)
+    axes.set_ylabel("precision", fontsize=NORMAL, color=INK)
+    axes.set(xlim=(-0.02, 1.04), ylim=(-0.02, 1.04))
+    drawing.legend({team: styles[team] for team in dict.fromkeys(shown)})
+    return drawing.done()
 
 
 def _point(curve: PrecisionRecall, place: int, team: str) -> Point:
@@ -104,21 +58,6 @@ def _point(curve: PrecisionRecall, place: int, team: str) -> Point:
     return Point(recall, precision, team, text=text)
 
 
-def _iso_lines(axes: Axes) -> None:
-    """Draw lines of equal F-measure."""
-    recall = np.linspace(0.01, 1, 200)
-    for level in _ISO:
-        beyond = 2 * recall - level
-        with np.errstate(divide="ignore", invalid="ignore"):
-            precision = np.where(beyond > 0, level * recall / beyond, np.nan)
-        precision[precision > 1] = np.nan
-        axes.plot(recall, precision, color=_PALE, linewidth=0.6, zorder=0, label=f"_F {level}")
-        axes.annotate(
-            f"F {level:g}",
-            (1.0, float(precision[-1])),
-            xytext=(-2, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=6,
-            color="#777777",
-        )
+def _evaluated(counts: DetectionCounts, team: str) -> Point:
+    text = f"as evaluated: precision {ratio(counts.precision)}, recall {ratio(counts.recall)}"
+    return Point(counts.recall, counts.precision, team, text=f"{text}, F {ratio(counts.f_measure)}")

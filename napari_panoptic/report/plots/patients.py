@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,19 +14,20 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.palette import TeamStyle, team_styles
 from napari_panoptic.report.plots.theme import (
     INK,
+    LEVELS,
     NORMAL,
     PALE,
     SMALL,
     Drawing,
     Plot,
     Point,
+    equal_f1_lines,
     label,
+    level_lines,
     nothing_to_show,
     shown_teams,
 )
-from napari_panoptic.report.text import FIGURE_NAMES, ratio
-
-_ISO = (0.2, 0.4, 0.6, 0.8)
+from napari_panoptic.report.text import FIGURE_NAMES, ratio, writer
 
 
 def patient_boxes(
@@ -86,12 +87,12 @@ def _box(
         note.set_color("#666666")
         return
     _draw_box(axes, values, place, style.colour)
-    # Apart from each other, and at the same place in every drawing.
+    # Spread out, and at the same place in every drawing.
     aside = np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1)
-    points = _points(rows, values, place + aside, team, figure)
+    points = _points(rows, values, place + aside, team, [figure])
     drawing.mark(axes, points, style, alpha=0.65, markersize=3.5)
     mean = float(values.mean())
-    mark = Point(mean, place, team, text=f"mean over {len(values)}: {ratio(mean)}")
+    mark = Point(mean, place, team, text=f"mean over {len(values)}: {writer(figure)(mean)}")
     drawing.mark(
         axes, [mark], style, marker="x", color=INK, markersize=6, markeredgewidth=1.6, zorder=5
     )
@@ -100,8 +101,8 @@ def _box(
 def _draw_box(axes: Axes, values: NDArray[np.float64], place: float, colour: str) -> None:
     """Draw quartiles, median and whiskers.
 
-    By hand: matplotlib's own ``boxplot`` looks at all global settings, and so
-    chooses a backend for the whole process.
+    Drawn by hand, since matplotlib's ``boxplot`` reads all global settings and
+    thereby chooses a backend for the whole process.
     """
     low, median, high = np.percentile(values, [25, 50, 75])
     reach = 1.5 * (high - low)
@@ -119,22 +120,22 @@ def _draw_box(axes: Axes, values: NDArray[np.float64], place: float, colour: str
 def quality_scatter(panels: Mapping[str, pd.DataFrame], teams: Sequence[str]) -> Plot:
     """Draw DQ against SQ, a point per patient, with each team's mean.
 
-    As figure 5 of Foucart et al. (Pattern Recognition, 2023). Grey curves join
-    places of one product.
+    As figure 5 of Foucart et al. (Pattern Recognition, 2023). Grey curves:
+    equal products.
 
     Parameters
     ----------
     panels, teams
         As in `patient_boxes`; the tables have columns ``dq`` and ``sq``.
     """
-    return _scatter(panels, teams, "dq", "sq", _iso_product())
+    return _scatter(panels, teams, "dq", "sq", _equal_product_lines)
 
 
 def detection_scatter(panels: Mapping[str, pd.DataFrame], teams: Sequence[str]) -> Plot:
     """Draw detection precision against recall, a point per patient, with each team's mean.
 
-    As figure 6 of Foucart et al. (Pattern Recognition, 2023). Grey curves join
-    places of one F1.
+    As figure 6 of Foucart et al. (Pattern Recognition, 2023). Grey curves:
+    equal F1.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def detection_scatter(panels: Mapping[str, pd.DataFrame], teams: Sequence[str]) 
         As in `patient_boxes`; the tables have columns ``detection_precision``
         and ``detection_recall``.
     """
-    return _scatter(panels, teams, "detection_recall", "detection_precision", _iso_f1())
+    return _scatter(panels, teams, "detection_recall", "detection_precision", equal_f1_lines)
 
 
 def _scatter(
@@ -150,7 +151,7 @@ def _scatter(
     teams: Sequence[str],
     x: str,
     y: str,
-    iso: NDArray[np.float64],
+    draw_levels: Callable[[Axes], None],
 ) -> Plot:
     shown = shown_teams(panels.values(), teams)
     if not shown:
@@ -161,7 +162,7 @@ def _scatter(
     drawing = Drawing(7.4 if columns > 1 else 4.6, 0.6 + rows * 3.3)
     axes = drawing.panels(list(panels), columns)
     for own, table in zip(axes, panels.values(), strict=True):
-        _iso_lines(own, iso)
+        draw_levels(own)
         for team in shown:
             rows_of_team = table[table["team"] == team].dropna(subset=[x, y])
             _cloud(drawing, own, rows_of_team, x, y, team, styles[team])
@@ -187,45 +188,20 @@ def _cloud(
     if rows.empty:
         return
     xs, ys = rows[x].to_numpy(np.float64), rows[y].to_numpy(np.float64)
-    drawing.mark(axes, _points(rows, xs, ys, team, f"{x}, {y}"), style, alpha=0.55)
+    drawing.mark(axes, _points(rows, xs, ys, team, [x, y]), style, alpha=0.55)
     centre = Point(
         float(xs.mean()),
         float(ys.mean()),
         team,
         text=f"mean over {len(xs)}: {ratio(float(xs.mean()))}, {ratio(float(ys.mean()))}",
     )
-    drawing.mark(
-        axes, [centre], style, markersize=10, markeredgecolor=INK, markeredgewidth=1.3, zorder=5
-    )
+    drawing.summary_mark(axes, centre, style)
 
 
-def _iso_lines(axes: Axes, curves: NDArray[np.float64]) -> None:
-    x = np.linspace(0.01, 1, curves.shape[1])
-    for level, y in zip(_ISO, curves, strict=True):
-        axes.plot(x, y, color=PALE, linewidth=0.6, zorder=0)
-        axes.annotate(
-            f"{level:g}",
-            (1.0, float(y[-1])),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=6,
-            color="#777777",
-            annotation_clip=False,
-        )
-
-
-def _iso_product() -> NDArray[np.float64]:
+def _equal_product_lines(axes: Axes) -> None:
     x = np.linspace(0.01, 1, 100)
-    y = np.array([level / x for level in _ISO])
-    return np.where(y <= 1, y, np.nan)
-
-
-def _iso_f1() -> NDArray[np.float64]:
-    x = np.linspace(0.01, 1, 100)
-    below = np.array([2 * x - level for level in _ISO])
-    y = np.array([level * x for level in _ISO]) / np.where(below > 0, below, np.nan)
-    return np.where(y <= 1, y, np.nan)
+    y = np.array([level / x for level in LEVELS])
+    level_lines(axes, np.where(y <= 1, y, np.nan))
 
 
 def _points(
@@ -233,13 +209,19 @@ def _points(
     xs: NDArray[np.float64],
     ys: NDArray[np.float64],
     team: str,
-    text: str,
+    figures: Sequence[str],
 ) -> list[Point]:
     regions = rows["region"] if "region" in rows else [""] * len(rows)
+    records = rows[list(figures)].to_dict("records")
+    texts = (", ".join(_figure_text(key, own[key]) for key in figures) for own in records)
     return [
         Point(float(x), float(y), team, str(patient), str(region), text)
-        for x, y, patient, region in zip(xs, ys, rows["patient"], regions, strict=True)
+        for x, y, patient, region, text in zip(xs, ys, rows["patient"], regions, texts, strict=True)
     ]
+
+
+def _figure_text(figure: str, value: float) -> str:
+    return f"{FIGURE_NAMES.get(figure, figure)} {writer(figure)(value)}"
 
 
 def _is_distance(figure: str) -> bool:

@@ -30,7 +30,7 @@ _GAINS = LinearSegmentedColormap.from_list("gains", ["#a6611a", "#f7f7f7", "#018
 
 
 def critical_difference_diagram(critical: CriticalDifference, teams: Sequence[str]) -> Plot:
-    """Draw mean ranks, and a bar over teams that do not differ (Demsar, JMLR 2006, figure 1).
+    """Draw mean ranks, and a bar over teams that do not differ (Demšar 2006, figure 1).
 
     Parameters
     ----------

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from napari_panoptic.common.visible import shortened, visible
 from napari_panoptic.nuclei.palette import hex_colour, team_styles
 from napari_panoptic.raters.cohort import RatersSettings
 from napari_panoptic.raters.evaluate import RatedEvaluation
@@ -26,24 +23,23 @@ from napari_panoptic.raters.outlines import (
     outline_segments,
     rater_colour,
 )
-from napari_panoptic.report.plots import Plot
+from napari_panoptic.report.plots.theme import PALE, SMALL, Drawing, Plot, Point, label
+from napari_panoptic.report.text import ratio
 
-_SMALL, _NORMAL = 7.5, 8.5
-_INK, _PALE = "#222222", "#b8b8b8"
-_LONGEST_NAME = 30
+_RATER = "#777777"
 
 
 def spread_plot(evaluation: RatedEvaluation) -> Plot:
     """Draw each team among the raters: a row per structure, means over cases.
 
     Grey bars reach from the lowest to the highest rater against the mean of the
-    others, small dots are raters, and teams stand on the same scale, measured
+    others, small dots are raters, and teams are on the same scale, measured
     against the same references.
     """
     structures = list(evaluation.cohort.structures)
     styles = team_styles(evaluation.cohort.teams)
-    figure = Figure(figsize=(7.4, 1.2 + 0.5 * len(structures)), layout="constrained")
-    axes = figure.subplots()
+    drawing = Drawing(7.4, 1.2 + 0.5 * len(structures))
+    (axes,) = drawing.panels([""], 1)
     rows = evaluation.structures.to_dict("records")
     means = {(r["team"], r["structure"]): float(r["left_out_dice"]) for r in rows}
     for row, structure in enumerate(structures):
@@ -58,20 +54,20 @@ def spread_plot(evaluation: RatedEvaluation) -> Plot:
                 for result in results
                 if rater in result.raters.raters
             ]
-            axes.plot(np.mean(own or [math.nan]), row, ".", color="#777777", ms=4, zorder=2)
+            axes.plot(np.mean(own or [math.nan]), row, ".", color=_RATER, ms=4, zorder=2)
         for place, team in enumerate(evaluation.teams):
             shift = 0.32 * ((place + 0.5) / len(evaluation.teams) - 0.5)
-            style = styles[team]
             value = means.get((team, structure), math.nan)
-            axes.plot(value, row + shift, style.marker, color=style.colour, ms=5.5, zorder=3)
-    axes.set_yticks(range(len(structures)), [_name(name) for name in structures])
+            text = f"{structure}, Dice {ratio(value)}"
+            points = _points(team, [value], [row + shift], [text])
+            drawing.mark(axes, points, styles[team], markersize=5.5, zorder=3)
+    axes.set_yticks(range(len(structures)), [label(name) for name in structures])
     axes.set_ylim(len(structures) - 0.5, -0.5)
-    axes.set_xlabel("Dice against all raters but one, mean over levels and cases", fontsize=_SMALL)
-    _finish(axes)
-    handles = [_team_handle(team, styles[team]) for team in evaluation.teams]
-    handles.append(Line2D([], [], linestyle="none", marker=".", color="#777777", label="a rater"))
-    _legend(figure, handles)
-    return _plot(figure)
+    axes.set_xlabel("Dice against all raters but one, mean over levels and cases", fontsize=SMALL)
+    _grid(axes)
+    dot = Line2D([], [], linestyle="none", marker=".", color=_RATER, label="a rater")
+    drawing.legend({team: styles[team] for team in evaluation.teams}, others=[dot])
+    return drawing.done()
 
 
 def levels_plot(evaluation: RatedEvaluation) -> Plot:
@@ -80,57 +76,48 @@ def levels_plot(evaluation: RatedEvaluation) -> Plot:
     styles = team_styles(evaluation.cohort.teams)
     columns = min(3, max(1, len(structures)))
     rows = max(1, math.ceil(len(structures) / columns))
-    figure = Figure(figsize=(7.4, 0.6 + 2.1 * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
-    for axes in panels[len(structures) :]:
-        axes.set_axis_off()
+    drawing = Drawing(7.4, 0.6 + 2.1 * rows)
+    panels = drawing.panels(structures, columns)
     levels = evaluation.settings.levels
-    for axes, structure in zip(panels, structures, strict=False):
+    for axes, structure in zip(panels, structures, strict=True):
         results = evaluation.of_structure(structure)
         for team in evaluation.teams:
             dice = [result.teams[team][1].dice(evaluation.settings) for result in results]
-            style = styles[team]
-            axes.plot(
-                levels,
-                _mean_of_rows(dice, len(levels)),
-                marker=style.marker,
-                color=style.colour,
-                ms=4,
-                lw=1,
-            )
-        axes.set_title(_name(structure), fontsize=_NORMAL, color=_INK)
+            means = _mean_of_rows(dice, len(levels))
+            pairs = zip(levels, means, strict=True)
+            texts = [f"{structure}, level {level:g}: Dice {ratio(value)}" for level, value in pairs]
+            points = _points(team, levels, means, texts)
+            drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xticks(levels)
-        axes.set_xlabel("level", fontsize=_SMALL)
-        axes.set_ylabel("Dice", fontsize=_SMALL)
-        _finish(axes)
-    _legend(figure, [_team_handle(team, styles[team]) for team in evaluation.teams])
-    return _plot(figure)
+        axes.set_xlabel("level", fontsize=SMALL)
+        axes.set_ylabel("Dice", fontsize=SMALL)
+        _grid(axes)
+    drawing.legend({team: styles[team] for team in evaluation.teams})
+    return drawing.done()
 
 
 def reliability_plot(evaluation: RatedEvaluation) -> Plot:
-    """Draw how often raters marked what was predicted with which probability."""
+    """Draw how often raters marked voxels, against the predicted probability."""
     styles = team_styles(evaluation.cohort.teams)
-    figure = Figure(figsize=(4.4, 4.2), layout="constrained")
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color=_PALE, lw=0.8, ls="--")
+    drawing = Drawing(4.4, 4.2)
+    (axes,) = drawing.panels([""], 1)
+    axes.plot([0, 1], [0, 1], color=PALE, lw=0.8, ls="--")
     for team in evaluation.teams:
         found = evaluation.reliability(team)
         is_there = found.voxels > 0
-        axes.plot(
-            found.predicted[is_there] / found.voxels[is_there],
-            found.observed[is_there] / found.voxels[is_there],
-            marker=styles[team].marker,
-            color=styles[team].colour,
-            ms=4,
-            lw=1,
-        )
-    axes.set_xlabel("predicted probability (mean of the bin)", fontsize=_SMALL)
-    axes.set_ylabel("share of raters who marked it", fontsize=_SMALL)
+        predicted = found.predicted[is_there] / found.voxels[is_there]
+        observed = found.observed[is_there] / found.voxels[is_there]
+        pairs = zip(predicted.tolist(), observed.tolist(), strict=True)
+        texts = [f"predicted {ratio(x)}, observed {ratio(y)}" for x, y in pairs]
+        points = _points(team, predicted, observed, texts)
+        drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1)
+    axes.set_xlabel("predicted probability (mean of the bin)", fontsize=SMALL)
+    axes.set_ylabel("share of raters who marked it", fontsize=SMALL)
     axes.set_aspect("equal")
-    _finish(axes)
-    _legend(figure, [_team_handle(team, styles[team]) for team in evaluation.teams])
-    return _plot(figure)
+    _grid(axes)
+    drawing.legend({team: styles[team] for team in evaluation.teams})
+    return drawing.done()
 
 
 def outlines_picture(
@@ -147,7 +134,7 @@ def outlines_picture(
     image
         (y, x) or (y, x, colour); None for black.
     masks
-        bool (n, y, x).
+        bool (n, y, x), one per rater.
     probabilities
         (y, x).
     raters
@@ -166,8 +153,9 @@ def outlines_picture(
     ]
     height, width = masks.shape[1:]
     window = _field((inside > 0) | (predicted > 0))
-    figure = Figure(figsize=(7.4, 2.75), layout="constrained")
-    for axes, (title, sets) in zip(figure.subplots(1, 3), shown, strict=True):
+    drawing = Drawing(7.4, 2.75)
+    panels = drawing.panels([title for title, _ in shown], 3)
+    for axes, (_, sets) in zip(panels, shown, strict=True):
         ground = np.zeros((height, width)) if image is None else image
         low, high = _contrast(ground[window])
         axes.imshow(ground, cmap="gray", vmin=low, vmax=high, interpolation="nearest")
@@ -178,8 +166,8 @@ def outlines_picture(
         axes.set_ylim(window[0].stop - 0.5, window[0].start - 0.5)
         axes.set_xticks([])
         axes.set_yticks([])
-        axes.set_title(title, fontsize=_NORMAL, color=_INK)
-    return _plot(figure)
+        axes.spines[:].set_visible(True)
+    return drawing.done()
 
 
 def _level_sets(reached: NDArray[Any], colours: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -187,7 +175,7 @@ def _level_sets(reached: NDArray[Any], colours: Sequence[Any]) -> list[tuple[Any
 
 
 def _field(wanted: NDArray[np.bool_], room: int = 12) -> tuple[slice, slice]:
-    """Return the window around what is to be seen, the whole where nothing is."""
+    """Return the window around the pixels wanted; the whole image if there are none."""
     found = []
     for axis, size in enumerate(wanted.shape):
         places = np.flatnonzero(wanted.any(axis=1 - axis))
@@ -207,35 +195,13 @@ def _mean_of_rows(rows: Sequence[NDArray[np.float64]], n: int) -> list[float]:
     return [float(column.mean()) if column.size else math.nan for column in columns]
 
 
-def _team_handle(team: str, style: Any) -> Line2D:
-    marker, colour = style.marker, style.colour
-    return Line2D([], [], linestyle="none", marker=marker, color=colour, ms=5, label=_name(team))
-
-
-def _legend(figure: Figure, handles: Sequence[Line2D]) -> None:
-    if handles:
-        figure.legend(
-            handles=list(handles),
-            loc="outside upper center",
-            ncols=min(len(handles), 4),
-            frameon=False,
-            fontsize=_SMALL,
-        )
-
-
-def _finish(axes: Axes) -> None:
-    axes.tick_params(labelsize=_SMALL, colors=_INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=_PALE, linewidth=0.3)
+def _grid(axes: Axes) -> None:
+    axes.grid(color=PALE, linewidth=0.3)
     axes.set_axisbelow(True)
 
 
-def _plot(figure: Figure) -> Plot:
-    for text in figure.findobj(Text):
-        if isinstance(text, Text):
-            text.set_parse_math(False)  # a $ in a name is no formula
-    return Plot(figure, {})
-
-
-def _name(name: str) -> str:
-    return shortened(visible(name), _LONGEST_NAME)
+def _points(
+    team: str, xs: Iterable[float], ys: Iterable[float], texts: Iterable[str]
+) -> list[Point]:
+    places = zip(xs, ys, texts, strict=True)
+    return [Point(float(x), float(y), team, text=text) for x, y, text in places]

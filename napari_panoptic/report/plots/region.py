@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.figure import Figure
-
 from napari_panoptic.nuclei.palette import team_styles
 from napari_panoptic.nuclei.protocols import Alignment
-from napari_panoptic.report.plots import Plot
-
-_SMALL, _NORMAL = 7.5, 8.5
+from napari_panoptic.report.plots.theme import SMALL, Drawing, Plot, nothing_to_show
 
 
 def alignment_curves(classes: Mapping[str, Sequence[Alignment]]) -> Plot:
-    """Draw what the challenge's scoring makes of the same masks with other ids.
+    """Draw how the challenge's scoring of the same masks depends on their ids.
 
     As table 1 of Foucart, Debeir and Decaestecker (2021): a panel per class, PQ
     as the challenge computed it against the id of the first predicted object,
@@ -27,34 +23,22 @@ def alignment_curves(classes: Mapping[str, Sequence[Alignment]]) -> Plot:
     """
     shown = {name: found for name, found in classes.items() if found}
     if not shown:
-        figure = Figure(figsize=(4.5, 1.5), layout="constrained")
-        figure.text(0.5, 0.5, "nothing annotated or predicted here", ha="center", fontsize=_NORMAL)
-        return Plot(figure, {})
-    figure = Figure(figsize=(4.5, 0.4 + 1.5 * len(shown)), layout="constrained")
-    panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]
+        return nothing_to_show("nothing annotated or predicted here", width=4.5)
+    titles = [f"{name}: {_range(found)} as run" for name, found in shown.items()]
+    drawing = Drawing(4.5, 0.4 + 1.5 * len(shown))
+    panels = drawing.panels(titles, 1, share=False)
     as_run, corrected = (style.colour for style in team_styles(["as run", "corrected"]).values())
-    for axes, (name, found) in zip(panels, shown.items(), strict=True):
+    for axes, found in zip(panels, shown.values(), strict=True):
         firsts = [alignment.first_id for alignment in found]
-        axes.plot(
-            firsts,
-            [alignment.pq for alignment in found],
-            color=corrected,
-            linestyle="--",
-            label="matching corrected",
-        )
-        axes.step(
-            firsts,
-            [alignment.pq_as_run for alignment in found],
-            where="mid",
-            color=as_run,
-            label="as run",
-        )
-        low = min(alignment.pq_as_run for alignment in found)
-        high = max(alignment.pq_as_run for alignment in found)
-        axes.set_title(f"{name}: {low:.3f} to {high:.3f} as run", fontsize=_NORMAL)
-        axes.set_ylabel("PQ", fontsize=_SMALL)
-        axes.tick_params(labelsize=_SMALL)
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel("id of the first predicted object", fontsize=_SMALL)
-    panels[0].legend(fontsize=_SMALL, frameon=False, loc="lower right")
-    return Plot(figure, {})
+        pq, pq_as_run = ([a.pq for a in found], [a.pq_as_run for a in found])
+        axes.plot(firsts, pq, color=corrected, linestyle="--", label="matching corrected")
+        axes.step(firsts, pq_as_run, where="mid", color=as_run, label="as run")
+        axes.set_ylabel("PQ", fontsize=SMALL)
+    panels[-1].set_xlabel("id of the first predicted object", fontsize=SMALL)
+    panels[0].legend(fontsize=SMALL, frameon=False, loc="lower right")
+    return drawing.done()
+
+
+def _range(found: Sequence[Alignment]) -> str:
+    values = [alignment.pq_as_run for alignment in found]
+    return f"{min(values):.3f} to {max(values):.3f}"

@@ -1,28 +1,32 @@
-"""How plots are drawn and written: as matplotlib figures, whose points know whose they are.
+"""The common look of all plots, and how they are written.
 
-No window and no global state: figures are made by matplotlib's objects alone. Writing an SVG
-needs two entries of ``rcParams`` that only matplotlib's SVG writer reads.
+Plots are matplotlib figures whose points know their team, patient and region. There is no window
+and no global state, except two entries of ``rcParams`` that only matplotlib's SVG writer reads.
 """
 
 from __future__ import annotations
 
 import io
 import math
+import re
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.visible import shortened, visible
@@ -36,22 +40,24 @@ _LONGEST_NAME = 26
 _writing = threading.Lock()
 SMALL, NORMAL = 7.5, 8.5
 INK, PALE = "#222222", "#b8b8b8"
+LEVELS = (0.2, 0.4, 0.6, 0.8)
+"""Values for which curves of equal F1, or of equal products, are drawn."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """Something shown that belongs to a team.
+    """A mark that belongs to a team.
 
     Parameters
     ----------
     x, y
-        Where, in data coordinates of its axes.
+        Its place, in data coordinates of its axes.
     team
-        Whose.
+        The team.
     patient, region
-        Of whom; empty for what sums up many.
+        The patient and the region; empty for summaries of many.
     text
-        What it shows, in words.
+        The figures it shows, in words.
     """
 
     x: float
@@ -61,18 +67,24 @@ class Point:
     region: str = ""
     text: str = ""
 
+    @property
+    def title(self) -> str:
+        """Team, patient, region and figures, in one line."""
+        place = ", ".join(visible(own) for own in (self.team, self.patient, self.region) if own)
+        return f"{place}: {visible(self.text)}" if self.text else place
+
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """A figure, and what its points stand for.
+    """A figure and the points it shows.
 
     Parameters
     ----------
     figure
-        Not shown anywhere yet.
+        The figure, not yet shown.
     points
-        Artist -> its points, in the order in which matplotlib numbers them: a
-        pick event's ``artist`` and each of its ``ind`` lead to one.
+        Artist -> its points in matplotlib's order: a pick event's ``artist`` and
+        each of its ``ind`` lead to one.
     """
 
     figure: Figure
@@ -80,15 +92,15 @@ class Plot:
 
 
 class Drawing:
-    """A figure on the way to a `Plot`."""
+    """A figure that becomes a `Plot`."""
 
     def __init__(self, width: float, height: float) -> None:
         self.figure = Figure(figsize=(width, height), layout="constrained")
         self.points: dict[Artist, tuple[Point, ...]] = {}
 
     def panels(self, names: Sequence[str], columns: int, *, share: bool = True) -> list[Axes]:
-        """Make an axes per name, row by row."""
-        rows = math.ceil(len(names) / columns)
+        """Return axes with the given titles, row by row."""
+        rows = max(1, math.ceil(len(names) / columns))
         grid = self.figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
         axes = list(grid.flat)
         for unused in axes[len(names) :]:
@@ -101,7 +113,7 @@ class Drawing:
         return axes[: len(names)]
 
     def mark(self, axes: Axes, points: Sequence[Point], style: TeamStyle, **look: object) -> None:
-        """Draw points that can be picked, in a team's colour and shape."""
+        """Draw points that can be picked, in a team's colour and shape; ``look`` overrides."""
         looks: dict[str, object] = {
             "linestyle": "none",
             "marker": style.marker,
@@ -114,8 +126,20 @@ class Drawing:
         (line,) = axes.plot([p.x for p in points], [p.y for p in points], **looks)  # type: ignore[arg-type]
         self.points[line] = tuple(points)
 
-    def legend(self, styles: Mapping[str, TeamStyle], *, lines: bool = False) -> None:
-        """Name the teams above everything."""
+    def summary_mark(self, axes: Axes, point: Point, style: TeamStyle) -> None:
+        """Draw a large mark with a dark edge."""
+        self.mark(
+            axes, [point], style, markersize=10, markeredgecolor=INK, markeredgewidth=1.3, zorder=5
+        )
+
+    def legend(
+        self,
+        styles: Mapping[str, TeamStyle],
+        *,
+        lines: bool = False,
+        others: Sequence[Line2D] = (),
+    ) -> None:
+        """Name the teams, and then other lines, above the panels."""
         handles = [
             Line2D(
                 [],
@@ -128,6 +152,7 @@ class Drawing:
             )
             for team, style in styles.items()
         ]
+        handles += others
         if handles:
             self.figure.legend(
                 handles=handles,
@@ -138,7 +163,7 @@ class Drawing:
             )
 
     def done(self) -> Plot:
-        """Take all text as it is: a ``$`` in a name is no formula."""
+        """Return the plot. A ``$`` in a text does not start a formula."""
         for text in self.figure.findobj(Text):
             if isinstance(text, Text):
                 text.set_parse_math(False)
@@ -146,21 +171,21 @@ class Drawing:
 
 
 def save(plot: Plot | Figure, path: Path) -> Path:
-    """Write a figure as SVG or PNG, whole or not at all.
+    """Write a figure as SVG or PNG, completely or not at all.
 
     The same figure gives the same file: no dates, no random names.
 
     Parameters
     ----------
     plot
-        What to write.
+        The figure.
     path
-        Ends in ``.svg`` or ``.png``; an older file is replaced.
+        Ends in ``.svg`` or ``.png``; an existing file is replaced.
 
     Raises
     ------
     PanopticError
-        For another ending, or where the file cannot be written.
+        For another ending, or if the file cannot be written.
     """
     kind = path.suffix.lower()
     if kind not in (".svg", ".png"):
@@ -177,19 +202,45 @@ def save(plot: Plot | Figure, path: Path) -> Path:
 
 
 def svg_text(plot: Plot | Figure, *, salt: str = "") -> str:
-    """Return a figure as an SVG document.
+    """Return a figure as an SVG document; browsers show the title of a point on hover.
 
     Parameters
     ----------
     plot
-        What to write.
+        The figure.
     salt
         Figures in one page need different ones, or their inner names clash.
     """
+    points = list(plot.points.items()) if isinstance(plot, Plot) else []
+    for number, (artist, _) in enumerate(points):
+        artist.set_gid(_group(number))
     target = io.StringIO()
     with _one_at_a_time(), _svg_parameters(salt):
         _figure_of(plot).savefig(target, format="svg", metadata={"Date": None, "Creator": None})
-    return target.getvalue()
+    document = target.getvalue()
+    for number, (_, own) in enumerate(points):
+        # Drawn as marks; the cells of maps contain their figures as text.
+        document = _with_titles(document, f'<g id="{_group(number)}">', own)
+    return document
+
+
+def _group(number: int) -> str:
+    return f"points_{number}"
+
+
+def _with_titles(document: str, group: str, points: Sequence[Point]) -> str:
+    """Add a title to each mark of a group."""
+    start = document.index(group)
+    end = document.find('<g id="', start + len(group))
+    head, *marks = re.split(r"(?=<use )", document[start:end])
+    drawn = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
+    if len(marks) != len(drawn):  # marks outside the figure are not in the document
+        return document
+    titled = (
+        mark.replace("/>", f"><title>{escape(point.title, quote=False)}</title></use>", 1)
+        for mark, point in zip(marks, drawn, strict=True)
+    )
+    return "".join([document[:start], head, *titled, document[end:]])
 
 
 def png_bytes(plot: Plot | Figure, *, dpi: int = PNG_DPI) -> bytes:
@@ -202,9 +253,9 @@ def png_bytes(plot: Plot | Figure, *, dpi: int = PNG_DPI) -> bytes:
 
 @contextmanager
 def _svg_parameters(salt: str) -> Iterator[None]:
-    """Set what the SVG writer reads from ``rcParams``, and nothing else.
+    """Set the ``rcParams`` that the SVG writer reads, and nothing else.
 
-    ``mpl.rc_context`` would put back *all* parameters, also those that a window or another
+    ``mpl.rc_context`` would restore *all* parameters, also those that a window or another
     worker changed meanwhile. These two have no argument, and no other writer reads them.
     """
     parameters: Any = mpl.rcParams
@@ -219,9 +270,9 @@ def _svg_parameters(salt: str) -> Iterator[None]:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Let one thread write at a time: parameters and warning filters are the whole process's."""
+    """Let one thread write at a time: parameters and warning filters belong to the process."""
     with _writing, warnings.catch_warnings():
-        # A team may have a name in letters that the bundled font lacks; browsers have others.
+        # The bundled font lacks letters of some names; browsers have other fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
@@ -230,19 +281,44 @@ def _figure_of(plot: Plot | Figure) -> Figure:
     return plot.figure if isinstance(plot, Plot) else plot
 
 
-def nothing_to_show(why: str) -> Plot:
-    """Describe why there is nothing to draw."""
-    drawing = Drawing(7.0, 0.8)
+def equal_f1_lines(axes: Axes) -> None:
+    """Draw curves of equal F1, of recall (x) and precision (y), with their values at the ends."""
+    x = np.linspace(0.01, 1, 100)
+    below = np.array([2 * x - level for level in LEVELS])
+    y = np.array([level * x for level in LEVELS]) / np.where(below > 0, below, np.nan)
+    level_lines(axes, np.where(y <= 1, y, np.nan))
+
+
+def level_lines(axes: Axes, curves: NDArray[np.float64]) -> None:
+    """Draw the curve of each of the `LEVELS` over x from 0.01 to 1, with its value at its end."""
+    x = np.linspace(0.01, 1, curves.shape[1])
+    for level, y in zip(LEVELS, curves, strict=True):
+        axes.plot(x, y, color=PALE, linewidth=0.6, zorder=0)
+        axes.annotate(
+            f"{level:g}",
+            (1.0, float(y[-1])),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=6,
+            color="#777777",
+            annotation_clip=False,
+        )
+
+
+def nothing_to_show(why: str, *, width: float = 7.0) -> Plot:
+    """Return a plot that says why there is nothing to draw."""
+    drawing = Drawing(width, 0.8)
     drawing.figure.text(0.5, 0.5, why, ha="center", va="center", fontsize=NORMAL, wrap=True)
     return drawing.done()
 
 
 def label(name: str, length: int = _LONGEST_NAME) -> str:
-    """Write a name in one line, cut off where it is long."""
+    """Return a name in one line; the middle of a long one is left out."""
     return shortened(visible(name), length) or UNDEFINED
 
 
 def shown_teams(tables: Iterable[pd.DataFrame], teams: Sequence[str]) -> list[str]:
-    """Name the teams that have a row in some table, in the order of the cohort."""
+    """Return the teams that have a row in any table, in the order of the cohort."""
     present = {team for table in tables for team in table["team"]}
     return [team for team in teams if team in present]
