@@ -201,7 +201,8 @@ def _curves(evaluation: DetectionEvaluation) -> list[Child]:
             precision_recall_curves(curves, teams, counts),
             "precision-recall",
             "Precision against recall at every confidence threshold, all frames of a team "
-            "together; large marks: the threshold of this evaluation; grey: equal F-measure, given at the ends.",
+            "together; large marks: the threshold of this evaluation; grey curves: equal "
+            "F-measure, given at their ends.",
         )
     ]
     lacking = [key for key in evaluation.team_names if key not in curves]

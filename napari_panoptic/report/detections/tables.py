@@ -1,4 +1,4 @@
-"""The figures of a cohort of detections as tables, and as files."""
+"""The tables that ``evaluate`` writes for a cohort of detections. Their columns are a contract."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ COUNT_COLUMNS = ("tp", "fp", "fn", "precision", "recall", "f_measure")
 
 
 def write_detection_tables(evaluation: DetectionEvaluation, folder: Path) -> list[Path]:
-    """Write all tables into a folder, which is made where it is not there.
+    """Write all tables into a folder, which is created if missing.
 
-    Files of the same names are replaced, all of them or none.
+    Existing files of the same names are replaced, all of them or none.
     """
     tables = {
         "detections.csv": detections_table(evaluation),
@@ -50,8 +50,8 @@ def write_detection_tables(evaluation: DetectionEvaluation, folder: Path) -> lis
 def detections_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     """Return one row per point: annotated ones and detections, of every team and frame.
 
-    ``distance_um`` is that to the partner; without one, to the nearest point of
-    the other side. Detections below the confidence asked for are ``ignored``.
+    ``distance_um`` is the distance to the partner, or without one to the nearest point of
+    the other side. Detections below the confidence threshold are ``ignored``.
     """
     parts = [frame_points(result) for result in evaluation.results]
     if not parts:
@@ -127,7 +127,7 @@ def patients_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
 
 
 def teams_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
-    """Return one row per team: figures of the sums over all frames, and how sure they are."""
+    """Return one row per team: figures of the sums over all frames, with intervals."""
     return pd.DataFrame([_team_row(evaluation, team) for team in evaluation.team_names])
 
 
@@ -177,7 +177,7 @@ def _curve_rows(evaluation: DetectionEvaluation) -> Iterator[dict[str, Any]]:
 
 
 def atypia_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
-    """Return one row per team and frame with a true score; an empty score was left open."""
+    """Return one row per team and frame with a reference score; an empty score: not evaluated."""
     rows = [
         {
             "team": result.team,

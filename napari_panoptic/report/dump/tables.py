@@ -26,11 +26,11 @@ from napari_panoptic.statistics.teams import (
 )
 
 MEAN = "mean"
-"""Stands for the mean over classes where a class could stand."""
+"""Takes the place of a class: the mean over classes."""
 ALL = "all"
-"""Stands for all organs where an organ could stand."""
+"""Takes the place of an organ: all organs."""
 UNKNOWN = "unknown"
-"""Organ of a patient of whom none is known."""
+"""Organ of patients without a known organ."""
 
 PAIR_COLUMNS = (
     "class",
@@ -56,24 +56,23 @@ TABLE_NAMES = ("leaderboard.csv", "by_organ.csv", "patients.csv", "pairs.csv", _
 
 @dataclass(frozen=True, eq=False)
 class DumpEvaluation:
-    """What an organisers' output says about its teams.
+    """The scores, ranks and statistics of the teams in an organisers' output.
 
-    The annotation's regions and classes are those that occur for any team. A
-    team without a figure for one of them (a gap) has no figure for the region
-    either, and none for the patient: a mean over what happens to be there would
-    not compare with the other teams'. Where gaps count as 0, they do so in scores and
-    in tests, never in a team's own mean over patients.
+    The regions and classes are those that occur for any team. A team without a figure
+    for one of them (a gap) has no figure for the region, and none for the patient: a
+    mean over the remaining ones would not compare with other teams. If gaps count as 0,
+    they do so in scores and in tests, never in a team's own mean over patients.
 
     Parameters
     ----------
     dump
-        As read.
+        The output, as read.
     organs
         Patient, or TCGA case -> organ.
     missing
-        Whether gaps stay gaps, or count as 0.
+        Whether gaps are left out or count as 0.
     resamples, seed
-        Of the bootstrap intervals.
+        Parameters of the bootstrap intervals.
     """
 
     dump: Dump
@@ -103,7 +102,7 @@ class DumpEvaluation:
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """As dumped, after the rule for what is missing."""
+        """The figures after the rule for gaps."""
         return self.as_dumped.fillna(0.0) if self.missing is MissingRule.WORST else self.as_dumped
 
     @cached_property
@@ -123,12 +122,12 @@ class DumpEvaluation:
 
     @cached_property
     def patients(self) -> dict[str, pd.DataFrame]:
-        """Means over the regions of a patient, by patient, likewise; all patients in each."""
+        """Means over the regions of a patient, by class (and ``mean``); each has all patients."""
         return self._of_patients(self.by_class)
 
     @cached_property
     def patients_as_dumped(self) -> dict[str, pd.DataFrame]:
-        """The same without the rule for what is missing: NaN for patients with a gap."""
+        """As `patients`, without the rule for gaps: NaN for patients with a gap."""
         regions = _complete_means(self.as_dumped, ["patient", "region"])
         return self._of_patients({MEAN: regions, **self._of_classes(self.as_dumped)})
 
@@ -185,7 +184,7 @@ class DumpEvaluation:
         Parameters
         ----------
         figures
-            By a level ``patient`` and others; NaN where there is none.
+            Indexed by ``patient`` and other levels; NaN in gaps.
         """
         by_patient = figures.groupby(level="patient", sort=False)
         return mean_interval(
@@ -197,12 +196,12 @@ class DumpEvaluation:
 
 
 def write_dump_tables(evaluation: DumpEvaluation, folder: Path) -> list[Path]:
-    """Write all tables of a dump into a folder, which is made where it is not there.
+    """Write all tables of a dump into a folder, which is created if missing.
 
     Returns
     -------
     list of Path
-        The files written; those of the same names are replaced, all of them or none.
+        The files written. Existing ones are replaced, all of them or none.
     """
     tables = {
         "leaderboard.csv": leaderboard_table(evaluation),
@@ -216,8 +215,8 @@ def write_dump_tables(evaluation: DumpEvaluation, folder: Path) -> list[Path]:
 def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     """Return one row per team, the best score first.
 
-    ``place`` is the order of scores (``score``: mean over regions), ``rank``
-    that of the tests over patients, shared by teams that do not differ.
+    ``place`` is the rank by score (``score``: mean over regions); ``rank`` is the
+    rank by the tests over patients, shared by teams that do not differ.
     """
     statistics = evaluation.statistics[MEAN]
     comparison = statistics.comparison
@@ -348,6 +347,6 @@ def _ends(name: str, interval: Interval) -> dict[str, Any]:
 
 
 def _complete_means(figures: pd.DataFrame, levels: list[str]) -> pd.DataFrame:
-    """Average what shares the levels; undefined where a part of it is."""
+    """Return means over rows that share the levels; undefined if any of them is."""
     means = figures.groupby(level=levels, sort=False).agg(mean_defined)
     return means.mask(figures.isna().groupby(level=levels, sort=False).any())

@@ -1,4 +1,4 @@
-"""What ``napari-panoptic dump`` prints."""
+"""The text that ``napari-panoptic dump`` prints."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _gaps(evaluation: DumpEvaluation) -> list[str]:
 
 
 def _by_organ(evaluation: DumpEvaluation) -> str:
-    """Show organs and classes down, teams across; the best team first."""
+    """Return a table with a row per organ and class and a column per team, the best first."""
     teams = list(evaluation.scores)
     figures: dict[tuple[str, str], dict[str, float]] = {}
     regions: dict[tuple[str, str], int] = {}
@@ -119,7 +119,7 @@ def _tests(name: str, statistics: TeamStatistics) -> str:
     if statistics.pairs:
         lines += _aligned(header, [_pair_row(pair) for pair in statistics.pairs], texts=2)
     for pair in statistics.pairs:
-        # Of a pair only what is not said of all teams above.
+        # Only what differs from all teams, above.
         if len(pair.figures.omitted) != len(comparison.figures.omitted):
             lines += [f"{_name(pair)}: {line}" for line in _left_out(pair.figures)]
         if pair.why_undefined:
@@ -128,7 +128,7 @@ def _tests(name: str, statistics: TeamStatistics) -> str:
 
 
 def _left_out(figures: PairedFigures) -> list[str]:
-    """Describe which patients do not compare, and why; those with one reason together."""
+    """Describe which patients are left out and why, grouped by reason."""
     patients: dict[tuple[str, ...], list[str]] = {}
     for omission in figures.omitted:
         patients.setdefault(omission.teams, []).append(omission.patient)
@@ -176,7 +176,7 @@ def _span(low: float, high: float, method: str) -> str:
 
 
 def _aligned(header: list[str], rows: Sequence[list[str]], *, texts: int = 1) -> list[str]:
-    """Put cells under each other: the first columns to the left, numbers to the right."""
+    """Return aligned rows: the first ``texts`` columns to the left, numbers to the right."""
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     return [
         "  ".join(

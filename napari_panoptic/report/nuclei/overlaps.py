@@ -97,7 +97,7 @@ def overlaps_section(report: CohortReport) -> list[Child]:
 
 
 def _both_ways(name: str) -> Column:
-    """Return a column with a figure both ways, and the difference below."""
+    """Return a column of a figure flattened and kept, with the difference below."""
     write, places = (ratio, 3) if name == "pq" else (count, 0)
 
     def cell(row: Record) -> Cell:

@@ -46,17 +46,17 @@ TABLE_NAMES = (
 def write_tables(
     evaluation: CohortEvaluation, folder: Path, objects: ObjectsFile | None = None
 ) -> list[Path]:
-    """Write all tables into a folder, which is made where it is not there.
+    """Write all tables into a folder, which is created if missing.
 
     Parameters
     ----------
     evaluation
-        What to write.
+        The evaluation.
     folder
-        Where to; files of the same names are replaced, all of them or none.
+        The folder; existing files of the same names are replaced, all of them or none.
     objects
-        The table of the objects in the same folder, where it is written
-        already; the results then need not have them any more.
+        The table of objects, if it was already written in the same folder; the results
+        then need no objects.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def write_tables(
 
 
 def remove_unfinished(folder: Path, names: Iterable[str]) -> None:
-    """Remove what a killed program has left of files that it had not finished."""
+    """Remove unfinished files of a killed run."""
     for name in names:
         for path in folder.glob(f".{escape(name[:40])}.*.part"):
             path.unlink(missing_ok=True)
@@ -206,14 +206,14 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
 def input_fingerprints(cohort: Cohort, team_names: Sequence[str]) -> dict[str, str]:
     """Return a SHA-256 of each input file, by its path relative to the cohort.
 
-    Of a file above 64 MiB only its size, first and last MiB enter, and the
+    For files above 64 MiB, only the size, the first and the last MiB are hashed; the
     fingerprint says so.
     """
     return file_fingerprints(input_files(cohort, team_names), cohort.root)
 
 
 def _absent_classes(evaluation: CohortEvaluation) -> dict[str, dict[str, int]]:
-    """Say per team what the challenge never looked at."""
+    """Count, per team, the predictions that the challenge's scoring ignored."""
     record = {}
     for team in evaluation.team_names:
         objects, masks = uncounted(

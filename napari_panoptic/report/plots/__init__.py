@@ -1,7 +1,7 @@
-"""Plots of what a cohort's evaluation found, by one name each.
+"""The plots of a cohort of nuclei, one function each.
 
-Every point of a plot knows whose it is, so that whoever shows a figure can tell
-what was picked.
+Every point of a plot knows its team, patient and region, so that a viewer can
+respond to picks.
 """
 
 from napari_panoptic.report.plots.failures import cause_dots, confusion_matrices, size_lines

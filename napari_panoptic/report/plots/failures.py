@@ -1,4 +1,4 @@
-"""Plots of where teams fail: confused classes, causes, and sizes of objects."""
+"""Plots of failures: confused classes, causes, and sizes of objects."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def confusion_matrices(
     ----------
     table
         Columns ``team``, ``reference``, ``prediction``, ``count``, with
-        ``none`` for the side that has no object.
+        ``none`` for an empty side.
     classes
         The scored classes, in order.
     teams
         All teams of the cohort, in its order.
     normalised
-        Whether to show what share of a class's matched nuclei got which class;
-        rows without one are undefined. Otherwise all counts, unmatched objects
-        among them, shaded by their share of the row.
+        If True, show shares of the matched nuclei of each class; rows without any
+        are undefined. If False, show all counts, including unmatched objects, shaded
+        by their share of the row.
     """
     shown = shown_teams([table], teams)
     if not shown:
@@ -99,7 +99,7 @@ def _matrix(
     points = []
     for row, column in np.ndindex(n, n):
         share, number = float(shares[row, column]), float(counts[row, column])
-        both_none = not normalised and row == column == 0  # nothing can be there
+        both_none = not normalised and row == column == 0  # there are no such objects
         text = "" if both_none else ratio(share, 2) if normalised else count(number)
         colour = "white" if not math.isnan(share) and share > _DARK else INK
         axes.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=colour)
@@ -117,12 +117,12 @@ def _matrix(
 
 
 def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
-    """Draw which share of a team's FN and FP each cause has, a panel per side.
+    """Draw the share of each cause among a team's FN and FP, a panel per side.
 
     Parameters
     ----------
     table
-        As `napari_panoptic.nuclei.explain.breakdown.by_cause` gives it.
+        The result of `napari_panoptic.nuclei.explain.breakdown.by_cause`.
     teams
         All teams of the cohort, in its order.
     """
@@ -131,8 +131,8 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
         return nothing_to_show("no team has a failure to show")
     styles = team_styles(teams)
     titles = {
-        str(Side.REFERENCE): "FN: what became of annotated nuclei",
-        str(Side.PREDICTION): "FP: what predictions are",
+        str(Side.REFERENCE): "FN: annotated nuclei",
+        str(Side.PREDICTION): "FP: predictions",
     }
     panels = {title: table[table["side"] == side] for side, title in titles.items()}
     panels = {title: rows for title, rows in panels.items() if len(rows)}
@@ -174,7 +174,7 @@ def size_lines(
     Parameters
     ----------
     table
-        As `napari_panoptic.nuclei.explain.breakdown.by_size` gives it.
+        The result of `napari_panoptic.nuclei.explain.breakdown.by_size`.
     teams
         All teams of the cohort, in its order.
     figures

@@ -37,13 +37,13 @@ def patient_boxes(
 
     As figure 4 of Foucart et al. (Pattern Recognition, 2023): boxes from the
     first to the third quartile with the median, whiskers to the furthest value
-    within 1.5 times their length; every patient is a point, the mean a cross.
+    within 1.5 times their length; points: patients; cross: mean.
 
     Parameters
     ----------
     panels
         Title -> table with columns ``team``, ``patient``, the figure, and
-        ``region`` where a row is one.
+        ``region`` if a row is a region.
     teams
         All teams of the cohort, in its order.
     figure

@@ -1,4 +1,4 @@
-"""Plots of ranks, and of what they and PQ depend on: protocols, settings, shifts."""
+"""Plots of ranks and PQ against protocols, settings and shifts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def critical_difference_diagram(critical: CriticalDifference, teams: Sequence[st
     Parameters
     ----------
     critical
-        Ranks and groups; where they are undefined the figure says why.
+        Ranks and groups; if they are undefined, the figure says why.
     teams
         All teams of the cohort, in its order.
     """
@@ -82,7 +82,8 @@ def critical_difference_diagram(critical: CriticalDifference, teams: Sequence[st
         axes.text(
             end - 0.02 * n if is_left else end + 0.02 * n,
             depth,
-            f"{rank:.2f}  {label(team)}",  # so that a name from right to left leaves it there
+            # The rank comes first: a name that is written from right to left does not move it.
+            f"{rank:.2f}  {label(team)}",
             ha="right" if is_left else "left",
             va="center",
             fontsize=NORMAL,
@@ -106,7 +107,7 @@ def rank_lines(table: ProtocolTable, teams: Sequence[str]) -> Plot:
     if not n_teams or not n_protocols or not (table.ranks > 0).any():
         return nothing_to_show("no team has a score to rank")
     styles = team_styles(teams)
-    # Names of protocols are long: they stand at the left, and ranks go across.
+    # Names of protocols are long: they are on the vertical axis, ranks on the horizontal one.
     drawing = Drawing(7.4, 1.2 + 0.32 * n_protocols)
     (axes,) = drawing.panels([""], 1)
     for row, team in enumerate(table.teams):
@@ -134,7 +135,7 @@ def rank_lines(table: ProtocolTable, teams: Sequence[str]) -> Plot:
 
 
 def _beside(ranks: NDArray[np.int64], row: int) -> NDArray[np.float64]:
-    """Return how far to shift a team's marks, so that equal ranks lie beside each other."""
+    """Return the horizontal shifts that place equal ranks side by side."""
     same = ranks == ranks[row]
     before = same[:row].sum(axis=0)
     step: NDArray[np.float64] = (before - (same.sum(axis=0) - 1) / 2) * 0.12
@@ -150,20 +151,20 @@ def robustness_curves(
     figures: Sequence[str] = ("pq", "sq", "dq"),
     usual: float | None = None,
 ) -> Plot:
-    """Draw figures against what was varied; open rings mark where ranks by PQ change.
+    """Draw figures against the varied parameter; open rings mark changes of rank by PQ.
 
     Parameters
     ----------
     found
         Figures under each condition.
     positions
-        Where each condition lies on the axis, in the order of the conditions.
+        The position of each condition on the axis, in the order of the conditions.
     teams
         All teams of the cohort, in its order.
     x_label
-        What the axis is.
+        The label of the axis.
     figures
-        Of ``pq``, ``sq``, ``dq``: a panel each.
+        Any of ``pq``, ``sq``, ``dq``; a panel each.
     usual
         The position of the settings of the evaluation, marked by a line.
     """
@@ -221,23 +222,23 @@ def shift_maps(
     *,
     columns: int = 4,
 ) -> Plot:
-    """Draw by how much PQ changes when predictions are moved, a map per team.
+    """Draw the change of PQ when predictions are shifted, a map per team.
 
     Parameters
     ----------
     found
-        Figures under each shift; one of the shifts is none.
+        Figures under each shift, (0, 0) among them.
     shifts
         (dy, dx) in px of each condition, in their order.
     teams
         All teams of the cohort, in its order.
     columns
-        Maximum number of maps beside each other.
+        Maximum number of maps in a row.
 
     Raises
     ------
     ValueError
-        Where there is no condition without a shift.
+        If there is no condition without a shift.
     """
     if (0, 0) not in shifts:
         raise ValueError(f"expected a condition without a shift, found {list(shifts)}")

@@ -246,7 +246,7 @@ def _spread(evaluation: RatedEvaluation) -> list[Child]:
         _team(evaluation),
         number("left_out_dice", "Dice"),
         bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
-        Column("position", _standing),
+        Column("stands", _standing),
         whole("cases_below", "cases below"),
         whole("cases_within", "within"),
         whole("cases_above", "above"),
@@ -336,7 +336,7 @@ def _cases(evaluation: RatedEvaluation) -> list[Child]:
         number("dice", "Dice"),
         number("left_out_dice", "against all raters but one"),
         bounds("raters_lowest", "raters_highest", "raters"),
-        Column("position", _standing),
+        Column("stands", _standing),
         number("brier", "Brier"),
     ]
     rows = evaluation.cases.sort_values("dice", kind="stable").to_dict("records")

@@ -1,4 +1,4 @@
-"""Whether teams differ over the cases of several raters.
+"""Tests between teams over the cases of several raters.
 
 A case takes the place of a patient (QUBIQ, structured description: "One case is
 one patient dataset"). Figures of one case are not independent, so the structures

@@ -1,4 +1,4 @@
-"""The tables of a cohort of several raters. Their columns are a contract."""
+"""The tables that ``evaluate`` writes for a cohort of raters. Their columns are a contract."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ TABLE_NAMES = (
 
 
 def write_rater_tables(evaluation: RatedEvaluation, folder: Path) -> None:
-    """Write all tables and ``evaluation.json``; all replace older ones, or none does.
+    """Write all tables and ``evaluation.json``; existing ones are replaced, all of them or none.
 
     Parameters
     ----------
     evaluation
-        What to write.
+        The evaluation.
     folder
-        Where to; made if missing.
+        The folder; created if missing.
     """
     named = {f"{name}.csv": table for name, table in tables(evaluation).items()}
     write_set(folder, named, (RECORD, record_of(evaluation)))
@@ -84,7 +84,7 @@ def levels_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 
 
 def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
-    """Return a row per slice (from 0) of each volume: the average Dice, and that at each level."""
+    """Return a row per slice (from 0) of each volume: Dice at each level, and its average."""
     levels = [f"dice_at_{level:g}" for level in evaluation.settings.levels]
     rows = []
     for team, result in _each(evaluation):
@@ -103,7 +103,7 @@ def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 def raters_table(evaluation: RatedEvaluation) -> pd.DataFrame:
     """Return a row per pair of raters, and one per rater against the mean of the others.
 
-    ``pq`` and ``f1`` are those of objects, where the raters' files hold any.
+    ``pq`` and ``f1`` are figures of objects, if the raters' files contain objects.
     """
     rows: list[dict[str, Any]] = []
     for structure in evaluation.cohort.structures:

@@ -1,4 +1,4 @@
-// Sorts a table by the column whose title is clicked; what is undefined stays last.
+// Sorts a table by the column whose title is clicked; undefined values stay last.
 for (const table of document.querySelectorAll("table.sortable")) {
   const titles = [...table.tHead.rows[0].cells];
   const body = table.tBodies[0];
