@@ -1,4 +1,4 @@
-"""Tables: one list of columns says how a frame is shown and sorted; the CSV file is the frame."""
+"""Tables: one list of columns says how a table is shown, sorted, written and documented."""
 
 from __future__ import annotations
 
@@ -44,18 +44,67 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table that is shown.
+    """A column of a table.
 
     Parameters
     ----------
     title
-        Its heading.
+        Its heading in a report.
     cell
-        Makes its cell of a row of the table.
+        Returns its cell of a row; None if reports do not show the column.
+    keys
+        Its columns in the CSV file: several if they are shown as one.
+    about
+        The meaning of the column, for the documentation.
     """
 
     title: Child
-    cell: Callable[[Record], Cell]
+    cell: Callable[[Record], Cell] | None
+    keys: tuple[str, ...] = ()
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A CSV file of ``evaluate``.
+
+    Parameters
+    ----------
+    file
+        Its name.
+    row
+        What a row is about, for the documentation.
+    columns
+        Its columns, in the order of the file.
+    """
+
+    file: str
+    row: str
+    columns: Sequence[Column]
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the columns."""
+        return [key for column in self.columns for key in column.keys]
+
+    def frame(self, rows: Iterable[Record]) -> pd.DataFrame:
+        """Return rows as a frame, which has all columns even if there are no rows."""
+        return pd.DataFrame(list(rows), columns=self.keys)
+
+    def shown(self, teams: Sequence[str], first: Sequence[str] = ()) -> list[Column]:
+        """Return the columns for `table`, those of ``first`` at the front; teams are coloured."""
+        columns = [column for column in self.columns if column.cell is not None]
+        order: dict[tuple[str, ...], int] = {(key,): place for place, key in enumerate(first)}
+        columns.sort(key=lambda column: order.get(column.keys, len(order)))
+        return [team_column(teams) if c.keys == ("team",) else c for c in columns]
+
+    def described(self) -> str:
+        """Return the line of the table in the documentation, in Markdown."""
+        columns = (
+            ", ".join(column.keys) + (f" ({column.about})" if column.about else "")
+            for column in self.columns
+        )
+        return f"| `{self.file}` | {self.row} | {', '.join(columns)} |"
 
 
 def table(
@@ -84,7 +133,8 @@ def table(
     # File names may contain characters that UTF-8 cannot encode.
     link = download("CSV", f"{slug}.csv", "text/csv;charset=utf-8", utf8(csv))
     records = frame.to_dict("records") if rows is None else rows
-    cells = [[column.cell(record) for column in columns] for record in records]
+    makers = [column.cell for column in columns if column.cell is not None]
+    cells = [[cell(record) for cell in makers] for record in records]
     if not cells:
         return element(
             "div",
@@ -121,34 +171,44 @@ def _written(cell: Cell, column: int) -> Html:
 # --- kinds of columns ----------------------------------------------------------------------------
 
 
-def words(key: str, title: Child = None) -> Column:
+def unshown(*keys: str, about: str = "") -> Column:
+    """Return columns that only the CSV file has."""
+    return Column(None, None, keys, about)
+
+
+def words(key: str, title: Child = None, about: str = "") -> Column:
     """Return a column of our own words."""
-    return Column(title or key, lambda row: Cell(str(row[key])))
+    return Column(title or key, lambda row: Cell(str(row[key])), (key,), about)
 
 
-def name_column(key: str, title: Child = None) -> Column:
+def name_column(key: str, title: Child = None, about: str = "") -> Column:
     """Return a column of names from outside."""
-    return Column(title or key, lambda row: Cell(named(str(row[key]))))
+    return Column(title or key, lambda row: Cell(named(str(row[key]))), (key,), about)
 
 
 def team_column(teams: Sequence[str], key: str = "team", title: Child = None) -> Column:
     """Return a column of teams, each beside its colour, which its place among all decides."""
-    return Column(title or key, lambda row: Cell(team_label(row[key], teams)))
+    return Column(title or key, lambda row: Cell(team_label(row[key], teams)), (key,))
 
 
-def number(key: str, title: Child = None, write: Callable[[float], str] = ratio) -> Column:
+def number(
+    key: str,
+    title: Child = None,
+    write: Callable[[float], str] = ratio,
+    about: str = "",
+) -> Column:
     """Return a column of numbers, undefined if NaN or missing."""
-    return Column(title or key, lambda row: number_cell(row[key], write))
+    return Column(title or key, lambda row: number_cell(row[key], write), (key,), about)
 
 
-def whole(key: str, title: Child = None) -> Column:
+def whole(key: str, title: Child = None, about: str = "") -> Column:
     """Return a column of whole numbers."""
-    return number(key, title, count)
+    return number(key, title, count, about)
 
 
-def bounds(low: str, high: str, title: Child, places: int = 3) -> Column:
+def bounds(low: str, high: str, title: Child, about: str = "") -> Column:
     """Return a column of intervals, sorted by their lower ends."""
-    return Column(title, lambda row: bounds_cell(row[low], row[high], places))
+    return Column(title, lambda row: bounds_cell(row[low], row[high]), (low, high), about)
 
 
 def ranked(title: Child, key: Any, value: str = "pq", rank: str = "rank") -> Column:

@@ -1,4 +1,4 @@
-"""Pages in one file: markup in which every text is escaped, plots, downloads, and the scaffold.
+"""Pages in one file: markup in which every text is escaped, downloads, and the scaffold.
 
 A page loads nothing from elsewhere. Without its script, which only sorts tables, it reads the
 same.
@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.visible import utf8, visible
 from napari_panoptic.nuclei.palette import team_styles
-from napari_panoptic.report.plots import Plot, png_bytes, svg_text
 from napari_panoptic.report.writing import write_bytes
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _VOID = ("br", "img", "meta", "wbr")
-_LARGEST_SVG = 500_000
 SHORT_NAME = 24
 """Names of at most this many characters are not broken across lines."""
 
@@ -43,7 +42,7 @@ def escaped(text: str) -> Html:
 
 def fragment(*children: Child) -> Html:
     """Join markup and texts; texts are escaped, None is left out."""
-    return _trusted("".join(escaped(child) for child in children if child is not None))
+    return trusted("".join(escaped(child) for child in children if child is not None))
 
 
 def element(tag: str, *children: Child, **attributes: str | None) -> Html:
@@ -65,16 +64,16 @@ def element(tag: str, *children: Child, **attributes: str | None) -> Html:
         if value is not None
     )
     if tag in _VOID:
-        return _trusted(f"<{tag}{written}>")
-    return _trusted(f"<{tag}{written}>{fragment(*children)}</{tag}>")
+        return trusted(f"<{tag}{written}>")
+    return trusted(f"<{tag}{written}>{fragment(*children)}</{tag}>")
 
 
 def rendered(template: str, **values: object) -> Html:
     """Render one of our templates; values are escaped unless they are markup."""
-    return _trusted(_environment.get_template(template).render(values))
+    return trusted(_environment().get_template(template).render(values))
 
 
-def _trusted(markup: str) -> Html:
+def trusted(markup: str) -> Html:
     """Mark text as markup. Every part of it must have been escaped, or be our own."""
     return Html(markup)
 
@@ -83,15 +82,20 @@ def _shown(value: Any) -> Any:
     return escaped(value) if isinstance(value, str) else value
 
 
-_environment = Environment(
-    loader=FileSystemLoader(_TEMPLATES),
-    autoescape=True,
-    finalize=_shown,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
+@cache
+def _environment() -> Environment:
+    # Commands that only write tables should not wait for this import.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
 
 
 # --- small elements ------------------------------------------------------------------------------
@@ -138,7 +142,7 @@ def team_label(name: str, teams: Sequence[str]) -> Html:
 
 def team_list(names: Iterable[str], teams: Sequence[str]) -> Html:
     """Return the names of teams, separated by commas."""
-    return _trusted(", ".join(team_label(name, teams) for name in names))
+    return trusted(", ".join(team_label(name, teams) for name in names))
 
 
 def data_uri(kind: str, content: bytes) -> str:
@@ -149,52 +153,6 @@ def data_uri(kind: str, content: bytes) -> str:
 def download(title: str, file_name: str, kind: str, content: bytes) -> Html:
     """Return a link to a file inside the page."""
     return element("a", title, class_="download", download=file_name, href=data_uri(kind, content))
-
-
-# --- plots -------------------------------------------------------------------------------------
-
-
-def plot_figure(plot: Plot, slug: str, caption: Child) -> Html:
-    """Return a plot as SVG, or as PNG if the SVG were huge, with its caption."""
-    svg = svg_text(plot, salt=slug)
-    if len(svg) > _LARGEST_SVG:
-        png = png_bytes(plot)
-        width = round(float(plot.figure.get_figwidth()) * 96)
-        address = data_uri("image/png", png)
-        shown = element("img", src=address, alt=_plain(caption), width=str(width))
-        link = download("PNG", f"{slug}.png", "image/png", png)
-    else:
-        shown = inline_svg(svg, _plain(caption))
-        link = download("SVG", f"{slug}.svg", "image/svg+xml", utf8(svg))
-    return element("figure", shown, element("figcaption", caption, " ", link), class_="plot")
-
-
-def inline_svg(document: str, title: str) -> Html:
-    """Return the part of an SVG document that goes into a page.
-
-    Parameters
-    ----------
-    document
-        As written by matplotlib.
-    title
-        What it shows, for screen readers.
-    """
-    drawing = document[document.index("<svg") :]
-    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
-    drawing = re.sub(r"<style[^>]*>.*?</style>", "", drawing, count=1, flags=re.DOTALL)
-    # Every drawing numbers its groups from 1; nothing refers to them.
-    drawing = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", drawing)
-    width = re.search(r'width="([\d.]+)pt"', drawing)
-    head = f'<svg role="img" aria-label="{escaped(title)}"'
-    if width:
-        drawing = re.sub(r' height="[\d.]+pt"', "", drawing, count=1)
-        pixels = round(float(width[1]) * 96 / 72)
-        drawing = drawing.replace(width[0], f'width="{pixels}"', 1)
-    return _trusted(drawing.replace("<svg", head, 1).strip())
-
-
-def _plain(markup: Child) -> str:
-    return "" if markup is None else html.unescape(re.sub(r"<[^>]*>", "", escaped(markup)))
 
 
 # --- pages -------------------------------------------------------------------------------------
@@ -253,8 +211,8 @@ def page(title: str, lead: Sequence[Child], sections: Sequence[Section], foot: C
         sections=sections,
         foot=foot,
         policy=policy,
-        style=_trusted(style),
-        script=_trusted(script),
+        style=trusted(style),
+        script=trusted(script),
     )
 
 

@@ -27,10 +27,10 @@ from napari_panoptic.report.page import (
     folded,
     fragment,
     note,
-    plot_figure,
     team_label,
 )
 from napari_panoptic.report.plots import critical_difference_diagram
+from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.text import (
     count,
     p_value,

@@ -40,7 +40,6 @@ from napari_panoptic.nuclei.values.settings import (
     Scoring,
     protocol,
 )
-from napari_panoptic.report import page as pages
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
 from napari_panoptic.report.nuclei.methods import methods_values
@@ -52,6 +51,7 @@ from napari_panoptic.report.nuclei.tables import (
     teams_table,
 )
 from napari_panoptic.report.page import element, escaped
+from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.sections import REFERENCES, methods
 from napari_panoptic.report.text import p_value, ratio, signed
 from tests.support.reports import (
@@ -217,8 +217,8 @@ def test_a_huge_plot_is_shown_as_png() -> None:
     patients = [str(n) for n in range(4000)]
     values = np.random.default_rng(0).random(len(patients))
     frame = pd.DataFrame({"team": "alpha", "patient": patients, "pq": values})
-    few = pages.plot_figure(plots.patient_boxes({"": frame.head(9)}, ["alpha"]), "few", "Few.")
-    many = pages.plot_figure(plots.patient_boxes({"": frame}, ["alpha"]), "many", "Many.")
+    few = plot_figure(plots.patient_boxes({"": frame.head(9)}, ["alpha"]), "few", "Few.")
+    many = plot_figure(plots.patient_boxes({"": frame}, ["alpha"]), "many", "Many.")
     assert [tag for tag, _ in Page(few).elements if tag in ("svg", "img")] == ["svg"]
     (image,) = (attributes for tag, attributes in Page(many).elements if tag == "img")
     content = base64.b64decode(str(image["src"]).partition("data:image/png;base64,")[2])

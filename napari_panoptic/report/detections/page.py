@@ -16,11 +16,7 @@ from napari_panoptic.report import gallery
 from napari_panoptic.report.columns import (
     Cell,
     Column,
-    Record,
-    bounds,
-    name_column,
     number,
-    number_cell,
     table,
     team_column,
     whole,
@@ -32,12 +28,18 @@ from napari_panoptic.report.detections.gallery import (
     worst_frames,
 )
 from napari_panoptic.report.detections.tables import (
+    ATYPIA,
+    CURVE,
+    FRAMES,
+    PATIENTS,
+    TEAMS,
     atypia_table,
     curve_table,
     frames_table,
     input_fingerprints,
     patients_table,
     teams_table,
+    whole_number,
 )
 from napari_panoptic.report.page import (
     Child,
@@ -50,12 +52,12 @@ from napari_panoptic.report.page import (
     named,
     note,
     paragraph,
-    plot_figure,
     team_label,
     team_list,
     write_page,
 )
 from napari_panoptic.report.plots.detections import precision_recall_curves
+from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.sections import (
     DATA_SLUG,
     findings_section,
@@ -67,23 +69,9 @@ from napari_panoptic.report.sections import (
 )
 from napari_panoptic.report.statistics import friedman_sentence
 from napari_panoptic.report.text import count, ratio
-from napari_panoptic.statistics.bootstrap import LEVEL
 
 WORST_FRAMES = 3
 FAILURES_PER_FRAME = 6
-_TITLES = {
-    "tp": "TP",
-    "fp": "FP",
-    "fn": "FN",
-    "precision": "precision",
-    "recall": "recall",
-    "f_measure": "F-measure",
-}
-_COUNTS = [
-    whole(key, title) if key in ("tp", "fp", "fn") else number(key, title)
-    for key, title in _TITLES.items()
-]
-_CURVE = {"threshold": "threshold", **_TITLES}
 _LEGEND = {
     Status.FN: "annotated, not found (FN)",
     Status.FP: "detected, not annotated (FP)",
@@ -140,14 +128,7 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
 
 def _summary(evaluation: DetectionEvaluation) -> list[Child]:
     frame = teams_table(evaluation)
-    columns = [
-        team_column(evaluation.cohort.team_names),
-        whole("rank"),
-        *_COUNTS,
-        bounds("f_measure_low", "f_measure_high", f"{LEVEL:.0%} interval of F"),
-        number("average_precision", "average precision"),
-        whole("frames"),
-    ]
+    columns = TEAMS.shown(evaluation.cohort.team_names, ["team", "rank"])
     # The best first, teams without a figure last.
     rows = frame.sort_values("rank", kind="stable", na_position="last").to_dict("records")
     caption = (
@@ -209,28 +190,18 @@ def _curves(evaluation: DetectionEvaluation) -> list[Child]:
     if lacking:
         names = team_list(lacking, teams)
         parts.append(note("No curve (some detections lack a confidence): ", names, "."))
-    columns = [team_column(teams), *(number(key, title, _short) for key, title in _CURVE.items())]
-    every = table("curve", "Every threshold.", columns, curve_table(evaluation))
+    every = table("curve", "Every threshold.", CURVE.shown(teams), curve_table(evaluation))
     return [*parts, folded("Every threshold", every)]
 
 
-def _short(value: float) -> str:
-    return count(value) if value == int(value) and value > 1 else ratio(value)
-
-
 def _patients(evaluation: DetectionEvaluation) -> list[Child]:
-    columns = [team_column(evaluation.cohort.team_names), name_column("patient"), *_COUNTS]
+    columns = PATIENTS.shown(evaluation.cohort.team_names)
     caption = "The frames of each patient together."
     return [table("patients", caption, columns, patients_table(evaluation))]
 
 
 def _frames(evaluation: DetectionEvaluation) -> list[Child]:
-    columns = [
-        name_column("region", "frame"),
-        name_column("patient"),
-        team_column(evaluation.cohort.team_names),
-        *_COUNTS,
-    ]
+    columns = FRAMES.shown(evaluation.cohort.team_names, ["region", "patient"])
     caption = "Every frame of every team; en dash: undefined."
     return [table("frames", caption, columns, frames_table(evaluation))]
 
@@ -300,14 +271,8 @@ def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
             for key in sorted(found.teams, key=lambda own: found.ranks[own])
         ]
     )
-    columns = [team_column(teams), *(number(key, write=_whole) for key in frame.columns[1:])]
-    frame_columns = [
-        name_column("region", "frame"),
-        team_column(teams),
-        whole("reference", "true score"),
-        Column("score", _score),
-        number("points", write=_whole),
-    ]
+    columns = [team_column(teams), *(number(key, write=whole_number) for key in frame.columns[1:])]
+    frame_columns = ATYPIA.shown(teams, ["region"])
     listed = table(
         "atypia-frames", "Every frame of every team.", frame_columns, atypia_table(evaluation)
     )
@@ -316,16 +281,6 @@ def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
         *(_confusion(evaluation, key) for key in found.teams),
         folded("Every frame", listed),
     ]
-
-
-def _score(row: Record) -> Cell:
-    if pd.isna(row["score"]):
-        return Cell(AnswerState.NOT_EVALUATED)
-    return number_cell(row["score"], count)
-
-
-def _whole(value: float) -> str:
-    return f"\N{MINUS SIGN}{count(-value)}" if value < 0 else count(value)
 
 
 def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:

@@ -10,25 +10,106 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.cohort import DetectionCohort
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    number_cell,
+    unshown,
+    whole,
+)
+from napari_panoptic.report.text import count, ratio
 from napari_panoptic.report.writing import RECORD, provenance, write_set
-from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.teams import bootstrap_record
 
-DETECTION_COLUMNS = (
-    *("team", "patient", "region", "side", "id", "x_px", "y_px", "confidence"),
-    *("status", "partner_id", "distance_um"),
+
+def _short(value: float) -> str:
+    return count(value) if value == int(value) and value > 1 else ratio(value)
+
+
+def whole_number(value: float) -> str:
+    """Write a whole number, which may be negative."""
+    return f"\N{MINUS SIGN}{count(-value)}" if value < 0 else count(value)
+
+
+def _score(row: Record) -> Cell:
+    if pd.isna(row["score"]):
+        return Cell(AnswerState.NOT_EVALUATED)
+    return number_cell(row["score"], count)
+
+
+COUNTS = (
+    whole("tp", "TP"),
+    whole("fp", "FP"),
+    whole("fn", "FN"),
+    number("precision"),
+    number("recall"),
+    number("f_measure", "F-measure"),
 )
-TABLE_NAMES = (
-    *("detections.csv", "frames.csv", "patients.csv", "teams.csv", "curve.csv", "atypia.csv"),
-    RECORD,
+_PLACE = (name_column("team"), name_column("patient"), name_column("region", "frame"))
+DETECTIONS = TableSpec(
+    "detections.csv",
+    "annotated point or detection, and team",
+    [
+        *_PLACE,
+        unshown("side"),
+        unshown("id", about="line in the file"),
+        unshown("x_px", "y_px", "confidence", "status", "partner_id"),
+        unshown(
+            "distance_um",
+            about="to the partner; without one, to the nearest point of the other side",
+        ),
+    ],
 )
+FRAMES = TableSpec("frames.csv", "team and frame", [*_PLACE, *COUNTS])
+PATIENTS = TableSpec(
+    "patients.csv", "team and patient: all frames of the patient", [*_PLACE[:2], *COUNTS]
+)
+TEAMS = TableSpec(
+    "teams.csv",
+    "team: all its frames",
+    [
+        _PLACE[0],
+        unshown("patients", about="number"),
+        whole("frames", about="number"),
+        *COUNTS,
+        bounds("f_measure_low", "f_measure_high", f"{LEVEL:.0%} interval of F", "interval"),
+        whole("rank"),
+        number("average_precision", "average precision"),
+        unshown("best_threshold", about="threshold with the largest F-measure"),
+        unshown("best_f_measure", about="F-measure at that threshold"),
+        unshown("atypia_frames", about="number"),
+        unshown("atypia_points", "atypia_rank"),
+    ],
+)
+CURVE = TableSpec(
+    "curve.csv", "team and threshold", [_PLACE[0], number("threshold", write=_short), *COUNTS]
+)
+ATYPIA = TableSpec(
+    "atypia.csv",
+    "team and frame with a reference score",
+    [
+        *_PLACE,
+        whole("reference", "true score", about="true score"),
+        Column("score", _score, ("score",), about="empty: not evaluated"),
+        unshown("confidence"),
+        number("points", write=whole_number),
+    ],
+)
+TABLES = (DETECTIONS, FRAMES, PATIENTS, TEAMS, CURVE, ATYPIA)
+TABLE_NAMES = (*(spec.file for spec in TABLES), RECORD)
 """The files of a set, the record last."""
-COUNT_COLUMNS = ("tp", "fp", "fn", "precision", "recall", "f_measure")
 
 
 def write_detection_tables(evaluation: DetectionEvaluation, folder: Path) -> list[Path]:
@@ -37,12 +118,12 @@ def write_detection_tables(evaluation: DetectionEvaluation, folder: Path) -> lis
     Existing files of the same names are replaced, all of them or none.
     """
     tables = {
-        "detections.csv": detections_table(evaluation),
-        "frames.csv": frames_table(evaluation),
-        "patients.csv": patients_table(evaluation),
-        "teams.csv": teams_table(evaluation),
-        "curve.csv": curve_table(evaluation),
-        "atypia.csv": atypia_table(evaluation),
+        DETECTIONS.file: detections_table(evaluation),
+        FRAMES.file: frames_table(evaluation),
+        PATIENTS.file: patients_table(evaluation),
+        TEAMS.file: teams_table(evaluation),
+        CURVE.file: curve_table(evaluation),
+        ATYPIA.file: atypia_table(evaluation),
     }
     return write_set(folder, tables, (RECORD, record_of(evaluation)))
 
@@ -55,8 +136,8 @@ def detections_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     """
     parts = [frame_points(result) for result in evaluation.results]
     if not parts:
-        return pd.DataFrame(columns=list(DETECTION_COLUMNS))
-    return pd.concat(parts, ignore_index=True)[list(DETECTION_COLUMNS)]
+        return DETECTIONS.frame([])
+    return pd.concat(parts, ignore_index=True)[DETECTIONS.keys]
 
 
 def frame_points(result: FrameResult) -> pd.DataFrame:
@@ -99,7 +180,7 @@ def frame_points(result: FrameResult) -> pd.DataFrame:
 
 
 def _figures(counts: DetectionCounts) -> dict[str, Any]:
-    return {name: getattr(counts, name) for name in COUNT_COLUMNS}
+    return {key: getattr(counts, key) for column in COUNTS for key in column.keys}
 
 
 def frames_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
@@ -113,7 +194,7 @@ def frames_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
         }
         for result in evaluation.results
     ]
-    return pd.DataFrame(rows, columns=["team", "patient", "region", *COUNT_COLUMNS])
+    return FRAMES.frame(rows)
 
 
 def patients_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
@@ -123,12 +204,12 @@ def patients_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
         for team in evaluation.team_names
         for patient, counts in evaluation.patient_counts(team).items()
     ]
-    return pd.DataFrame(rows, columns=["team", "patient", *COUNT_COLUMNS])
+    return PATIENTS.frame(rows)
 
 
 def teams_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     """Return one row per team: figures of the sums over all frames, with intervals."""
-    return pd.DataFrame([_team_row(evaluation, team) for team in evaluation.team_names])
+    return TEAMS.frame(_team_row(evaluation, team) for team in evaluation.team_names)
 
 
 def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
@@ -159,8 +240,7 @@ def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
 
 def curve_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     """Return one row per team and threshold, the highest first; no rows without confidences."""
-    columns = ["team", "threshold", *COUNT_COLUMNS]
-    return pd.DataFrame(_curve_rows(evaluation), columns=columns)
+    return CURVE.frame(_curve_rows(evaluation))
 
 
 def _curve_rows(evaluation: DetectionEvaluation) -> Iterator[dict[str, Any]]:
@@ -190,8 +270,7 @@ def atypia_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
         }
         for result in evaluation.atypia.results
     ]
-    columns = ["team", "patient", "region", "reference", "score", "confidence", "points"]
-    return pd.DataFrame(rows, columns=columns).astype({"score": "Int64"})
+    return ATYPIA.frame(rows).astype({"score": "Int64"})
 
 
 def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:

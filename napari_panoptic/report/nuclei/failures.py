@@ -29,9 +29,9 @@ from napari_panoptic.report.page import (
     named,
     note,
     paragraph,
-    plot_figure,
     team_label,
 )
+from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.text import UNDEFINED, area_text, count, one_place, ratio
 
 _LEGEND = {

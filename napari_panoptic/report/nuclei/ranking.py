@@ -34,9 +34,9 @@ from napari_panoptic.report.page import (
     named,
     note,
     paragraph,
-    plot_figure,
     team_label,
 )
+from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.statistics import StatisticsTables
 from napari_panoptic.report.text import FIGURE_NAMES, count
 from napari_panoptic.statistics.friedman import PairedFigures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from glob import escape
 from pathlib import Path
@@ -13,6 +14,7 @@ from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.challenge import uncounted
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, input_files, statistics_of
 from napari_panoptic.nuclei.metrics import (
+    CLASS_COLUMNS,
     METRIC_NAMES,
     Counts,
     class_metrics,
@@ -23,6 +25,18 @@ from napari_panoptic.nuclei.objects_file import ObjectsFile
 from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import Overlaps, Scoring
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    TableSpec,
+    name_column,
+    number,
+    unshown,
+    whole,
+)
+from napari_panoptic.report.page import element, fragment
+from napari_panoptic.report.text import FIGURE_NAMES, count, places_of, ratio, writer
 from napari_panoptic.report.writing import RECORD, provenance, write_set
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.teams import (
@@ -31,15 +45,70 @@ from napari_panoptic.statistics.teams import (
 )
 
 _REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
-TABLE_NAMES = (
-    "objects.csv",
+
+
+def _spread(key: str) -> Column:
+    """Return a column of means above standard deviations, and medians if there are any."""
+    places = places_of(key)
+
+    def cell(row: Record) -> Cell:
+        mean, sd, median = (float(row[f"{key}_{part}"]) for part in ("mean", "sd", "median"))
+        spread = "" if math.isnan(sd) else f"±\N{NO-BREAK SPACE}{ratio(sd, places)}"
+        below = element("span", spread, class_="rank")
+        lowest = element("span", f"({ratio(median, places)})", class_="rank")
+        line_break = element("br")
+        return Cell(fragment(ratio(mean, places), line_break, below, line_break, lowest), mean)
+
+    return Column(FIGURE_NAMES[key], cell, (f"{key}_mean", f"{key}_sd"))
+
+
+def _class_figure(key: str) -> Column:
+    if key == "iou_sum":
+        return unshown(key)
+    write = count if key in ("tp", "fp", "fn") else writer(key)
+    return number(key, FIGURE_NAMES.get(key, key), write)
+
+
+_TEAM, _PATIENT, _CLASS = (name_column(key) for key in ("team", "patient", "class"))
+CLASS_FIGURES = [_class_figure(key) for key in CLASS_COLUMNS if key != "class"]
+"""Columns of the figures of a class."""
+REGIONS = TableSpec(
     "regions.csv",
-    "patients.csv",
-    "patients_by_class.csv",
-    "teams.csv",
-    "confusion.csv",
-    RECORD,
+    "class present in a region, and one row `mean`",
+    [
+        unshown("team", "patient", "region", "class"),
+        unshown("tp", "fp", "fn", "iou_sum", about="empty in the row `mean`"),
+        unshown("pq", "sq", "dq"),
+    ],
 )
+PATIENTS = TableSpec(
+    "patients.csv",
+    "team and patient",
+    [_TEAM, _PATIENT, *(number(key, FIGURE_NAMES[key], writer(key)) for key in METRIC_NAMES)],
+)
+PATIENTS_BY_CLASS = TableSpec(
+    "patients_by_class.csv",
+    "team, patient and class",
+    # The file's columns are a contract; this one is in reports only.
+    [_TEAM, _PATIENT, _CLASS, *(c for c in CLASS_FIGURES if c.keys != ("mean_hausdorff95_px",))],
+)
+TEAMS = TableSpec(
+    "teams.csv",
+    "team: mean and sample standard deviation (n − 1) over patients of every figure",
+    [_TEAM, whole("patients", about="number"), *(_spread(key) for key in METRIC_NAMES)],
+)
+CONFUSION = TableSpec(
+    "confusion.csv",
+    "cell of a team's confusion matrix",
+    [
+        unshown("team"),
+        unshown("reference", "prediction", about="`none` for the empty side"),
+        unshown("count"),
+    ],
+)
+TABLES = (REGIONS, PATIENTS, PATIENTS_BY_CLASS, TEAMS, CONFUSION)
+"""The tables beside ``objects.csv``, whose columns are those of the outcomes."""
+TABLE_NAMES = ("objects.csv", *(spec.file for spec in TABLES), RECORD)
 """The files of a set, the record last."""
 
 
@@ -70,13 +139,11 @@ def write_tables(
                 objects.add(result)
             return write_tables(evaluation, folder, objects)
     tables = {
-        "regions.csv": regions_table(evaluation),
-        "patients.csv": patients_table(evaluation),
-        "patients_by_class.csv": patients_by_class_table(evaluation).drop(
-            columns="mean_hausdorff95_px"  # the file's columns are a contract
-        ),
-        "teams.csv": teams_table(evaluation),
-        "confusion.csv": confusion_table(evaluation),
+        REGIONS.file: regions_table(evaluation),
+        PATIENTS.file: patients_table(evaluation),
+        PATIENTS_BY_CLASS.file: patients_by_class_table(evaluation)[PATIENTS_BY_CLASS.keys],
+        TEAMS.file: teams_table(evaluation),
+        CONFUSION.file: confusion_table(evaluation),
     }
     return write_set(folder, tables, (RECORD, record_of(evaluation)), add=objects.finish)
 
@@ -103,18 +170,16 @@ def regions_table(evaluation: CohortEvaluation) -> pd.DataFrame:
         )
         unit = unit_metrics(result.counts)
         rows.append({**place, "class": "mean", "pq": unit.pq, "sq": unit.sq, "dq": unit.dq})
-    frame = pd.DataFrame(rows, columns=["team", "patient", "region", "class", *_REGION_FIGURES])
-    return frame.astype(dict.fromkeys(("tp", "fp", "fn"), "Int64"))
+    return REGIONS.frame(rows).astype(dict.fromkeys(("tp", "fp", "fn"), "Int64"))
 
 
 def patients_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     """Return one row per team and patient with the figures of its summed counts."""
-    rows = [
+    return PATIENTS.frame(
         {"team": team, "patient": patient, **metrics}
         for team, summary in evaluation.summaries.items()
         for patient, metrics in summary.metrics.items()
-    ]
-    return pd.DataFrame(rows, columns=["team", "patient", *METRIC_NAMES])
+    )
 
 
 def patients_by_class_table(evaluation: CohortEvaluation) -> pd.DataFrame:
@@ -141,8 +206,7 @@ def teams_table(evaluation: CohortEvaluation) -> pd.DataFrame:
             row[f"{name}_mean"] = summary.averaged[name].mean
             row[f"{name}_sd"] = summary.averaged[name].sd
         rows.append(row)
-    figures = [f"{name}_{part}" for name in METRIC_NAMES for part in ("mean", "sd")]
-    return pd.DataFrame(rows, columns=["team", "patients", *figures])
+    return TEAMS.frame(rows)
 
 
 def confusion_table(evaluation: CohortEvaluation) -> pd.DataFrame:
@@ -151,16 +215,16 @@ def confusion_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     for team, summary in evaluation.summaries.items():
         total = summed(summary.patients.values(), evaluation.cohort.scheme.names)
         for reference, cells in confusion_frame(total).iterrows():
-            for prediction, count in cells.items():
+            for prediction, n_objects in cells.items():
                 rows.append(
                     {
                         "team": team,
                         "reference": reference,
                         "prediction": prediction,
-                        "count": int(count),
+                        "count": int(n_objects),
                     }
                 )
-    return pd.DataFrame(rows, columns=["team", "reference", "prediction", "count"])
+    return CONFUSION.frame(rows)
 
 
 def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 
 from napari_panoptic.common.errors import english_list
 from napari_panoptic.nuclei.cohort_report import CohortReport
-from napari_panoptic.nuclei.metrics import CLASS_COLUMNS, METRIC_NAMES, class_metrics
+from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
 from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
-    Cell,
     Column,
-    Record,
     across,
     name_column,
-    number,
     number_cell,
     table,
     team_column,
-    whole,
 )
 from napari_panoptic.report.nuclei.tables import (
+    CLASS_FIGURES,
+    PATIENTS,
+    TEAMS,
     confusion_table,
     patients_by_class_table,
     patients_table,
@@ -32,29 +29,17 @@ from napari_panoptic.report.nuclei.tables import (
 from napari_panoptic.report.page import (
     Child,
     bullets,
-    element,
     folded,
     fragment,
     named,
     note,
-    plot_figure,
     team_label,
 )
+from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.text import (
-    FIGURE_NAMES,
     UNDEFINED,
     count,
-    places_of,
-    ratio,
-    writer,
 )
-
-_CLASS_COLUMNS = [
-    number(key, FIGURE_NAMES.get(key, key), count if key in ("tp", "fp", "fn") else writer(key))
-    for key in CLASS_COLUMNS
-    if key not in ("class", "iou_sum")
-]
-_PATIENT_COLUMNS = [number(key, FIGURE_NAMES[key], writer(key)) for key in METRIC_NAMES]
 
 
 def all_teams(report: CohortReport) -> list[str]:
@@ -68,7 +53,6 @@ def teams_section(report: CohortReport) -> list[Child]:
     frame = teams_table(report.evaluation)
     for key in METRIC_NAMES:
         frame[f"{key}_median"] = [summaries[t].averaged[key].median for t in frame["team"]]
-    columns = [team_column(teams), whole("patients"), *(_spread(key) for key in METRIC_NAMES)]
     caption = (
         "Mean ± sample standard deviation (median) over the patients for whom the figure is "
         f"defined. {UNDEFINED}: defined for no patient; no ±: defined for one patient only."
@@ -76,7 +60,7 @@ def teams_section(report: CohortReport) -> list[Child]:
     panels = {key: patients_table(own) for key, own in report.lessons.items()}
     own = patients_table(report.evaluation)
     return [
-        table("teams", caption, columns, frame),
+        table("teams", caption, TEAMS.shown(teams), frame),
         plot_figure(
             plots.patient_boxes({"": own}, teams),
             "pq-boxes",
@@ -103,21 +87,6 @@ def teams_section(report: CohortReport) -> list[Child]:
     ]
 
 
-def _spread(key: str) -> Column:
-    """Return a column of means above standard deviations and medians."""
-    places = places_of(key)
-
-    def cell(row: Record) -> Cell:
-        mean, sd, median = (float(row[f"{key}_{part}"]) for part in ("mean", "sd", "median"))
-        spread = "" if math.isnan(sd) else f"±\N{NO-BREAK SPACE}{ratio(sd, places)}"
-        below = element("span", spread, class_="rank")
-        lowest = element("span", f"({ratio(median, places)})", class_="rank")
-        line_break = element("br")
-        return Cell(fragment(ratio(mean, places), line_break, below, line_break, lowest), mean)
-
-    return Column(FIGURE_NAMES[key], cell)
-
-
 def patients_section(report: CohortReport) -> list[Child]:
     """Show the figures of every patient, and which patients lack which team."""
     teams, patients = all_teams(report), report.cohort.patients
@@ -137,7 +106,7 @@ def patients_section(report: CohortReport) -> list[Child]:
         for name, absent in missing.items()
         if absent
     ]
-    columns = [name_column("patient"), team_column(teams), *_PATIENT_COLUMNS]
+    columns = PATIENTS.shown(teams, ["patient"])
     caption = "Figures of the counts summed over each patient's regions."
     return [
         bullets(gaps) if gaps else note("Every team was evaluated in every patient."),
@@ -162,13 +131,14 @@ def classes_section(report: CohortReport) -> list[Child]:
         f"distances are over all matched nuclei, whatever class they got. {UNDEFINED}: nothing "
         "to divide by, such as no nucleus of the class."
     )
-    columns = [name_column("class"), team_column(teams), *_CLASS_COLUMNS]
+    class_figures = [column for column in CLASS_FIGURES if column.cell is not None]
+    columns = [name_column("class"), team_column(teams), *class_figures]
     by_patient = patients_by_class_table(report.evaluation)
     patient_columns = [
         name_column("patient"),
         team_column(teams),
         name_column("class"),
-        *_CLASS_COLUMNS,
+        *class_figures,
     ]
     every = table("patients_by_class", "The same for each patient.", patient_columns, by_patient)
     return [

@@ -18,18 +18,14 @@ from napari_panoptic.raters.evaluate import (
     load_map,
     load_reference,
 )
-from napari_panoptic.raters.levels import Standing
 from napari_panoptic.report.columns import (
     Cell,
     Column,
     Record,
-    bounds,
+    TableSpec,
     name_column,
     number,
     table,
-    team_column,
-    whole,
-    words,
 )
 from napari_panoptic.report.page import (
     Child,
@@ -40,19 +36,28 @@ from napari_panoptic.report.page import (
     fragment,
     named,
     paragraph,
-    plot_figure,
     team_label,
     write_page,
 )
 from napari_panoptic.report.plots import Plot, png_bytes
 from napari_panoptic.report.plots import raters as rater_plots
+from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.raters.statistics import (
     ALL_STRUCTURES,
     UNIT,
     ranking_table,
     rater_statistics,
 )
-from napari_panoptic.report.raters.tables import input_fingerprints, tables
+from napari_panoptic.report.raters.tables import (
+    CASES,
+    LEVELS,
+    RELIABILITY,
+    SPREAD,
+    STRUCTURES,
+    TEAMS,
+    input_fingerprints,
+    tables,
+)
 from napari_panoptic.report.sections import (
     DATA_SLUG,
     findings_section,
@@ -63,18 +68,11 @@ from napari_panoptic.report.sections import (
     settings_section,
 )
 from napari_panoptic.report.statistics import StatisticsTables
-from napari_panoptic.report.text import UNDEFINED, count, ratio
+from napari_panoptic.report.text import count, ratio
 
 WORST_PER_TEAM = 3
 """Number of pictures per team."""
 PICTURE_DPI = 110
-
-_STANDING_WORDS = {
-    Standing.BELOW: "below all raters",
-    Standing.WITHIN: "within the raters",
-    Standing.ABOVE: "above all raters",
-    Standing.UNDEFINED: UNDEFINED,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,24 +170,10 @@ def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:
 # --- sections ------------------------------------------------------------------------------------
 
 
-def _team(evaluation: RatedEvaluation) -> Column:
-    return team_column(evaluation.cohort.teams)
-
-
 def _ranking(evaluation: RatedEvaluation) -> list[Child]:
     if not evaluation.teams:
         return [paragraph("There are no predictions; the raters are compared with each other.")]
-    columns = [
-        _team(evaluation),
-        whole("rank"),
-        whole("shared_rank", "shared rank"),
-        number("score"),
-        number("dice_all_cases", "mean over all cases"),
-        number("left_out_dice", "against all raters but one"),
-        number("brier", "Brier"),
-        whole("cases"),
-        whole("missing", "missing or unreadable"),
-    ]
+    columns = TEAMS.shown(evaluation.cohort.teams, ["team", "rank", "shared_rank", "score"])
     caption = (
         "The score is Dice, averaged over levels, then over the cases of each structure, then "
         "over structures. A lower Brier score is better. The shared rank is 1 + the number of "
@@ -226,31 +210,13 @@ def _tests(evaluation: RatedEvaluation) -> list[Child]:
 
 
 def _structures(evaluation: RatedEvaluation) -> list[Child]:
-    columns = [
-        name_column("structure"),
-        _team(evaluation),
-        number("dice", "mean Dice"),
-        number("dice_median", "median"),
-        number("dice_lowest", "lowest"),
-        number("brier", "Brier"),
-        whole("cases"),
-        whole("missing"),
-    ]
+    columns = STRUCTURES.shown(evaluation.cohort.teams, ["structure"])
     caption = "Dice averaged over levels, over the cases of each structure."
     return [table("structures", caption, columns, evaluation.structures)]
 
 
 def _spread(evaluation: RatedEvaluation) -> list[Child]:
-    columns = [
-        name_column("structure"),
-        _team(evaluation),
-        number("left_out_dice", "Dice"),
-        bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
-        Column("stands", _standing),
-        whole("cases_below", "cases below"),
-        whole("cases_within", "within"),
-        whole("cases_above", "above"),
-    ]
+    columns = TableSpec("", "", SPREAD).shown(evaluation.cohort.teams)
     caption = (
         "Each rater's mask against the mean of the others, and each team against the same means: "
         "Dice averaged over levels, and over the rater left out. A team is within the raters if "
@@ -264,19 +230,14 @@ def _spread(evaluation: RatedEvaluation) -> list[Child]:
     return [figure, table("standing", caption, columns, evaluation.structures)]
 
 
-def _standing(row: Record) -> Cell:
-    return Cell(_STANDING_WORDS[Standing(row["standing"])])
-
-
 def _levels(evaluation: RatedEvaluation) -> list[Child]:
     levels = tables(evaluation)["levels"]
     caption = "Dice at each level, mean over cases."
     means = levels.groupby(["structure", "team", "level"], sort=False)["dice"].mean().reset_index()
     columns = [
-        name_column("structure"),
-        _team(evaluation),
-        number("level", write=lambda level: f"{level:g}"),
-        number("dice", "mean Dice"),
+        column
+        for column in LEVELS.shown(evaluation.cohort.teams, ["structure"])
+        if column.keys != ("case",)
     ]
     shown = table("levels", caption, columns, levels, means.to_dict("records"))
     figure = plot_figure(rater_plots.levels_plot(evaluation), "dice-over-levels", caption)
@@ -288,20 +249,10 @@ def _calibration(evaluation: RatedEvaluation) -> list[Child]:
         "Share of raters who marked a voxel against its predicted probability, all voxels of all "
         "predictions pooled in ten bins; the dashed line marks perfect calibration."
     )
-    columns = [
-        _team(evaluation),
-        Column("probability", _bin),
-        whole("voxels"),
-        number("predicted", "mean predicted"),
-        number("observed", "mean of the raters"),
-    ]
+    columns = RELIABILITY.shown(evaluation.cohort.teams)
     shown = table("reliability", caption, columns, tables(evaluation)["reliability"])
     figure = plot_figure(rater_plots.reliability_plot(evaluation), "calibration", caption)
     return [figure, folded("As a table", shown)]
-
-
-def _bin(row: Record) -> Cell:
-    return Cell(f"{row['from']:g} to {row['to']:g}", float(row["from"]))
 
 
 def _worst(evaluation: RatedEvaluation, worst: Sequence[WorstCase]) -> list[Child]:
@@ -328,17 +279,7 @@ def _figure(evaluation: RatedEvaluation, found: WorstCase) -> Child:
 
 
 def _cases(evaluation: RatedEvaluation) -> list[Child]:
-    columns = [
-        name_column("case"),
-        name_column("structure"),
-        _team(evaluation),
-        words("prediction"),
-        number("dice", "Dice"),
-        number("left_out_dice", "against all raters but one"),
-        bounds("raters_lowest", "raters_highest", "raters"),
-        Column("stands", _standing),
-        number("brier", "Brier"),
-    ]
+    columns = CASES.shown(evaluation.cohort.teams, ["case", "structure"])
     rows = evaluation.cases.sort_values("dice", kind="stable").to_dict("records")
     caption = "The lowest first. Missing and unreadable predictions count as background."
     return [table("cases", caption, columns, evaluation.cases, rows)]

@@ -12,7 +12,19 @@ import pandas as pd
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
-from napari_panoptic.raters.levels import RELIABILITY_BINS
+from napari_panoptic.raters.levels import RELIABILITY_BINS, Standing
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    unshown,
+    whole,
+    words,
+)
 from napari_panoptic.report.raters.statistics import (
     UNIT,
     ranking_table,
@@ -20,13 +32,155 @@ from napari_panoptic.report.raters.statistics import (
     statistics_records,
 )
 from napari_panoptic.report.statistics import pairs_frame, tests_frame
+from napari_panoptic.report.text import UNDEFINED
 from napari_panoptic.report.writing import RECORD, provenance, write_set
 
-TABLE_NAMES = (
-    *("levels.csv", "cases.csv", "structures.csv", "teams.csv", "tests.csv", "pairs.csv"),
-    *("raters.csv", "slices.csv", "reliability.csv"),
-    RECORD,
+_STANDING_WORDS = {
+    Standing.BELOW: "below all raters",
+    Standing.WITHIN: "within the raters",
+    Standing.ABOVE: "above all raters",
+    Standing.UNDEFINED: UNDEFINED,
+}
+
+
+def _standing(row: Record) -> Cell:
+    return Cell(_STANDING_WORDS[Standing(row["standing"])])
+
+
+def _bin(row: Record) -> Cell:
+    return Cell(f"{row['from']:g} to {row['to']:g}", float(row["from"]))
+
+
+_TEAM, _STRUCTURE, _CASE = (name_column(key) for key in ("team", "structure", "case"))
+_STANDING = Column("stands", _standing, ("standing",), "below, within or above the raters")
+LEVELS = TableSpec(
+    "levels.csv",
+    "team, structure, case and level",
+    [
+        _TEAM,
+        _STRUCTURE,
+        _CASE,
+        number("level", write=lambda level: f"{level:g}"),
+        number("dice", "mean Dice"),
+        unshown("reference_px", "prediction_px", "both_px"),
+    ],
 )
+CASES = TableSpec(
+    "cases.csv",
+    "team, structure and case",
+    [
+        _TEAM,
+        _STRUCTURE,
+        _CASE,
+        words("prediction", about="there, missing or unreadable"),
+        number("dice", "Dice"),
+        number("left_out_dice", "against all raters but one"),
+        bounds("raters_lowest", "raters_highest", "raters"),
+        _STANDING,
+        number("brier", "Brier"),
+        unshown("brier_least", about="of the raters' own mean"),
+        unshown("raters", about="number"),
+    ],
+)
+STRUCTURES = TableSpec(
+    "structures.csv",
+    "team and structure: means over cases",
+    [
+        _TEAM,
+        _STRUCTURE,
+        whole("cases", about="number"),
+        whole("missing", about="cases without a usable prediction"),
+        number("dice", "mean Dice"),
+        unshown("dice_sd", about="sample standard deviation"),
+        number("dice_median", "median"),
+        number("dice_lowest", "lowest"),
+        unshown("left_out_dice", "raters_lowest", "raters_highest"),
+        unshown("standing", about="of the means"),
+        unshown("cases_below", "cases_within", "cases_above", about="numbers of cases"),
+        number("brier", "Brier"),
+    ],
+)
+SPREAD = (
+    _STRUCTURE,
+    _TEAM,
+    number("left_out_dice", "Dice"),
+    bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
+    _STANDING,
+    whole("cases_below", "cases below"),
+    whole("cases_within", "within"),
+    whole("cases_above", "above"),
+)
+"""Other columns of `STRUCTURES`, which reports show in a table of their own."""
+TEAMS = TableSpec(
+    "teams.csv",
+    "team",
+    [
+        whole("rank", about="of the score"),
+        _TEAM,
+        unshown("structures", about="number"),
+        whole("cases", about="number"),
+        whole("missing", "missing or unreadable"),
+        number("score"),
+        number("dice_all_cases", "mean over all cases", about="plain mean over cases"),
+        number("left_out_dice", "against all raters but one", about="mean over structures"),
+        number("brier", "Brier", about="mean over structures"),
+        unshown("mean_rank", about="over cases"),
+        whole("shared_rank", "shared rank", about="empty if there is no test"),
+    ],
+)
+TESTS = TableSpec(
+    "tests.csv",
+    "structure, the first row for their mean: `(all)`",
+    [
+        unshown("structure", "cases", "left_out", "friedman_chi2", "friedman_p", "kendall_w"),
+        unshown("critical_difference", "why_undefined"),
+    ],
+)
+PAIRS = TableSpec(
+    "pairs.csv",
+    "structure or `(all)`, and pair of teams",
+    [
+        unshown("structure", "first", "second"),
+        unshown("cases", about="number"),
+        unshown("left_out", about="cases"),
+        unshown("difference", about="of Dice"),
+        unshown("low", "high", about="interval of the difference"),
+        unshown("method", "rank_biserial", "wilcoxon_p", "holm_p", "why_undefined"),
+    ],
+)
+RATERS = TableSpec(
+    "raters.csv",
+    "structure, case, and pair of raters or rater against all others",
+    [
+        unshown("structure", "case"),
+        unshown("kind", about="pair or left-out"),
+        unshown("rater", "other", "dice"),
+        unshown("pq", "f1", about="of objects"),
+        unshown("area_px", about="of the rater"),
+    ],
+)
+SLICES = TableSpec(
+    "slices.csv",
+    "team, structure, case and slice of a volume",
+    [
+        unshown("team", "structure", "case"),
+        unshown("slice", about="from 0"),
+        unshown("dice", about="mean over levels, followed by `dice_at_` each level"),
+    ],
+)
+RELIABILITY = TableSpec(
+    "reliability.csv",
+    "team and bin of predicted probability",
+    [
+        _TEAM,
+        Column("probability", _bin, ("from", "to"), "bounds of the bin"),
+        whole("voxels", about="number"),
+        number("predicted", "mean predicted", about="mean probability"),
+        number("observed", "mean of the raters", about="share of raters"),
+    ],
+)
+TABLES = (LEVELS, CASES, STRUCTURES, TEAMS, TESTS, PAIRS, RATERS, SLICES, RELIABILITY)
+TABLE_NAMES = (*(spec.file for spec in TABLES), RECORD)
 """The files of a set, the record last."""
 
 
@@ -79,8 +233,7 @@ def levels_table(evaluation: RatedEvaluation) -> pd.DataFrame:
                     "both_px": int(counts.both),
                 }
             )
-    columns = ["team", "structure", "case", "level", "dice"]
-    return pd.DataFrame(rows, columns=[*columns, "reference_px", "prediction_px", "both_px"])
+    return LEVELS.frame(rows)
 
 
 def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
@@ -94,10 +247,10 @@ def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
         dice = comparison.slices.dice(evaluation.settings.both_empty)
         scores = comparison.slice_scores(evaluation.settings)
         place = {"team": team, "structure": result.structure, "case": result.case}
-        for number, (score, row) in enumerate(zip(scores, dice, strict=True)):
+        for place_z, (score, row) in enumerate(zip(scores, dice, strict=True)):
             own = dict(zip(levels, row, strict=True))
-            rows.append({**place, "slice": number, "dice": score, **own})
-    return pd.DataFrame(rows, columns=["team", "structure", "case", "slice", "dice", *levels])
+            rows.append({**place, "slice": place_z, "dice": score, **own})
+    return pd.DataFrame(rows, columns=[*SLICES.keys, *levels])
 
 
 def raters_table(evaluation: RatedEvaluation) -> pd.DataFrame:
@@ -109,8 +262,7 @@ def raters_table(evaluation: RatedEvaluation) -> pd.DataFrame:
     for structure in evaluation.cohort.structures:
         for result in evaluation.of_structure(structure):
             rows += _rater_rows(result)
-    columns = ["structure", "case", "kind", "rater", "other", "dice", "pq", "f1", "area_px"]
-    return pd.DataFrame(rows, columns=columns)
+    return RATERS.frame(rows)
 
 
 def _rater_rows(result: RatedResult) -> Iterator[dict[str, Any]]:
@@ -146,7 +298,7 @@ def reliability_table(evaluation: RatedEvaluation) -> pd.DataFrame:
                     "observed": found.observed[place] / voxels if voxels else math.nan,
                 }
             )
-    return pd.DataFrame(rows, columns=["team", "from", "to", "voxels", "predicted", "observed"])
+    return RELIABILITY.frame(rows)
 
 
 def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
