@@ -57,7 +57,7 @@ COUNTS = (
     number("recall"),
     number("f_measure", "F-measure"),
 )
-_PLACE = (name_column("team"), name_column("patient"), name_column("region", "frame"))
+_PLACE = (name_column("team"), name_column("patient"), name_column("region", "frame", "the frame"))
 DETECTIONS = TableSpec(
     "detections.csv",
     "annotated point or detection, and team",

@@ -94,7 +94,8 @@ PATIENTS_BY_CLASS = TableSpec(
 )
 TEAMS = TableSpec(
     "teams.csv",
-    "team: mean and sample standard deviation (n − 1) over patients of every figure",
+    "team: mean and sample standard deviation (n − 1; exactly 0 for equal values, undefined for "
+    "fewer than two) over patients of every figure",
     [_TEAM, whole("patients", about="number"), *(_spread(key) for key in METRIC_NAMES)],
 )
 CONFUSION = TableSpec(

@@ -94,7 +94,8 @@ def conclusion(evaluation: RatedEvaluation) -> str:
     sentence = friedman_sentence(found.comparison, "Dice", UNIT)
     if found.comparison.why_undefined:
         return sentence
-    return f"{sentence} shared: 1 + the number of teams that are significantly better (Nemenyi)"
+    shared = "shared: 1 + the number of teams that are significantly better (Nemenyi)"
+    return f"{sentence.removesuffix('.')}; {shared}"
 
 
 def statistics_records(evaluation: RatedEvaluation) -> dict[str, Any]:
