@@ -31,6 +31,7 @@ SHORT_NAME = 24
 
 Html = Markup
 Child = Markup | str | None
+"""Markup, text to be escaped, or nothing."""
 
 
 def escaped(text: str) -> Html:

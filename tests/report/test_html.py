@@ -320,7 +320,7 @@ def test_equal_teams(cohort: Cohort) -> None:
     text = page.section("statistics")
     assert re.search(r"No diagram|all teams have equal figures for each of the \d patients", text)
     assert "both teams have equal figures for each of the" in text
-    assert "All ways rank the teams alike" in page.section("aggregation")
+    assert "All ways give the same ranking" in page.section("aggregation")
     assert "Every team has the same rank under all protocols" in page.section("summary")
 
 

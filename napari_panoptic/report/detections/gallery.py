@@ -13,7 +13,7 @@ from napari_panoptic.detections.evaluate import FrameResult
 from napari_panoptic.nuclei.crops import tissue_at
 from napari_panoptic.nuclei.palette import STATUS_COLOURS
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.report.gallery import jpeg, readable_image
+from napari_panoptic.report.pictures import jpeg, readable_image
 
 PICTURE_PX = 336
 """Width of the picture file; pages show it at half of this."""

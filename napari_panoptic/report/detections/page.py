@@ -12,7 +12,7 @@ import pandas as pd
 from napari_panoptic.detections.atypia import POINTS_RULE, SCORES, AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.report import gallery
+from napari_panoptic.report import pictures as point_pictures
 from napari_panoptic.report.columns import (
     Cell,
     Column,
@@ -216,7 +216,7 @@ def _worst(evaluation: DetectionEvaluation) -> list[Child]:
         for result in worst:
             pictures = failure_pictures(result, radius, FAILURES_PER_FRAME)
             figures = [_figure(picture) for picture in pictures]
-            parts.append(gallery.group(_frame_title(result), figures))
+            parts.append(point_pictures.group(_frame_title(result), figures))
     if not parts:
         return [paragraph("No team failed anywhere.")]
     introduction = note(
@@ -225,7 +225,7 @@ def _worst(evaluation: DetectionEvaluation) -> list[Child]:
         f"annotated point at their centre; crosses are detections. Pictures are {FIELD_UM:.0f} µm "
         "wide."
     )
-    return [introduction, gallery.legend(_LEGEND), *parts]
+    return [introduction, point_pictures.legend(_LEGEND), *parts]
 
 
 def _frame_title(result: FrameResult) -> Html:
@@ -250,7 +250,7 @@ def _figure(picture: PointPicture) -> Html:
         nearest = "detection" if is_reference else "annotated point"
         lines += [element("br"), f"nearest {nearest}: {distance:.1f} µm"]
     alt = f"{picture.status}, {what} {points.ids[picture.row]}, frame {picture.result.frame.name}"
-    return gallery.figure(picture.jpeg, alt, *lines)
+    return point_pictures.figure(picture.jpeg, alt, *lines)
 
 
 def _atypia(evaluation: DetectionEvaluation) -> list[Child]:

@@ -7,7 +7,8 @@ from itertools import groupby
 
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
-from napari_panoptic.report import gallery, plots
+from napari_panoptic.report import pictures as failure_pictures
+from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
     Cell,
     Column,
@@ -124,7 +125,7 @@ def gallery_section(report: CohortReport, pictures: Sequence[Picture]) -> list[C
             "The largest failures of each team and cause. Thick outline: annotation; thin: "
             "prediction; faint: unrelated neighbouring objects."
         ),
-        gallery.legend(_LEGEND),
+        failure_pictures.legend(_LEGEND),
     ]
     order = {team: place for place, team in enumerate(report.evaluation.team_names)}
     kinds = {kind: place for place, kind in enumerate(_kinds(pictures))}
@@ -155,7 +156,7 @@ def _kinds(pictures: Sequence[Picture]) -> list[tuple[Side, Cause]]:
 def _cause(pictures: Sequence[Picture]) -> Html:
     failure = pictures[0].failure
     title = "misclassified" if failure.cause is Cause.NONE else f"{failure.status}: {failure.cause}"
-    return gallery.group(title, [_figure(picture) for picture in pictures])
+    return failure_pictures.group(title, [_figure(picture) for picture in pictures])
 
 
 def _figure(picture: Picture) -> Html:
@@ -176,4 +177,4 @@ def _figure(picture: Picture) -> Html:
         f"{overlap} {ratio(failure.iou, 2)}, {count(failure.area_px)} px, {width} wide",
     )
     alt = f"{failure.status} {failure.cause}, {what}, region {failure.region}"
-    return gallery.figure(picture.jpeg, alt, caption)
+    return failure_pictures.figure(picture.jpeg, alt, caption)

@@ -26,7 +26,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status
-from napari_panoptic.report.gallery import jpeg, readable_image
+from napari_panoptic.report.pictures import jpeg, readable_image
 
 PER_CAUSE = 3
 SIZE_PX = 220

@@ -42,10 +42,10 @@ from napari_panoptic.report.text import FIGURE_NAMES, count
 from napari_panoptic.statistics.friedman import PairedFigures
 
 _UNIT_WORDS: Mapping[Unit, str] = {
-    Unit.REGION: "every region by itself",
-    Unit.PATIENT: "regions of a patient together",
-    Unit.GROUP: "regions of a group together",
-    Unit.POOLED: "everything together",
+    Unit.REGION: "each region",
+    Unit.PATIENT: "the regions of each patient",
+    Unit.GROUP: "the regions of each group",
+    Unit.POOLED: "all regions",
 }
 _MEAN_WORDS: Mapping[ClassMean, str] = {
     ClassMean.PRESENT: "classes present",
@@ -145,7 +145,7 @@ def aggregation_section(report: CohortReport) -> list[Child]:
     rows = across(frame, ["unit", "class_mean"], "team")
     orders = {tuple(found.ranks[team, *way] for team in found.teams) for way in found.ways}
     conclusion = (
-        "All ways rank the teams alike."
+        "All ways give the same ranking."
         if len(orders) == 1
         else f"They give {len(orders)} different rankings."
     )

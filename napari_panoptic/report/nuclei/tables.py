@@ -36,7 +36,7 @@ from napari_panoptic.report.columns import (
     whole,
 )
 from napari_panoptic.report.page import element, fragment
-from napari_panoptic.report.text import FIGURE_NAMES, count, places_of, ratio, writer
+from napari_panoptic.report.text import FIGURE_NAMES, places_of, ratio, writer
 from napari_panoptic.report.writing import RECORD, provenance, write_set
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.teams import (
@@ -65,8 +65,9 @@ def _spread(key: str) -> Column:
 def _class_figure(key: str) -> Column:
     if key == "iou_sum":
         return unshown(key)
-    write = count if key in ("tp", "fp", "fn") else writer(key)
-    return number(key, FIGURE_NAMES.get(key, key), write)
+    if key in ("tp", "fp", "fn"):
+        return whole(key, key.upper())
+    return number(key, FIGURE_NAMES.get(key, key), writer(key))
 
 
 _TEAM, _PATIENT, _CLASS = (name_column(key) for key in ("team", "patient", "class"))

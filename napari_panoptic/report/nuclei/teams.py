@@ -168,7 +168,7 @@ def confusion_section(report: CohortReport) -> list[Child]:
         plot_figure(
             plots.confusion_matrices(frame, classes, teams, normalised=True),
             "confusion-normalised",
-            "Of the matched nuclei of a class, which share got which class. "
+            "Shares of the matched nuclei of each annotated class, by predicted class. "
             f"{UNDEFINED}: no nucleus of the class was matched.",
         ),
         folded("The same as a table", table("confusion", caption, columns, frame, rows)),
