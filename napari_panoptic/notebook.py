@@ -193,7 +193,7 @@ class OpenedCohort:
         from napari_panoptic.nuclei.experiment import Experiment
         from napari_panoptic.nuclei.results import placed
         from napari_panoptic.nuclei.run import run_regions
-        from napari_panoptic.report import tables
+        from napari_panoptic.report.nuclei import tables
 
         wanted = [team] if isinstance(team, str) else self.teams if team is None else list(team)
         names = tuple(self.cohort.checked_team(name) for name in wanted)
@@ -484,7 +484,7 @@ def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
     from napari_panoptic.io.cohorts.comparison import rgb
     from napari_panoptic.io.images import SlideImage
     from napari_panoptic.nuclei.crops import CropSource
-    from napari_panoptic.report.gallery import SIZE_PX, failures_in, pictures_of
+    from napari_panoptic.report.nuclei.gallery import SIZE_PX, failures_in, pictures_of
 
     if failures.empty:
         return "<p>No failures.</p>"

@@ -21,7 +21,7 @@ from napari_panoptic.detections.cohort import DetectionCohort
 from napari_panoptic.detections.evaluate import DetectionEvaluation, evaluate_detections
 from napari_panoptic.detections.pairing import DISTANCE_UM, DetectionSettings
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
-from napari_panoptic.report.detection_tables import TABLE_NAMES, write_detection_tables
+from napari_panoptic.report.detections.tables import TABLE_NAMES, write_detection_tables
 
 
 def evaluate_detected(options: argparse.Namespace) -> int:
@@ -63,7 +63,7 @@ def report_detected(options: argparse.Namespace) -> int:
 
 def _write(evaluation: DetectionEvaluation, path: Path, date: str) -> None:
     # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.detection_report import write_detection_report
+    from napari_panoptic.report.detections.page import write_detection_report
 
     write_detection_report(evaluation, path, date=date)
 

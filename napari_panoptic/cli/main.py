@@ -80,10 +80,10 @@ from napari_panoptic.nuclei.values.settings import (
     Scoring,
     protocol,
 )
-from napari_panoptic.report.dump_tables import TABLE_NAMES as DUMP_TABLE_NAMES
-from napari_panoptic.report.dump_tables import DumpEvaluation, write_dump_tables
-from napari_panoptic.report.dump_text import dump_text
-from napari_panoptic.report.tables import TABLE_NAMES, remove_unfinished, write_tables
+from napari_panoptic.report.dump.tables import TABLE_NAMES as DUMP_TABLE_NAMES
+from napari_panoptic.report.dump.tables import DumpEvaluation, write_dump_tables
+from napari_panoptic.report.dump.text import dump_text
+from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
 from napari_panoptic.report.writing import RECORD
 from napari_panoptic.samples.write import SAMPLES, write_sample
 from napari_panoptic.statistics.bootstrap import SEED
@@ -601,7 +601,7 @@ def _report_nuclei(options: argparse.Namespace) -> int:
 def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Path) -> int:
     """Write a report that nobody else writes meanwhile."""
     # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.html import write_report
+    from napari_panoptic.report.nuclei.page import write_report
 
     if options.resume is False:
         remove_kept(store)

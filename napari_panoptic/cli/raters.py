@@ -19,8 +19,8 @@ from napari_panoptic.common.visible import visible
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, evaluate_raters
-from napari_panoptic.report.rated_statistics import ranking_table, said
-from napari_panoptic.report.rated_tables import TABLE_NAMES, write_rated_tables
+from napari_panoptic.report.raters.statistics import conclusion, ranking_table
+from napari_panoptic.report.raters.tables import TABLE_NAMES, write_rater_tables
 
 
 def evaluate_rated(options: argparse.Namespace) -> int:
@@ -35,7 +35,7 @@ def evaluate_rated(options: argparse.Namespace) -> int:
     teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
     with tables_in(options.output, TABLE_NAMES, cohort.root):
         evaluation = _evaluated(cohort, teams, options.jobs, "evaluation.json")
-        write_rated_tables(evaluation, options.output)
+        write_rater_tables(evaluation, options.output)
     _print_scores(evaluation)
     print(visible(f"tables written to {options.output}"))
     return 0
@@ -60,9 +60,9 @@ def report_rated(options: argparse.Namespace) -> int:
 
 def _write(evaluation: RatedEvaluation, path: Path, date: str) -> None:
     # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.rated_report import write_rated_report
+    from napari_panoptic.report.raters.page import write_rater_report
 
-    write_rated_report(evaluation, path, date=date)
+    write_rater_report(evaluation, path, date=date)
 
 
 def _evaluated(
@@ -99,7 +99,7 @@ def _print_scores(evaluation: RatedEvaluation) -> None:
         f"score: Dice at {levels}, mean over levels, cases and structures "
         f"({len(structures)} structures, {len(cases)} cases)"
     )
-    if sentence := said(evaluation):
+    if sentence := conclusion(evaluation):
         print(visible(sentence))
 
 

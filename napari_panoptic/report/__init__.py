@@ -1,1 +1,1 @@
-"""Figures on paper: tables that other programs read."""
+"""Tables, plots and HTML reports of an evaluation."""

@@ -1,9 +1,9 @@
-"""How names and numbers are written in plots and reports."""
+"""Names of figures, and numbers as text, for plots and reports."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 FIGURE_NAMES: Mapping[str, str] = {
     "pq": "PQ",
@@ -18,7 +18,7 @@ FIGURE_NAMES: Mapping[str, str] = {
     "mean_hausdorff_px": "mean Hausdorff distance (px)",
     "mean_hausdorff95_px": "mean Hausdorff distance, 95th percentile (px)",
 }
-"""What axes and columns are called."""
+"""Titles of axes and columns."""
 
 UNDEFINED = "\N{EN DASH}"
 _THIN_SPACE = "\N{THIN SPACE}"
@@ -26,7 +26,7 @@ _LEAST_P = 0.001
 
 
 def ratio(value: float, places: int = 3) -> str:
-    """Write a ratio; an en dash where undefined."""
+    """Write a ratio; an en dash if undefined."""
     if math.isnan(value):
         return UNDEFINED
     sign = "\N{MINUS SIGN}" if round(value, places) < 0 else ""
@@ -34,32 +34,52 @@ def ratio(value: float, places: int = 3) -> str:
 
 
 def signed(value: float, places: int = 3) -> str:
-    """Write a difference with its sign; an en dash where undefined."""
+    """Write a difference with its sign; an en dash if undefined."""
     text = ratio(value, places)
     return f"+{text}" if round(value, places) > 0 else text
 
 
 def count(value: float) -> str:
-    """Write a whole number, thousands set apart; an en dash where undefined."""
+    """Write a whole number with separated thousands; an en dash if undefined."""
     return UNDEFINED if math.isnan(value) else f"{int(value):,d}".replace(",", _THIN_SPACE)
 
 
 def p_value(value: float) -> str:
-    """Write a p-value; an en dash where undefined."""
+    """Write a p-value; an en dash if undefined."""
     if math.isnan(value):
         return UNDEFINED
     return f"< {_LEAST_P}" if value < _LEAST_P else f"{value:.3f}"
 
 
 def interval(low: float, high: float, places: int = 3) -> str:
-    """Write the ends of an interval; an en dash where undefined."""
+    """Write the ends of an interval; an en dash if undefined."""
     if math.isnan(low) or math.isnan(high):
         return UNDEFINED
     return f"{ratio(low, places)} to {ratio(high, places)}"
 
 
 def area_text(low: float, high: float) -> str:
-    """Write a class of size by its bounds."""
+    """Write the bounds of a size class."""
     if low <= 0:
         return f"below {high:g}" if math.isfinite(high) else "all"
     return f"{low:g} to {high:g}" if math.isfinite(high) else f"from {low:g}"
+
+
+def one_place(value: float) -> str:
+    """Write a number with one decimal; an en dash if undefined."""
+    return ratio(value, 1)
+
+
+def two_places(value: float) -> str:
+    """Write a number with two decimals; an en dash if undefined."""
+    return ratio(value, 2)
+
+
+def places_of(figure: str) -> int:
+    """Return the number of decimals of a figure: distances are written with one."""
+    return 1 if figure.endswith("_px") else 3
+
+
+def writer(figure: str) -> Callable[[float], str]:
+    """Return the function that writes a figure."""
+    return one_place if places_of(figure) == 1 else ratio

@@ -1,18 +1,20 @@
-"""Tables and records in files: sets that are replaced together, encoded as UTF-8."""
+"""Files of tables and records: sets that are replaced together, in UTF-8."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
 from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.common.visible import encodable, utf8
 from napari_panoptic.io.file_sets import replaced_as_set
@@ -22,7 +24,7 @@ from napari_panoptic.io.fingerprints import file_fingerprints
 RECORD = "evaluation.json"
 """The record beside the tables of an evaluation."""
 MADE_WITH = "Made with napari-panoptic"
-"""How the last line of each report begins."""
+"""Beginning of the last line of each report."""
 _PAGE_END_BYTES = 2**20
 
 
@@ -33,19 +35,19 @@ def write_set(
     *,
     add: Callable[[Path], object] = lambda _draft: None,
 ) -> list[Path]:
-    """Write CSV tables and the JSON record of them; all replace older ones together, or none does.
+    """Write CSV tables and their JSON record; existing files are replaced, all of them or none.
 
     Parameters
     ----------
     folder
-        Where to write; made if missing.
+        The folder; created if missing.
     tables
-        File name -> table. UTF-8 with a header, empty where undefined; no cell is a formula.
+        File name -> table. UTF-8 with a header, empty if undefined; no cell is a formula.
     record
-        File name and content, ``null`` where undefined. A fingerprint of each table is added as
+        File name and content, ``null`` if undefined. A fingerprint of each table is added as
         ``tables``.
     add
-        Adds other files of the set to the folder that it is called with.
+        Called with a folder, to which it adds other files of the set.
 
     Returns
     -------
@@ -55,7 +57,7 @@ def write_set(
     Raises
     ------
     OSError
-        Where they cannot be written.
+        If they cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     name, content = record
@@ -70,13 +72,36 @@ def write_set(
     return [*(folder / own for own in fingerprints), folder / name]
 
 
+def provenance(findings: Iterable[Finding], inputs: Mapping[str, str]) -> dict[str, Any]:
+    """Return what every record contains: warnings, versions, and fingerprints of the inputs."""
+    # Readers look for these kinds: they are always present.
+    usual = (
+        FindingKind.VANISHED,
+        FindingKind.OVERLAPPING,
+        FindingKind.MISSING,
+        FindingKind.UNREADABLE,
+    )
+    warnings: dict[str, list[dict[str, Any]]] = {str(kind): [] for kind in usual}
+    for finding in findings:
+        warnings.setdefault(str(finding.kind), []).append(finding.as_record())
+    return {"warnings": warnings, "versions": versions(), "inputs": inputs}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that affect the figures."""
+    packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "numba", "pandas")
+    readers = ("tifffile", "openslide-python", "openslide-bin")
+    found = {name: version(name) for name in (*packages, *readers)}
+    return {"python": platform.python_version(), **found}
+
+
 def own_tables(folder: Path, names: Sequence[str]) -> frozenset[str]:
-    """Return which files of a set are as `write_set` wrote them, by the record beside them.
+    """Return the files of a set that are unchanged since `write_set`, according to the record.
 
     Parameters
     ----------
     folder
-        Where they are.
+        Their folder.
     names
         The files of the set, the record last.
     """
@@ -95,7 +120,7 @@ def own_tables(folder: Path, names: Sequence[str]) -> frozenset[str]:
 
 
 def is_own_page(path: Path) -> bool:
-    """Return whether a file is a report of this program, by the line at its end."""
+    """Return whether a file is a report of this program, according to its last line."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -104,7 +129,7 @@ def is_own_page(path: Path) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Make JSON's own values of everything: undefined numbers become null."""
+    """Return values that JSON can represent; undefined numbers become null."""
     if isinstance(value, Mapping):
         return {_plain(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, str):
@@ -119,12 +144,12 @@ def _plain(value: Any) -> Any:
 
 
 def check_writable(path: Path) -> None:
-    """Find out before long work whether a file can be written.
+    """Check, before long work, that a file can be written.
 
     Raises
     ------
     PanopticError
-        Where it cannot: its folder is missing or closed, or it is a folder.
+        If it cannot: its folder is missing or read-only, or it is a folder itself.
     """
     if path.is_dir():
         raise PanopticError(
@@ -144,7 +169,7 @@ def check_writable(path: Path) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
-    """Write a file whole or not at all; an older one is replaced."""
+    """Write a file completely or not at all; an existing one is replaced."""
     with replaced_when_complete(path) as file:
         file.write(content)
     return path

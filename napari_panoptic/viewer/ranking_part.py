@@ -370,7 +370,7 @@ class RankingPart(SeenPart):
 
 
 def _written(found: CohortReport, path: Path) -> tuple[PanopticError | None]:
-    from napari_panoptic.report.html import write_report
+    from napari_panoptic.report.nuclei.page import write_report
 
     try:
         write_report(found, path, date=date.today().isoformat())

@@ -13,9 +13,9 @@ from napari_panoptic.nuclei.protocols import alignments
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report import plots
+from napari_panoptic.report.nuclei.tables import confusion_table, patients_table
 from napari_panoptic.report.plots import Plot
-from napari_panoptic.report.region_plots import alignment_curves
-from napari_panoptic.report.tables import confusion_table, patients_table
+from napari_panoptic.report.plots.region import alignment_curves
 from napari_panoptic.viewer.widgets.ranking_panel import View
 
 

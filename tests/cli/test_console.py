@@ -8,7 +8,7 @@ import pytest
 
 from napari_panoptic.cli.console import report_findings
 from napari_panoptic.common.errors import FINDING_TITLES, Finding, FindingKind
-from napari_panoptic.report.data_sections import findings_parts
+from napari_panoptic.report.sections import findings_section
 
 
 def said_of(findings: list[Finding], capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -53,4 +53,4 @@ def test_many_of_one_kind_are_counted(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize("kind", FindingKind)
 def test_every_kind_has_words_and_can_be_reported(kind: FindingKind) -> None:
     assert FINDING_TITLES[kind]
-    assert findings_parts([Finding(kind, "something")])
+    assert findings_section([Finding(kind, "something")])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.report.tables import TABLE_NAMES
+from napari_panoptic.report.nuclei.tables import TABLE_NAMES
 from tests.faults.kill import contents, small
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")

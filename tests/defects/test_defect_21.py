@@ -17,8 +17,8 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.raters.evaluate import evaluate_raters
-from napari_panoptic.report.methods import REFERENCES
-from napari_panoptic.report.rated_tables import record_of
+from napari_panoptic.report.raters.tables import record_of
+from napari_panoptic.report.sections import REFERENCES
 from tests.defects.outlined_cohort import evaluated, feature, write_cohort, write_features
 
 USUAL = {"vanished", "overlapping", "missing", "unreadable"}

@@ -39,7 +39,7 @@ from napari_panoptic.io.formats.saving import writable_forms, write_objects
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.report import markup
+from napari_panoptic.report.plots import embed
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Verdict
@@ -391,7 +391,7 @@ def small(folder: Path, n_regions: int) -> Path:
 
 def without_plots() -> None:
     """Let reports draw nothing, which takes most of their time and has no dealings with files."""
-    markup.svg_text = lambda _plot, **_options: "<svg></svg>"
+    embed.svg_text = lambda _plot, **_options: "<svg></svg>"
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, Robustness, st
 from napari_panoptic.nuclei.run import AUTO, PROCESSES, RegionDone
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
-from napari_panoptic.report.html import report_page
+from napari_panoptic.report.nuclei.page import report_page
 from tests.support.one_by_one import robustness_of_results
 from tests.support.paths import REPOSITORY
 from tests.support.reports import report_on, without_team_in

@@ -22,8 +22,8 @@ from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.report.markup import fragment
-from napari_panoptic.report.overlap_section import overlaps_section, overlaps_table
+from napari_panoptic.report.nuclei.overlaps import overlaps_section, overlaps_table
+from napari_panoptic.report.page import fragment
 from napari_panoptic.viewer.layers import SELECTED, emphasis
 from tests.support.overlapping_cohort import TEAM, nucleus, write_overlapping
 

@@ -67,8 +67,12 @@ def test_the_wheel_holds_the_package_and_the_manifest_and_nothing_else(wheel: Pa
     assert names == {
         "napari_panoptic_manifest/napari.yaml",
         "napari_panoptic/py.typed",
-        "napari_panoptic/report/_template/report.css",
-        "napari_panoptic/report/_template/report.js",
+        "napari_panoptic/report/templates/base.html.j2",
+        "napari_panoptic/report/templates/methods_detections.html.j2",
+        "napari_panoptic/report/templates/methods_nuclei.html.j2",
+        "napari_panoptic/report/templates/methods_raters.html.j2",
+        "napari_panoptic/report/templates/report.css",
+        "napari_panoptic/report/templates/report.js",
         *(
             path.relative_to(REPOSITORY).as_posix()
             for path in (REPOSITORY / "napari_panoptic").rglob("*.py")

@@ -24,7 +24,7 @@ from napari_panoptic.raters.evaluate import (
     load_reference,
 )
 from napari_panoptic.raters.outlines import outline_segments
-from napari_panoptic.report.rated_tables import slices_table
+from napari_panoptic.report.raters.tables import slices_table
 from napari_panoptic.samples.raters import write_raters_sample
 from tests.support import raters_oracle as oracle
 
@@ -137,7 +137,7 @@ def test_options_that_do_nothing_are_told_of(tmp_path, capsys):
     assert main([*command, "--jobs", "2"]) == 0
     out = capsys.readouterr()
     assert "does nothing" not in out.err
-    assert "no test of the teams: the Friedman test needs at least three teams" not in out.out
+    assert "No Friedman test of Dice: the Friedman test needs at least three teams" not in out.out
     assert main([*command, "--no-resume", "--scheduler", "processes"]) == 0
     told = capsys.readouterr().err
     assert "--no-resume does nothing for cohorts about raters: nothing is kept" in told

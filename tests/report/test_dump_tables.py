@@ -18,7 +18,7 @@ from statsmodels.stats.multitest import multipletests
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.challenge_dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
-from napari_panoptic.report.dump_tables import (
+from napari_panoptic.report.dump.tables import (
     DumpEvaluation,
     by_organ_table,
     leaderboard_table,
@@ -27,7 +27,7 @@ from napari_panoptic.report.dump_tables import (
     record_of_dump,
     write_dump_tables,
 )
-from napari_panoptic.report.dump_text import dump_text
+from napari_panoptic.report.dump.text import dump_text
 from napari_panoptic.statistics.friedman import MissingRule
 from tests.support.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 

@@ -318,6 +318,24 @@ def test_hostile_names_stay_text(patients: pd.DataFrame) -> None:
         plots.png_bytes(plot, dpi=40)
 
 
+def test_marks_tell_their_figures_on_hover(patients: pd.DataFrame) -> None:
+    svg = plots.svg_text(plots.patient_boxes({"": patients.replace("alpha", "<a & b>")}, TEAMS))
+    root = ElementTree.fromstring(svg)
+    titles = [e.text for e in root.iter() if e.tag.rpartition("}")[2] == "title"]
+    assert titles == ["beta, p1: PQ 0.100", "beta: mean over 1: 0.100"]
+    teams = ("<a & b>", "beta", "gamma")
+    svg = plots.svg_text(plots.quality_scatter({"": patients.replace("alpha", teams[0])}, teams))
+    marks = [e for e in ElementTree.fromstring(svg).iter() if len(e) and e.tag.endswith("use")]
+    assert [mark[0].text for mark in marks] == [
+        "<a & b>, p1: DQ 0.400, SQ 0.500",
+        "<a & b>, p2: DQ 0.600, SQ 0.700",
+        "<a & b>, p3: DQ 1.000, SQ 0.900",
+        "beta, p1: DQ 0.200, SQ 0.500",
+        "<a & b>: mean over 3: 0.667, 0.700",
+        "beta: mean over 1: 0.200, 0.500",
+    ]
+
+
 def test_other_endings_and_places_are_refused(patients: pd.DataFrame, tmp_path: Path) -> None:
     plot = plots.quality_scatter({"": patients}, TEAMS)
     with pytest.raises(PanopticError, match=r"ends in \.svg or \.png, found 'figure\.pdf'"):

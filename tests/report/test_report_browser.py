@@ -11,8 +11,8 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.report import markup
-from napari_panoptic.report.html import write_report
+from napari_panoptic.report import page as report_page
+from napari_panoptic.report.nuclei.page import write_report
 from tests.support.browser import CHROMIUM, Page, browser_page
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 from tests.support.reports import HOSTILE_TEAMS, hostile, report_on
@@ -103,7 +103,7 @@ def test_tables_are_sorted_by_clicks_and_keys(browser: Page, report: Path) -> No
 
 
 def test_undefined_figures_stay_last_when_sorted(browser: Page, tmp_path: Path) -> None:
-    script = Path(markup.__file__).parent / "_template" / "report.js"
+    script = Path(report_page.__file__).parent / "templates" / "report.js"
     rows = "".join(f"<tr><td data-value='{v}'>{v}</td></tr>" for v in ("", "0.5", "-1", "10"))
     page = tmp_path / "table.html"
     page.write_text(

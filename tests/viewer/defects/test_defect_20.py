@@ -7,7 +7,7 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLabel, QMenu, QToolButton, QWidget
 
 from napari_panoptic.nuclei.palette import TEAM_COLOURS
-from napari_panoptic.report.drawing import Drawing, png_bytes
+from napari_panoptic.report.plots.theme import Drawing, png_bytes
 from napari_panoptic.review.verdicts import Verdict
 from napari_panoptic.viewer.widgets.choice_menus import FilterMenu
 from napari_panoptic.viewer.widgets.desk import desk_of

@@ -1,0 +1,245 @@
+"""Tables: one list of columns says how a table is shown, sorted, written and documented."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from napari_panoptic.common.spreadsheets import inert_cells
+from napari_panoptic.common.visible import utf8
+from napari_panoptic.report.page import (
+    Child,
+    Html,
+    download,
+    element,
+    fragment,
+    named,
+    team_label,
+)
+from napari_panoptic.report.text import UNDEFINED, count, interval, ratio
+
+_SHORT_TABLE = 16
+Record = Mapping[Any, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The content of a cell.
+
+    Parameters
+    ----------
+    shown
+        Markup or text.
+    value
+        The number by which rows are sorted, NaN if undefined; None to sort by the text.
+    """
+
+    shown: Child
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Parameters
+    ----------
+    title
+        Its heading in a report.
+    cell
+        Returns its cell of a row; None if reports do not show the column.
+    keys
+        Its columns in the CSV file: several if they are shown as one.
+    about
+        The meaning of the column, for the documentation.
+    """
+
+    title: Child
+    cell: Callable[[Record], Cell] | None
+    keys: tuple[str, ...] = ()
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A CSV file of ``evaluate``.
+
+    Parameters
+    ----------
+    file
+        Its name.
+    row
+        What a row is about, for the documentation.
+    columns
+        Its columns, in the order of the file.
+    """
+
+    file: str
+    row: str
+    columns: Sequence[Column]
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the columns."""
+        return [key for column in self.columns for key in column.keys]
+
+    def frame(self, rows: Iterable[Record]) -> pd.DataFrame:
+        """Return rows as a frame, which has all columns even if there are no rows."""
+        return pd.DataFrame(list(rows), columns=self.keys)
+
+    def shown(self, teams: Sequence[str], first: Sequence[str] = ()) -> list[Column]:
+        """Return the columns for `table`, those of ``first`` at the front; teams are coloured."""
+        columns = [column for column in self.columns if column.cell is not None]
+        order: dict[tuple[str, ...], int] = {(key,): place for place, key in enumerate(first)}
+        columns.sort(key=lambda column: order.get(column.keys, len(order)))
+        return [team_column(teams) if c.keys == ("team",) else c for c in columns]
+
+    def described(self) -> str:
+        """Return the line of the table in the documentation, in Markdown."""
+        columns = (
+            ", ".join(column.keys) + (f" ({column.about})" if column.about else "")
+            for column in self.columns
+        )
+        return f"| `{self.file}` | {self.row} | {', '.join(columns)} |"
+
+
+def table(
+    slug: str,
+    caption: Child,
+    columns: Sequence[Column],
+    frame: pd.DataFrame,
+    rows: Iterable[Record] | None = None,
+) -> Html:
+    """Return a table with a link to its CSV file.
+
+    Parameters
+    ----------
+    slug
+        Name of the CSV file, without ``.csv``.
+    caption
+        A sentence that says what the table shows.
+    columns
+        The columns shown; the first one names the rows.
+    frame
+        The content of the CSV file, in full precision.
+    rows
+        The rows shown; default: those of the frame.
+    """
+    csv = inert_cells(frame).to_csv(index=False, lineterminator="\n")
+    # File names may contain characters that UTF-8 cannot encode.
+    link = download("CSV", f"{slug}.csv", "text/csv;charset=utf-8", utf8(csv))
+    records = frame.to_dict("records") if rows is None else rows
+    makers = [column.cell for column in columns if column.cell is not None]
+    cells = [[cell(record) for cell in makers] for record in records]
+    if not cells:
+        return element(
+            "div",
+            element("p", caption, " ", link, class_="caption"),
+            element("p", "The table has no rows.", class_="nothing"),
+            class_="table",
+        )
+    is_number = [any(cell.value is not None for cell in own) for own in zip(*cells, strict=True)]
+    head = (
+        element("th", column.title, scope="col", class_="number" if right else None)
+        for column, right in zip(columns, is_number, strict=True)
+    )
+    body = (element("tr", *(_written(c, n) for n, c in enumerate(row))) for row in cells)
+    shown = element(
+        "table",
+        element("caption", caption, " ", link),
+        element("thead", element("tr", *head)),
+        element("tbody", *body),
+        class_="sortable",
+    )
+    size = "table short" if len(cells) <= _SHORT_TABLE else "table"
+    return element("div", element("div", shown, class_="scroll", tabindex="0"), class_=size)
+
+
+def _written(cell: Cell, column: int) -> Html:
+    kind = value = None
+    if cell.value is not None:
+        kind, value = "number", "" if math.isnan(cell.value) else repr(float(cell.value))
+    if column == 0:
+        return element("th", cell.shown, scope="row", class_=kind, data_value=value)
+    return element("td", cell.shown, class_=kind, data_value=value)
+
+
+# --- kinds of columns ----------------------------------------------------------------------------
+
+
+def unshown(*keys: str, about: str = "") -> Column:
+    """Return columns that only the CSV file has."""
+    return Column(None, None, keys, about)
+
+
+def words(key: str, title: Child = None, about: str = "") -> Column:
+    """Return a column of our own words."""
+    return Column(title or key, lambda row: Cell(str(row[key])), (key,), about)
+
+
+def name_column(key: str, title: Child = None, about: str = "") -> Column:
+    """Return a column of names from outside."""
+    return Column(title or key, lambda row: Cell(named(str(row[key]))), (key,), about)
+
+
+def team_column(teams: Sequence[str], key: str = "team", title: Child = None) -> Column:
+    """Return a column of teams, each beside its colour, which its place among all decides."""
+    return Column(title or key, lambda row: Cell(team_label(row[key], teams)), (key,))
+
+
+def number(
+    key: str,
+    title: Child = None,
+    write: Callable[[float], str] = ratio,
+    about: str = "",
+) -> Column:
+    """Return a column of numbers, undefined if NaN or missing."""
+    return Column(title or key, lambda row: number_cell(row[key], write), (key,), about)
+
+
+def whole(key: str, title: Child = None, about: str = "") -> Column:
+    """Return a column of whole numbers."""
+    return number(key, title, count, about)
+
+
+def bounds(low: str, high: str, title: Child, about: str = "") -> Column:
+    """Return a column of intervals, sorted by their lower ends."""
+    return Column(title, lambda row: bounds_cell(row[low], row[high]), (low, high), about)
+
+
+def ranked(title: Child, key: Any, value: str = "pq", rank: str = "rank") -> Column:
+    """Return a column of figures with their ranks; see `across` for the key."""
+    return Column(title, lambda row: ranked_cell(row[key][value], row[key][rank]))
+
+
+def number_cell(value: Any, write: Callable[[float], str] = ratio) -> Cell:
+    """Return a cell with a number, undefined if NaN or missing."""
+    figure = math.nan if pd.isna(value) else float(value)
+    return Cell(write(figure), figure)
+
+
+def bounds_cell(low: float, high: float, places: int = 3) -> Cell:
+    """Return a cell with an interval."""
+    return Cell(interval(low, high, places), low)
+
+
+def ranked_cell(value: float, rank: float) -> Cell:
+    """Return a cell with a figure and its rank; the best is bold."""
+    if math.isnan(value):
+        return Cell(UNDEFINED, math.nan)
+    shown = element("span", ratio(value), class_="best" if rank == 1 else None)
+    return Cell(fragment(shown, element("span", f" ({rank:.0f})", class_="rank")), value)
+
+
+def across(frame: pd.DataFrame, by: Sequence[str], column: str) -> list[dict[Any, Any]]:
+    """Return wide rows: one per value of ``by``, with the record of each value of ``column``."""
+    rows: dict[tuple[Any, ...], dict[Any, Any]] = {}
+    for record in frame.to_dict("records"):
+        place = tuple(record[key] for key in by)
+        row = rows.setdefault(place, dict(zip(by, place, strict=True)))
+        row[column, record[column]] = record
+    return list(rows.values())

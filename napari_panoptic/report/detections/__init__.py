@@ -1,0 +1,1 @@
+"""The report on a cohort of detections, and the tables of its figures."""

@@ -1,0 +1,301 @@
+"""One HTML file that reports everything about a cohort of detections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from napari_panoptic.detections.atypia import POINTS_RULE, SCORES, AnswerState
+from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.report import pictures as point_pictures
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    number,
+    table,
+    team_column,
+    whole,
+)
+from napari_panoptic.report.detections.gallery import (
+    FIELD_UM,
+    PointPicture,
+    failure_pictures,
+    worst_frames,
+)
+from napari_panoptic.report.detections.tables import (
+    ATYPIA,
+    CURVE,
+    FRAMES,
+    PATIENTS,
+    TEAMS,
+    atypia_table,
+    curve_table,
+    frames_table,
+    input_fingerprints,
+    patients_table,
+    teams_table,
+    whole_number,
+)
+from napari_panoptic.report.page import (
+    Child,
+    Html,
+    Section,
+    bullets,
+    element,
+    folded,
+    fragment,
+    named,
+    note,
+    paragraph,
+    team_label,
+    team_list,
+    write_page,
+)
+from napari_panoptic.report.plots.detections import precision_recall_curves
+from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.report.sections import (
+    DATA_SLUG,
+    findings_section,
+    fingerprints,
+    lead,
+    methods_section,
+    report_document,
+    settings_section,
+)
+from napari_panoptic.report.statistics import friedman_sentence
+from napari_panoptic.report.text import count, ratio
+
+WORST_FRAMES = 3
+FAILURES_PER_FRAME = 6
+_LEGEND = {
+    Status.FN: "annotated, not found (FN)",
+    Status.FP: "detected, not annotated (FP)",
+    Status.TP: "found (TP)",
+}
+
+
+def write_detection_report(evaluation: DetectionEvaluation, path: Path, *, date: str = "") -> Path:
+    """Draw the pictures, and write the report as one HTML file, completely or not at all.
+
+    Parameters
+    ----------
+    evaluation
+        The results.
+    path
+        The file to write; an existing one is replaced.
+    date
+        The date of the report. Without one, the same files give the same report.
+
+    Raises
+    ------
+    PanopticError
+        If the file cannot be written.
+    """
+    return write_page(path, detection_report_page(evaluation, date=date))
+
+
+def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") -> str:
+    """Return the page of a report; see `write_detection_report`."""
+    cohort, distance_um = evaluation.cohort, evaluation.settings.distance_um
+    first = lead(
+        f"{count(len(cohort.frames))} frames of {count(len(cohort.patients))} patients, "
+        f"{count(len(evaluation.team_names))} team(s); detections within {distance_um:g} µm of an "
+        "annotated point are correct",
+        date=date,
+        findings=evaluation.findings,
+        consequence="The figures of a team are over its own frames, and do not compare between "
+        "teams with different frames.",
+    )
+    methods = methods_section("methods_detections.html.j2", distance_um=distance_um)
+    sections = [
+        Section("summary", "Summary", _summary(evaluation)),
+        Section("settings", "Settings and provenance", _settings(evaluation)),
+        Section(DATA_SLUG, "Data quality", findings_section(evaluation.findings)),
+        Section("curves", "Precision and recall", _curves(evaluation)),
+        Section("patients", "Patients", _patients(evaluation)),
+        Section("frames", "Frames", _frames(evaluation)),
+        Section("worst", "Worst frames", _worst(evaluation)),
+        Section("atypia", "Nuclear atypia", _atypia(evaluation)),
+        Section("methods", "Methods, for a paper", methods),
+    ]
+    return report_document(f"Detection report: {cohort.name}", first, sections)
+
+
+def _summary(evaluation: DetectionEvaluation) -> list[Child]:
+    frame = teams_table(evaluation)
+    columns = TEAMS.shown(evaluation.cohort.team_names, ["team", "rank"])
+    # The best first, teams without a figure last.
+    rows = frame.sort_values("rank", kind="stable", na_position="last").to_dict("records")
+    caption = (
+        "All frames of a team together; ranked by the F-measure, as in MITOS-ATYPIA-14. Average "
+        "precision requires a confidence for every detection."
+    )
+    shown = table("teams", caption, columns, frame, rows)
+    return [shown, bullets(_conclusions(evaluation))]
+
+
+def _conclusions(evaluation: DetectionEvaluation) -> Iterator[Child]:
+    """Return the main results as sentences."""
+    if len(evaluation.team_names) > 1:
+        yield friedman_sentence(evaluation.comparison, "the F-measure", "patient")
+    n_frames = {len(results) for results in evaluation.by_team.values()}
+    if len(n_frames) > 1:
+        yield (
+            f"Teams were evaluated on {min(n_frames)} to {max(n_frames)} frames: their ranks "
+            "compare different frames."
+        )
+    for key in evaluation.team_names:
+        curve = evaluation.curve(key)
+        best = None if curve is None else curve.best
+        if curve is not None and best is not None and curve.n_reference:
+            yield fragment(
+                team_label(key, evaluation.cohort.team_names),
+                f" would reach its largest F-measure, {ratio(float(curve.f_measure[best]))}, with "
+                f"detections of confidence {curve.thresholds[best]:g} or more.",
+            )
+
+
+def _settings(evaluation: DetectionEvaluation) -> list[Child]:
+    settings = evaluation.settings
+    items: dict[str, Child] = {
+        "distance": f"{settings.distance_um:g} µm, inclusive",
+        "confidence": "all detections count"
+        if settings.confidence is None
+        else f"at least {settings.confidence:g}",
+    }
+    files = input_fingerprints(evaluation.cohort, evaluation.team_names)
+    return settings_section(items, fingerprints(files))
+
+
+def _curves(evaluation: DetectionEvaluation) -> list[Child]:
+    teams = evaluation.cohort.team_names
+    found = {key: evaluation.curve(key) for key in evaluation.team_names}
+    curves = {key: curve for key, curve in found.items() if curve is not None}
+    counts = {key: evaluation.counts(key) for key in evaluation.team_names}
+    parts: list[Child] = [
+        plot_figure(
+            precision_recall_curves(curves, teams, counts),
+            "precision-recall",
+            "Precision against recall at every confidence threshold, all frames of a team "
+            "together; large marks: the threshold of this evaluation; grey curves: equal "
+            "F-measure, given at their ends.",
+        )
+    ]
+    lacking = [key for key in evaluation.team_names if key not in curves]
+    if lacking:
+        names = team_list(lacking, teams)
+        parts.append(note("No curve (some detections lack a confidence): ", names, "."))
+    every = table("curve", "Every threshold.", CURVE.shown(teams), curve_table(evaluation))
+    return [*parts, folded("Every threshold", every)]
+
+
+def _patients(evaluation: DetectionEvaluation) -> list[Child]:
+    columns = PATIENTS.shown(evaluation.cohort.team_names)
+    caption = "The frames of each patient together."
+    return [table("patients", caption, columns, patients_table(evaluation))]
+
+
+def _frames(evaluation: DetectionEvaluation) -> list[Child]:
+    columns = FRAMES.shown(evaluation.cohort.team_names, ["region", "patient"])
+    caption = "Every frame of every team; en dash: undefined."
+    return [table("frames", caption, columns, frames_table(evaluation))]
+
+
+def _worst(evaluation: DetectionEvaluation) -> list[Child]:
+    parts: list[Child] = []
+    radius = evaluation.settings.distance_um
+    for key in evaluation.team_names:
+        worst = worst_frames(evaluation.by_team[key], WORST_FRAMES)
+        if worst:
+            parts.append(element("h3", team_label(key, evaluation.cohort.team_names)))
+        for result in worst:
+            pictures = failure_pictures(result, radius, FAILURES_PER_FRAME)
+            figures = [_figure(picture) for picture in pictures]
+            parts.append(point_pictures.group(_frame_title(result), figures))
+    if not parts:
+        return [paragraph("No team failed anywhere.")]
+    introduction = note(
+        "The frames with the most failures of each team; of each frame, missed points, and the "
+        "false detections with the highest confidence. Circles show the maximum distance from the "
+        f"annotated point at their centre; crosses are detections. Pictures are {FIELD_UM:.0f} µm "
+        "wide."
+    )
+    return [introduction, point_pictures.legend(_LEGEND), *parts]
+
+
+def _frame_title(result: FrameResult) -> Html:
+    counts = result.counts
+    return fragment(
+        named(result.frame.name),
+        f": F {ratio(counts.f_measure)}, {count(counts.fn)} FN, {count(counts.fp)} FP",
+    )
+
+
+def _figure(picture: PointPicture) -> Html:
+    judged = picture.result.judged
+    is_reference = picture.side is Side.REFERENCE
+    points = judged.reference if is_reference else judged.prediction
+    distances = judged.reference_distance_um if is_reference else judged.prediction_distance_um
+    confidence, distance = float(points.confidence[picture.row]), float(distances[picture.row])
+    what = "annotated point" if is_reference else "detection"
+    lines: list[Child] = [f"{picture.status}: {what} {points.ids[picture.row]}"]
+    if not math.isnan(confidence):
+        lines += [element("br"), f"confidence {confidence:g}"]
+    if not math.isnan(distance):
+        nearest = "detection" if is_reference else "annotated point"
+        lines += [element("br"), f"nearest {nearest}: {distance:.1f} µm"]
+    alt = f"{picture.status}, {what} {points.ids[picture.row]}, frame {picture.result.frame.name}"
+    return point_pictures.figure(picture.jpeg, alt, *lines)
+
+
+def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
+    found, teams = evaluation.atypia, evaluation.cohort.team_names
+    if not found.results:
+        return [paragraph("No frame has both a reference atypia score and a team's score.")]
+    frame = pd.DataFrame(
+        [
+            {
+                "team": key,
+                "rank": found.ranks[key],
+                "points": found.of(key).points,
+                "frames": found.of(key).n_frames,
+                "right": found.of(key).n_right,
+                str(AnswerState.NOT_EVALUATED): found.of(key).n_not_evaluated,
+                str(AnswerState.MISSING): found.n_missing(key),
+            }
+            for key in sorted(found.teams, key=lambda own: found.ranks[own])
+        ]
+    )
+    columns = [team_column(teams), *(number(key, write=whole_number) for key in frame.columns[1:])]
+    frame_columns = ATYPIA.shown(teams, ["region"])
+    listed = table(
+        "atypia-frames", "Every frame of every team.", frame_columns, atypia_table(evaluation)
+    )
+    return [
+        table("atypia", f"{POINTS_RULE}; teams are ranked by the sum.", columns, frame),
+        *(_confusion(evaluation, key) for key in found.teams),
+        folded("Every frame", listed),
+    ]
+
+
+def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:
+    teams, titles = (
+        evaluation.cohort.team_names,
+        [*map(str, SCORES), str(AnswerState.NOT_EVALUATED)],
+    )
+    records: list[dict[str, Any]] = [
+        {"true score": score, **dict(zip(titles, own, strict=True))}
+        for score, own in zip(SCORES, evaluation.atypia.of(key).confusion.tolist(), strict=True)
+    ]
+    columns = [
+        Column("", lambda row: Cell(f"true {row['true score']}")),
+        *(whole(title) for title in titles),
+    ]
+    caption = fragment("Scores of ", team_label(key, teams), ".")
+    slug = f"atypia-confusion-{teams.index(key) + 1}"
+    return table(slug, caption, columns, pd.DataFrame(records))

@@ -1,0 +1,316 @@
+"""The tables that ``evaluate`` writes for a cohort of detections. Their columns are a contract."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from napari_panoptic.detections.atypia import AnswerState
+from napari_panoptic.detections.cohort import DetectionCohort
+from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
+from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
+from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    number_cell,
+    unshown,
+    whole,
+)
+from napari_panoptic.report.text import count, ratio
+from napari_panoptic.report.writing import RECORD, provenance, write_set
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.teams import bootstrap_record
+
+
+def _short(value: float) -> str:
+    return count(value) if value == int(value) and value > 1 else ratio(value)
+
+
+def whole_number(value: float) -> str:
+    """Write a whole number, which may be negative."""
+    return f"\N{MINUS SIGN}{count(-value)}" if value < 0 else count(value)
+
+
+def _score(row: Record) -> Cell:
+    if pd.isna(row["score"]):
+        return Cell(AnswerState.NOT_EVALUATED)
+    return number_cell(row["score"], count)
+
+
+COUNTS = (
+    whole("tp", "TP"),
+    whole("fp", "FP"),
+    whole("fn", "FN"),
+    number("precision"),
+    number("recall"),
+    number("f_measure", "F-measure"),
+)
+_PLACE = (name_column("team"), name_column("patient"), name_column("region", "frame", "the frame"))
+DETECTIONS = TableSpec(
+    "detections.csv",
+    "annotated point or detection, and team",
+    [
+        *_PLACE,
+        unshown("side"),
+        unshown("id", about="line in the file"),
+        unshown("x_px", "y_px", "confidence", "status", "partner_id"),
+        unshown(
+            "distance_um",
+            about="to the partner; without one, to the nearest point of the other side",
+        ),
+    ],
+)
+FRAMES = TableSpec("frames.csv", "team and frame", [*_PLACE, *COUNTS])
+PATIENTS = TableSpec(
+    "patients.csv", "team and patient: all frames of the patient", [*_PLACE[:2], *COUNTS]
+)
+TEAMS = TableSpec(
+    "teams.csv",
+    "team: all its frames",
+    [
+        _PLACE[0],
+        unshown("patients", about="number"),
+        whole("frames", about="number"),
+        *COUNTS,
+        bounds("f_measure_low", "f_measure_high", f"{LEVEL:.0%} interval of F", "interval"),
+        whole("rank"),
+        number("average_precision", "average precision"),
+        unshown("best_threshold", about="threshold with the largest F-measure"),
+        unshown("best_f_measure", about="F-measure at that threshold"),
+        unshown("atypia_frames", about="number"),
+        unshown("atypia_points", "atypia_rank"),
+    ],
+)
+CURVE = TableSpec(
+    "curve.csv", "team and threshold", [_PLACE[0], number("threshold", write=_short), *COUNTS]
+)
+ATYPIA = TableSpec(
+    "atypia.csv",
+    "team and frame with a reference score",
+    [
+        *_PLACE,
+        whole("reference", "true score", about="true score"),
+        Column("score", _score, ("score",), about="empty: not evaluated"),
+        unshown("confidence"),
+        number("points", write=whole_number),
+    ],
+)
+TABLES = (DETECTIONS, FRAMES, PATIENTS, TEAMS, CURVE, ATYPIA)
+TABLE_NAMES = (*(spec.file for spec in TABLES), RECORD)
+"""The files of a set, the record last."""
+
+
+def write_detection_tables(evaluation: DetectionEvaluation, folder: Path) -> list[Path]:
+    """Write all tables into a folder, which is created if missing.
+
+    Existing files of the same names are replaced, all of them or none.
+    """
+    tables = {
+        DETECTIONS.file: detections_table(evaluation),
+        FRAMES.file: frames_table(evaluation),
+        PATIENTS.file: patients_table(evaluation),
+        TEAMS.file: teams_table(evaluation),
+        CURVE.file: curve_table(evaluation),
+        ATYPIA.file: atypia_table(evaluation),
+    }
+    return write_set(folder, tables, (RECORD, record_of(evaluation)))
+
+
+def detections_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Return one row per point: annotated ones and detections, of every team and frame.
+
+    ``distance_um`` is the distance to the partner, or without one to the nearest point of
+    the other side. Detections below the confidence threshold are ``ignored``.
+    """
+    parts = [frame_points(result) for result in evaluation.results]
+    if not parts:
+        return DETECTIONS.frame([])
+    return pd.concat(parts, ignore_index=True)[DETECTIONS.keys]
+
+
+def frame_points(result: FrameResult) -> pd.DataFrame:
+    """Return the points of a team in a frame, the annotated ones first."""
+    judged = result.judged
+    sides = (
+        (
+            Side.REFERENCE,
+            (judged.reference, judged.reference_status, judged.reference_partner),
+            (judged.reference_distance_um, judged.prediction),
+        ),
+        (
+            Side.PREDICTION,
+            (judged.prediction, judged.prediction_status, judged.prediction_partner),
+            (judged.prediction_distance_um, judged.reference),
+        ),
+    )
+    words = np.array([str(status) for status in STATUSES])
+    frames = [
+        pd.DataFrame(
+            {
+                "team": result.team,
+                "patient": result.frame.patient,
+                "region": result.frame.name,
+                "side": str(side),
+                "id": points.ids,
+                "x_px": points.xy_px[:, 0],
+                "y_px": points.xy_px[:, 1],
+                "confidence": points.confidence,
+                "status": words[status],
+                "partner_id": pd.array(
+                    [others.ids[p] if p != NO_PARTNER else None for p in partner], "Int64"
+                ),
+                "distance_um": distance,
+            }
+        )
+        for side, (points, status, partner), (distance, others) in sides
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _figures(counts: DetectionCounts) -> dict[str, Any]:
+    return {key: getattr(counts, key) for column in COUNTS for key in column.keys}
+
+
+def frames_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Return one row per team and frame."""
+    rows = [
+        {
+            "team": result.team,
+            "patient": result.frame.patient,
+            "region": result.frame.name,
+            **_figures(result.counts),
+        }
+        for result in evaluation.results
+    ]
+    return FRAMES.frame(rows)
+
+
+def patients_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Return one row per team and patient: counts summed over the frames, figures of the sums."""
+    rows = [
+        {"team": team, "patient": patient, **_figures(counts)}
+        for team in evaluation.team_names
+        for patient, counts in evaluation.patient_counts(team).items()
+    ]
+    return PATIENTS.frame(rows)
+
+
+def teams_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Return one row per team: figures of the sums over all frames, with intervals."""
+    return TEAMS.frame(_team_row(evaluation, team) for team in evaluation.team_names)
+
+
+def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
+    interval, curve = evaluation.interval(team), evaluation.curve(team)
+    best = None if curve is None else curve.best
+    row: dict[str, Any] = {
+        "team": team,
+        "patients": len(evaluation.patient_counts(team)),
+        "frames": len(evaluation.by_team[team]),
+        **_figures(evaluation.counts(team)),
+        "f_measure_low": interval.low,
+        "f_measure_high": interval.high,
+        "rank": evaluation.ranks.get(team),
+        "average_precision": math.nan if curve is None else curve.average_precision,
+        "best_threshold": math.nan,
+        "best_f_measure": math.nan,
+    }
+    if curve is not None and best is not None:
+        row["best_threshold"] = curve.thresholds[best]
+        row["best_f_measure"] = curve.f_measure[best]
+    has_scores = team in evaluation.atypia.teams
+    atypia = evaluation.atypia.of(team)
+    row["atypia_frames"] = atypia.n_frames
+    row["atypia_points"] = atypia.points if has_scores else None
+    row["atypia_rank"] = evaluation.atypia.ranks.get(team)
+    return row
+
+
+def curve_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Return one row per team and threshold, the highest first; no rows without confidences."""
+    return CURVE.frame(_curve_rows(evaluation))
+
+
+def _curve_rows(evaluation: DetectionEvaluation) -> Iterator[dict[str, Any]]:
+    for team in evaluation.team_names:
+        curve = evaluation.curve(team)
+        if curve is None:
+            continue
+        for place in range(len(curve)):
+            yield {
+                "team": team,
+                "threshold": curve.thresholds[place],
+                **_figures(curve.counts_at(place)),
+            }
+
+
+def atypia_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
+    """Return one row per team and frame with a reference score; an empty score: not evaluated."""
+    rows = [
+        {
+            "team": result.team,
+            "patient": result.frame.patient,
+            "region": result.frame.name,
+            "reference": result.reference,
+            "score": result.answer.score,
+            "confidence": result.answer.confidence,
+            "points": result.points,
+        }
+        for result in evaluation.atypia.results
+    ]
+    return ATYPIA.frame(rows).astype({"score": "Int64"})
+
+
+def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
+    """Return settings, versions, fingerprints, figures and warnings."""
+    teams = evaluation.team_names
+    record: dict[str, Any] = {
+        "cohort": evaluation.cohort.name,
+        "task": "detections",
+        "settings": evaluation.settings.as_record(),
+        "score": {team: evaluation.counts(team).f_measure for team in teams},
+        "evaluated_frames": {team: len(evaluation.by_team[team]) for team in teams},
+        "atypia": {
+            team: {
+                "points": evaluation.atypia.of(team).points,
+                "confusion": evaluation.atypia.of(team).confusion.tolist(),
+            }
+            for team in evaluation.atypia.teams
+        },
+        "bootstrap": bootstrap_record(RESAMPLES, SEED),
+        **provenance(evaluation.findings, input_fingerprints(evaluation.cohort, teams)),
+    }
+    if len(teams) > 1:
+        found = evaluation.comparison
+        record["statistics"] = {
+            "f_measure": {
+                "n_patients": found.n_patients,
+                "friedman_chi2": found.friedman_chi2,
+                "friedman_p": found.friedman_p,
+                "mean_ranks": dict(zip(found.teams, found.mean_ranks.tolist(), strict=True)),
+                "why_undefined": found.why_undefined,
+            }
+        }
+    return record
+
+
+def input_fingerprints(cohort: DetectionCohort, team_names: tuple[str, ...]) -> dict[str, str]:
+    """Return a SHA-256 of each input file, by its path relative to the cohort."""
+    paths = {path for f in cohort.frames for path in (f.image, f.reference) if path is not None}
+    paths |= {path for (team, _), path in cohort.predictions.items() if team in team_names}
+    for scored in cohort.atypia:
+        paths |= {scored.reference} if scored.reference is not None else set()
+        paths |= {path for team, path in scored.predictions.items() if team in team_names}
+    return file_fingerprints(paths, cohort.root)

@@ -1,0 +1,1 @@
+"""The tables and the text of ``napari-panoptic dump``, for an organisers' output."""

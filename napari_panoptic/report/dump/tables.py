@@ -1,0 +1,352 @@
+"""The tables of ``napari-panoptic dump``: an organisers' output, scored and compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from napari_panoptic import __version__
+from napari_panoptic.io.challenge_dump import Dump, organ_of
+from napari_panoptic.report.writing import write_set
+from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_interval
+from napari_panoptic.statistics.friedman import MissingRule
+from napari_panoptic.statistics.ranks import competition_ranks, mean_defined
+from napari_panoptic.statistics.teams import (
+    TeamStatistics,
+    bootstrap_record,
+    statistics_record,
+    team_statistics,
+)
+
+MEAN = "mean"
+"""Takes the place of a class: the mean over classes."""
+ALL = "all"
+"""Takes the place of an organ: all organs."""
+UNKNOWN = "unknown"
+"""Organ of patients without a known organ."""
+
+PAIR_COLUMNS = (
+    "class",
+    "first",
+    "second",
+    "patients",
+    "omitted",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "difference_interval",
+    "rank_biserial",
+    "wilcoxon_p",
+    "holm_p",
+    "why_undefined",
+)
+
+_PLACE = ["patient", "region", "class"]
+_RECORD = "statistics.json"
+TABLE_NAMES = ("leaderboard.csv", "by_organ.csv", "patients.csv", "pairs.csv", _RECORD)
+"""The files of a set, the record last."""
+
+
+@dataclass(frozen=True, eq=False)
+class DumpEvaluation:
+    """The scores, ranks and statistics of the teams in an organisers' output.
+
+    The regions and classes are those that occur for any team. A team without a figure
+    for one of them (a gap) has no figure for the region, and none for the patient: a
+    mean over the remaining ones would not compare with other teams. If gaps count as 0,
+    they do so in scores and in tests, never in a team's own mean over patients.
+
+    Parameters
+    ----------
+    dump
+        The output, as read.
+    organs
+        Patient, or TCGA case -> organ.
+    missing
+        Whether gaps are left out or count as 0.
+    resamples, seed
+        Parameters of the bootstrap intervals.
+    """
+
+    dump: Dump
+    organs: Mapping[str, str]
+    missing: MissingRule = MissingRule.COMPLETE_CASES
+    resamples: int = RESAMPLES
+    seed: int = SEED
+
+    @cached_property
+    def as_dumped(self) -> pd.DataFrame:
+        """PQ by (patient, region, class), one column per team; NaN in gaps."""
+        figures = self.dump.figures
+        listed = dict.fromkeys((f.patient, f.region, f.class_name) for f in figures)
+        rows = pd.MultiIndex.from_tuples(list(listed), names=_PLACE)
+        places = {place: row for row, place in enumerate(listed)}
+        columns = {team: column for column, team in enumerate(self.dump.teams)}
+        values = np.full((len(places), len(columns)), np.nan)
+        for f in figures:
+            values[places[f.patient, f.region, f.class_name], columns[f.team]] = f.pq
+        return pd.DataFrame(values, index=rows, columns=list(columns))
+
+    @cached_property
+    def gaps(self) -> list[tuple[str, str, str, str]]:
+        """Team, patient, region and class of every figure that is missing."""
+        missing = np.argwhere(self.as_dumped.isna().to_numpy())
+        return [(self.dump.teams[column], *self.as_dumped.index[row]) for row, column in missing]
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """The figures after the rule for gaps."""
+        return self.as_dumped.fillna(0.0) if self.missing is MissingRule.WORST else self.as_dumped
+
+    @cached_property
+    def regions(self) -> pd.DataFrame:
+        """Mean over the classes of a region, by (patient, region)."""
+        return _complete_means(self.cells, ["patient", "region"])
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """The classes, by name."""
+        return sorted(self.cells.index.unique("class"))
+
+    @cached_property
+    def by_class(self) -> dict[str, pd.DataFrame]:
+        """Figures by (patient, region) of each class, and of the mean over classes (first)."""
+        return {MEAN: self.regions, **self._of_classes(self.cells)}
+
+    @cached_property
+    def patients(self) -> dict[str, pd.DataFrame]:
+        """Means over the regions of a patient, by class (and ``mean``); each has all patients."""
+        return self._of_patients(self.by_class)
+
+    @cached_property
+    def patients_as_dumped(self) -> dict[str, pd.DataFrame]:
+        """As `patients`, without the rule for gaps: NaN for patients with a gap."""
+        regions = _complete_means(self.as_dumped, ["patient", "region"])
+        return self._of_patients({MEAN: regions, **self._of_classes(self.as_dumped)})
+
+    def _of_classes(self, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        names = cells.index.get_level_values("class")
+        return {name: cells[names == name].droplevel("class") for name in self.classes}
+
+    def _of_patients(self, by_class: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+        listed = self.regions.index.unique("patient")
+        return {
+            name: _complete_means(regions, ["patient"]).reindex(listed)
+            for name, regions in by_class.items()
+        }
+
+    @cached_property
+    def scores(self) -> dict[str, float]:
+        """The challenge's score per team: mean over regions. The best first, undefined last."""
+        scores = {team: mean_defined(self.regions[team]) for team in self.dump.teams}
+        order = sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team]))
+        return {team: scores[team] for team in order}
+
+    @cached_property
+    def places(self) -> dict[str, int | None]:
+        """Each team's place by its score; equal scores share one, None where undefined."""
+        teams = list(self.scores)
+        ranks = competition_ranks(list(self.scores.values()))
+        return dict(zip(teams, ranks, strict=True))
+
+    @cached_property
+    def organ_by_patient(self) -> dict[str, str]:
+        """Organ of each patient of the dump."""
+        patients = self.cells.index.unique("patient")
+        return {patient: organ_of(patient, self.organs) or UNKNOWN for patient in patients}
+
+    @cached_property
+    def statistics(self) -> dict[str, TeamStatistics]:
+        """The teams compared over patients: by the mean over classes, and by each class."""
+        found = {}
+        for name, own in self.patients_as_dumped.items():
+            at_worst = self.patients[name]
+            found[name] = team_statistics(
+                {team: own[team].tolist() for team in self.dump.teams},
+                own.index.tolist(),
+                missing=self.missing,
+                worst={team: at_worst[team].tolist() for team in self.dump.teams},
+                resamples=self.resamples,
+                seed=self.seed,
+            )
+        return found
+
+    def interval_over_patients(self, figures: pd.Series[float]) -> Interval:
+        """Return the mean of figures of regions, resampled by patient.
+
+        Parameters
+        ----------
+        figures
+            Indexed by ``patient`` and other levels; NaN in gaps.
+        """
+        by_patient = figures.groupby(level="patient", sort=False)
+        return mean_interval(
+            by_patient.agg(mean_defined).tolist(),
+            weights=by_patient.count().tolist(),
+            resamples=self.resamples,
+            seed=self.seed,
+        )
+
+
+def write_dump_tables(evaluation: DumpEvaluation, folder: Path) -> list[Path]:
+    """Write all tables of a dump into a folder, which is created if missing.
+
+    Returns
+    -------
+    list of Path
+        The files written. Existing ones are replaced, all of them or none.
+    """
+    tables = {
+        "leaderboard.csv": leaderboard_table(evaluation),
+        "by_organ.csv": by_organ_table(evaluation),
+        "patients.csv": patients_table(evaluation),
+        "pairs.csv": pairs_table(evaluation),
+    }
+    return write_set(folder, tables, (_RECORD, record_of_dump(evaluation)))
+
+
+def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
+    """Return one row per team, the best score first.
+
+    ``place`` is the rank by score (``score``: mean over regions); ``rank`` is the
+    rank by the tests over patients, shared by teams that do not differ.
+    """
+    statistics = evaluation.statistics[MEAN]
+    comparison = statistics.comparison
+    rows = []
+    for team, score in evaluation.scores.items():
+        number = comparison.teams.index(team)
+        figures = evaluation.regions[team]
+        patients = statistics.means[team]
+        rows.append(
+            {
+                "place": evaluation.places[team],
+                "team": team,
+                "score": score,
+                **_ends("score", evaluation.interval_over_patients(figures)),
+                "regions": int(figures.notna().sum()),
+                "regions_listed": len(figures),
+                "not_submitted": sum(
+                    f.team == team and not f.submitted for f in evaluation.dump.figures
+                ),
+                "gaps": sum(gap[0] == team for gap in evaluation.gaps),
+                "patients": patients.n,
+                "patient_mean": patients.mean,
+                **_ends("patient_mean", patients),
+                "mean_rank": comparison.mean_ranks[number],
+                "rank": comparison.ranks[number],
+            }
+        )
+    return pd.DataFrame(rows).astype({"place": "Int64"})
+
+
+def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
+    """Return one row per team, organ (or all) and class (or their mean).
+
+    ``pq`` is the mean over the organ's regions that have the class, as in table
+    2 of Foucart et al. (2021).
+    """
+    organs = sorted({*evaluation.organ_by_patient.values()})
+    rows = []
+    for team in evaluation.dump.teams:
+        for organ in (*organs, ALL):
+            for name, frame in evaluation.by_class.items():
+                of_organ = frame.index.get_level_values("patient").map(evaluation.organ_by_patient)
+                own = frame.loc[(of_organ == organ) | (organ == ALL), team]
+                interval = evaluation.interval_over_patients(own)
+                rows.append(
+                    {
+                        "team": team,
+                        "organ": organ,
+                        "class": name,
+                        "patients": interval.n,
+                        "regions": int(own.notna().sum()),
+                        "pq": mean_defined(own),
+                        **_ends("pq", interval),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def patients_table(evaluation: DumpEvaluation) -> pd.DataFrame:
+    """Return one row per team and patient: the figures that the tests compare.
+
+    Columns after ``organ``: ``mean`` over the regions of the mean over their
+    classes, then of each class the mean over the regions that have it.
+    """
+    figures = {name: frame.to_dict() for name, frame in evaluation.patients.items()}
+    rows = [
+        {"team": team, "patient": patient, "organ": organ}
+        | {name: by_team[team][patient] for name, by_team in figures.items()}
+        for team in evaluation.dump.teams
+        for patient, organ in evaluation.organ_by_patient.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def pairs_table(evaluation: DumpEvaluation) -> pd.DataFrame:
+    """Return one row per pair of teams and class (or their mean), over patients."""
+    rows = [
+        {
+            "class": name,
+            "first": pair.first,
+            "second": pair.second,
+            "patients": pair.n_patients,
+            "omitted": len(pair.figures.omitted),
+            "difference": pair.difference.mean,
+            **_ends("difference", pair.difference),
+            "rank_biserial": pair.rank_biserial,
+            "wilcoxon_p": pair.wilcoxon_p,
+            "holm_p": pair.holm_p,
+            "why_undefined": pair.why_undefined,
+        }
+        for name, statistics in evaluation.statistics.items()
+        for pair in statistics.pairs
+    ]
+    return pd.DataFrame(rows, columns=list(PAIR_COLUMNS))
+
+
+def record_of_dump(evaluation: DumpEvaluation) -> dict[str, Any]:
+    """Return scores, rules, gaps and statistics."""
+    return {
+        "dump": evaluation.dump.path.name,
+        "version": __version__,
+        "missing": str(evaluation.missing),
+        "bootstrap": bootstrap_record(evaluation.resamples, evaluation.seed),
+        "score": evaluation.scores,
+        "organs": evaluation.organ_by_patient,
+        "gaps": [
+            dict(zip(("team", "patient", "region", "class"), gap, strict=True))
+            for gap in evaluation.gaps
+        ],
+        "not_submitted": [
+            {"team": f.team, "patient": f.patient, "region": f.region, "class": f.class_name}
+            for f in evaluation.dump.figures
+            if not f.submitted
+        ],
+        "statistics": {
+            name: statistics_record(statistics)
+            for name, statistics in evaluation.statistics.items()
+        },
+    }
+
+
+def _ends(name: str, interval: Interval) -> dict[str, Any]:
+    return {
+        f"{name}_low": interval.low,
+        f"{name}_high": interval.high,
+        f"{name}_interval": str(interval.method),
+    }
+
+
+def _complete_means(figures: pd.DataFrame, levels: list[str]) -> pd.DataFrame:
+    """Return means over rows that share the levels; undefined if any of them is."""
+    means = figures.groupby(level=levels, sort=False).agg(mean_defined)
+    return means.mask(figures.isna().groupby(level=levels, sort=False).any())

@@ -1,0 +1,253 @@
+"""Pictures of the worst failures of each team, by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from PIL import Image
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.crops import ROOM, CropSource, bounded_field_px, cut
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.reading import (
+    HELD_UP_TO_PX,
+    ReferenceMasks,
+    load_prediction,
+    load_reference,
+)
+from napari_panoptic.nuclei.results import RegionResult
+from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status
+from napari_panoptic.report.pictures import jpeg, readable_image
+
+PER_CAUSE = 3
+SIZE_PX = 220
+_FAILED = {Side.REFERENCE: str(Status.FN), Side.PREDICTION: str(Status.FP)}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failed object.
+
+    Parameters
+    ----------
+    team, patient, region
+        Its place.
+    side, id
+        Its side and its id in the region.
+    class_name, partner_class
+        Its class, and that of its partner; the latter is empty without one.
+    status, cause
+        Its outcome and the cause; a misclassified object has no cause.
+    iou
+        IoU with the partner, or the largest one with any object.
+    area_px
+        Its area.
+    """
+
+    team: str
+    patient: str
+    region: str
+    side: Side
+    id: int
+    class_name: str
+    partner_class: str
+    status: Status
+    cause: Cause
+    iou: float
+    area_px: int
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A failure and its surroundings.
+
+    Parameters
+    ----------
+    failure
+        The failure.
+    jpeg
+        The picture, `SIZE_PX` wide and high.
+    field_px
+        Width of the field of view, in pixels of the region.
+    mpp
+        Micrometres per pixel, or None.
+    """
+
+    failure: Failure
+    jpeg: bytes
+    field_px: int
+    mpp: float | None
+
+
+def worst_failures(
+    results: Sequence[RegionResult], *, per_cause: int = PER_CAUSE
+) -> tuple[Failure, ...]:
+    """Choose the largest failures of each team and cause, misclassified nuclei among them.
+
+    A large failure costs as much as a small one and is harder to excuse. Ties keep the order of
+    regions and ids.
+
+    Parameters
+    ----------
+    results
+        The results of every team in every region, with objects.
+    per_cause
+        Maximum number for each team and cause.
+
+    Returns
+    -------
+    tuple of Failure
+        By team, side and cause; the largest first.
+    """
+    chosen: list[Failure] = []
+    for team in dict.fromkeys(result.team for result in results):
+        frames = [
+            _failed(result.objects).assign(patient=result.patient, region=result.region)
+            for result in results
+            if result.team == team and result.objects is not None
+        ]
+        table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        for side, cause in _kinds():
+            if table.empty:
+                continue
+            of_kind = table[(table["side"] == str(side)) & (table["cause"] == str(cause))]
+            worst = of_kind.sort_values("area_px", ascending=False, kind="stable")
+            chosen += [_failure(team, row) for row in worst.head(per_cause).to_dict("records")]
+    return tuple(chosen)
+
+
+def _kinds() -> Iterator[tuple[Side, Cause]]:
+    for side in Side:
+        for cause in CAUSES:
+            if cause is not Cause.NONE:
+                yield side, cause
+    yield Side.REFERENCE, Cause.NONE  # misclassified pairs, once each
+
+
+def _failed(objects: pd.DataFrame) -> pd.DataFrame:
+    status, side = objects["status"], objects["side"]
+    is_failed = (status == str(Status.MISCLASSIFIED)) & (side == str(Side.REFERENCE))
+    for which, word in _FAILED.items():
+        is_failed |= (status == word) & (side == str(which))
+    return objects[is_failed]
+
+
+def _failure(team: str, row: Mapping[Any, Any]) -> Failure:
+    partner = row["partner_class"]
+    return Failure(
+        team=team,
+        patient=str(row["patient"]),
+        region=str(row["region"]),
+        side=Side(row["side"]),
+        id=int(row["id"]),
+        class_name=str(row["class"]),
+        partner_class=partner if isinstance(partner, str) else "",
+        status=Status(row["status"]),
+        cause=Cause(row["cause"]),
+        iou=float(row["iou"]),
+        area_px=int(row["area_px"]),
+    )
+
+
+def pictures(
+    cohort: Cohort,
+    failures: Sequence[Failure],
+    settings: EvaluationSettings,
+    source: Source | None,
+    *,
+    held_up_to_px: int = HELD_UP_TO_PX,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> Iterator[Picture]:
+    """Draw failures, except those whose files can no longer be read.
+
+    Parameters
+    ----------
+    cohort, settings, source
+        The cohort and settings in which they were found.
+    failures
+        The failures to draw.
+    held_up_to_px
+        Failures in regions with more pixels are left out.
+    is_wanted
+        Called before each region; the iteration ends if it returns False.
+
+    Yields
+    ------
+    Picture
+        Region by region, in the order of the cohort.
+    """
+    quick = settings.replaced(distances=False)
+    for region in cohort.regions:
+        own = [failure for failure in failures if failure.region == region.name]
+        if not own:
+            continue
+        if not is_wanted():
+            return
+        try:
+            reference = load_reference(cohort, region, quick, held_up_to_px=held_up_to_px)
+        except (PanopticError, OSError):
+            continue
+        image = readable_image(region.image, region.image_item)
+        try:
+            for team in dict.fromkeys(failure.team for failure in own):
+                crops = _source_of(cohort, region, reference, team, image, quick, source)
+                if crops is not None:
+                    of_team = [failure for failure in own if failure.team == team]
+                    yield from pictures_of(crops, of_team, reference.mpp)
+        finally:
+            if image is not None:
+                image.close()
+
+
+def _source_of(
+    cohort: Cohort,
+    region: Region,
+    reference: ReferenceMasks,
+    team: str,
+    image: SlideImage | None,
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> CropSource | None:
+    masks, _ = load_prediction(cohort, region, team, reference.shape, settings, source)
+    if masks is None or reference.masks is None:
+        return None
+    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
+    found = evaluate(pair, settings)
+    return CropSource(image, found.pair.reference, found.pair.prediction, found.outcomes)
+
+
+def failures_in(objects: pd.DataFrame) -> list[Failure]:
+    """Return rows of an evaluation's objects as failures without team and region."""
+    rows = objects.assign(patient="", region="").to_dict("records")
+    return [_failure("", row) for row in rows]
+
+
+def pictures_of(
+    source: CropSource, failures: Sequence[Failure], mpp: float | None
+) -> Iterator[Picture]:
+    """Draw failures of one region, except those that are not among its objects."""
+    usual = source.usual_field_px()
+    for failure in failures:
+        side = source.outcomes.side(failure.side)
+        row = side.row_of(failure.id)
+        if row is None:
+            continue
+        y0, x0, y1, x1 = (int(value) for value in side.bbox[row])
+        # The usual width, so that sizes compare; wider for objects that would not fit.
+        field = max(usual, bounded_field_px(ROOM * max(y1 - y0, x1 - x0)))
+        crop = cut(source, failure.side, row, field_px=field, size_px=SIZE_PX)
+        yield Picture(failure, jpeg(_picture(crop.tissue, crop.outlines)), field, mpp)
+
+
+def _picture(tissue: NDArray[np.uint8], outlines: NDArray[np.uint8]) -> Image.Image:
+    picture = Image.fromarray(tissue).resize((SIZE_PX, SIZE_PX), Image.Resampling.BILINEAR)
+    return Image.alpha_composite(picture.convert("RGBA"), Image.fromarray(outlines))

@@ -1,0 +1,239 @@
+"""One HTML file that reports everything about a cohort of nuclei."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from napari_panoptic.common.errors import FindingKind, english_list
+from napari_panoptic.nuclei.cohort_report import CohortReport
+from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
+from napari_panoptic.report.columns import bounds, number, table, team_column, whole
+from napari_panoptic.report.nuclei.failures import (
+    causes_section,
+    gallery_section,
+    sizes_section,
+)
+from napari_panoptic.report.nuclei.gallery import Picture, pictures, worst_failures
+from napari_panoptic.report.nuclei.methods import methods_values
+from napari_panoptic.report.nuclei.overlaps import overlaps_section
+from napari_panoptic.report.nuclei.ranking import (
+    aggregation_section,
+    protocols_section,
+    robustness_section,
+    statistics_section,
+)
+from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.report.nuclei.teams import (
+    all_teams,
+    classes_section,
+    confusion_section,
+    patients_section,
+    teams_section,
+)
+from napari_panoptic.report.page import (
+    Child,
+    Section,
+    bullets,
+    element,
+    fragment,
+    note,
+    team_list,
+    write_page,
+)
+from napari_panoptic.report.sections import (
+    DATA_SLUG,
+    findings_section,
+    fingerprints,
+    lead,
+    methods_section,
+    report_document,
+    settings_section,
+)
+from napari_panoptic.report.statistics import friedman_sentence, rank_of
+from napari_panoptic.report.text import count, two_places
+from napari_panoptic.statistics.bootstrap import LEVEL
+
+
+def write_report(
+    report: CohortReport,
+    path: Path,
+    *,
+    date: str = "",
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> Path | None:
+    """Draw the pictures, and write the report as one HTML file, completely or not at all.
+
+    Parameters
+    ----------
+    report
+        The results.
+    path
+        The file to write; an existing one is replaced.
+    date
+        The date of the report. Without one, the same files give the same report.
+    is_wanted
+        Called before each region's pictures. If it returns False, nothing is written and the
+        result is None.
+
+    Raises
+    ------
+    PanopticError
+        If the file cannot be written.
+    """
+    request = report.request
+    failures = worst_failures(report.detailed.results)
+    found = pictures(
+        request.cohort,
+        failures,
+        request.detailed,
+        request.source,
+        held_up_to_px=request.held_up_to_px,
+        is_wanted=is_wanted,
+    )
+    content = report_page(report, list(found), date=date)
+    return write_page(path, content) if is_wanted() else None
+
+
+def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str = "") -> str:
+    """Return the page of a report, with pictures of the worst failures; see `write_report`."""
+    cohort = report.cohort
+    first = lead(
+        f"{count(len(cohort.regions))} regions of {count(len(cohort.patients))} patients, "
+        f"{count(len(report.evaluation.team_names))} team(s), protocol ",
+        element("b", report.request.protocol),
+        date=date,
+        findings=report.findings,
+        consequence="They are excluded from the figures.",
+    )
+    always = (FindingKind.VANISHED, FindingKind.OVERLAPPING, FindingKind.MISSING)
+    methods = methods_section("methods_nuclei.html.j2", **methods_values(report.request.settings))
+    sections = [
+        Section("summary", "Summary", _summary(report)),
+        Section("settings", "Settings and provenance", _settings(report)),
+        Section(DATA_SLUG, "Data quality", findings_section(report.findings, always)),
+        Section("teams", "Teams", teams_section(report)),
+        Section("patients", "Patients", patients_section(report)),
+        Section("classes", "Classes", classes_section(report)),
+        Section("confusion", "Confusion of classes", confusion_section(report)),
+        Section("protocols", "Protocols and ranks", protocols_section(report)),
+        Section("aggregation", "Ways to average", aggregation_section(report)),
+        Section("statistics", "Statistics", statistics_section(report)),
+        Section("robustness", "Robustness", robustness_section(report)),
+        Section("overlaps", "Objects that share pixels", overlaps_section(report)),
+        Section("size", "By size of nucleus", sizes_section(report)),
+        Section("cause", "By cause of failure", causes_section(report)),
+        Section("gallery", "Worst failures", gallery_section(report, pictures)),
+        Section("methods", "Methods, for a paper", methods),
+    ]
+    return report_document(f"Segmentation report: {cohort.name}", first, sections)
+
+
+def _summary(report: CohortReport) -> list[Child]:
+    evaluation, statistics = report.evaluation, report.statistics.get("pq")
+    scores = {team: evaluation.score(team) for team in evaluation.team_names}
+    regions = Counter(result.team for result in evaluation.evaluated)
+    records = []
+    for name in sorted(scores, key=lambda t: (math.isnan(scores[t]), -scores[t])):
+        spread = evaluation.summaries[name].averaged["pq"]
+        record = {
+            "team": name,
+            "score": scores[name],
+            "pq_mean": spread.mean,
+            "low": math.nan,
+            "high": math.nan,
+            "mean_rank": math.nan,
+            "rank": math.nan,
+            "regions": regions[name],
+            "patients": spread.n,
+        }
+        if statistics is not None and name in statistics.means:
+            mean = statistics.means[name]
+            record |= {"low": mean.low, "high": mean.high}
+            record |= rank_of(statistics.comparison, name)
+        records.append(record)
+    columns = [
+        team_column(all_teams(report)),
+        number("score"),
+        number("pq_mean", "PQ, mean over patients"),
+        bounds("low", "high", f"{LEVEL:.0%} interval"),
+        number("mean_rank", "mean rank", two_places),
+        whole("rank", "rank by Nemenyi"),
+        whole("regions"),
+        whole("patients"),
+    ]
+    caption = (
+        "The score is the protocol's one number. The rank is 1 + the number of teams that are "
+        "significantly better."
+    )
+    shown = table("summary", caption, columns, pd.DataFrame(records))
+    return [shown, bullets(_conclusions(report))]
+
+
+def _conclusions(report: CohortReport) -> list[Child]:
+    """Return the main results as sentences."""
+    statistics = report.statistics.get("pq")
+    sentences: list[Child] = [
+        "Teams are not compared: at least two competing teams are needed."
+        if statistics is None
+        else friedman_sentence(statistics.comparison, "PQ", "patient")
+    ]
+    protocols, two_by_two = report.protocols, report.two_by_two.found
+    if len(protocols.teams) < 2:
+        return sentences
+    ranks = zip(protocols.teams, protocols.ranks, strict=True)
+    moved = [name for name, own in ranks if len(set(own[own > 0].tolist())) > 1]
+    changed = {change.team for change in two_by_two.changes}
+    unsteady = [name for name in two_by_two.teams if name in changed]
+    sentences.append(
+        fragment("The rank depends on the protocol for ", team_list(moved, all_teams(report)), ".")
+        if moved
+        else "Every team has the same rank under all protocols."
+    )
+    sentences.append(
+        fragment(
+            "The rank depends on restoration or matching rule for ",
+            team_list(unsteady, all_teams(report)),
+            ".",
+        )
+        if unsteady
+        else "Every team has the same rank under both restorations and both matching rules."
+    )
+    return sentences
+
+
+def _settings(report: CohortReport) -> list[Child]:
+    """Describe what was evaluated, how, with which versions, and from which files."""
+    request = report.request
+    base = PROTOCOLS.get(request.protocol)
+    changed = {} if base is None else request.settings.differences(base)
+    items: dict[str, Child] = {
+        "protocol": request.protocol,
+        "changed from it": english_list(list(changed)) if changed else "nothing",
+        "format of the predictions": "the default of each team"
+        if request.source is None
+        else str(request.source),
+        "groups of patients": request.group_column or "none",
+    }
+    items |= {key.replace("_", " "): _value(v) for key, v in request.settings.as_record().items()}
+    files = fingerprints(input_fingerprints(report.cohort, request.team_names))
+    if request.settings.scoring is not Scoring.CHALLENGE:
+        return settings_section(items, files)
+    scoring = note(
+        "Score, team, patient and class figures follow the challenge's scoring. Ways to average, "
+        "robustness, sizes, causes and pictures use the same settings with disentangled scoring, "
+        "which yields the outcome of each object."
+    )
+    return settings_section(items, scoring, files)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return english_list(value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

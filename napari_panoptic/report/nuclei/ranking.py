@@ -1,0 +1,308 @@
+"""Sections on the ranking: what it depends on, and how certain it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from napari_panoptic.common.errors import english_list
+from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
+from napari_panoptic.nuclei.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
+from napari_panoptic.nuclei.shifts import SHIFTS
+from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
+from napari_panoptic.report import plots
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    across,
+    name_column,
+    number_cell,
+    ranked,
+    table,
+    words,
+)
+from napari_panoptic.report.nuclei.teams import all_teams
+from napari_panoptic.report.page import (
+    Child,
+    Html,
+    bullets,
+    element,
+    folded,
+    fragment,
+    named,
+    note,
+    paragraph,
+    team_label,
+)
+from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.report.statistics import StatisticsTables
+from napari_panoptic.report.text import FIGURE_NAMES, count
+from napari_panoptic.statistics.friedman import PairedFigures
+
+_UNIT_WORDS: Mapping[Unit, str] = {
+    Unit.REGION: "each region",
+    Unit.PATIENT: "the regions of each patient",
+    Unit.GROUP: "the regions of each group",
+    Unit.POOLED: "all regions",
+}
+_MEAN_WORDS: Mapping[ClassMean, str] = {
+    ClassMean.PRESENT: "classes present",
+    ClassMean.ALL: "all classes",
+    ClassMean.WEIGHTED: "by number of nuclei",
+}
+
+
+def _ranked_teams(report: CohortReport, names: Sequence[str], value: str = "pq") -> list[Column]:
+    """Return a column per team with its figure and rank."""
+    teams = all_teams(report)
+    return [ranked(team_label(own, teams), ("team", own), value) for own in names]
+
+
+def protocols_section(report: CohortReport) -> list[Child]:
+    """Show scores and ranks under every version of the challenge's scoring."""
+    found = report.protocols
+    frame = pd.DataFrame(
+        [
+            {
+                "protocol": name,
+                "team": team,
+                "score": found.scores[row, k],
+                "rank": int(found.ranks[row, k]) or None,
+                "units": int(found.n_units[row, k]),
+            }
+            for k, name in enumerate(found.protocols)
+            for row, team in enumerate(found.teams)
+        ]
+    )
+
+    def mean_over(row: Record) -> Cell:
+        units = sorted({row["team", team]["units"] for team in found.teams})
+        settings = protocol(row["protocol"])
+        is_by_patient = (
+            settings.scoring is Scoring.DISENTANGLED
+            or Correction.PER_PATIENT in settings.corrections
+        )
+        span = count(units[0]) if len(units) == 1 else f"{units[0]} to {units[-1]}"
+        return Cell(f"{span} {'patients' if is_by_patient else 'regions'}")
+
+    columns = [
+        words("protocol"),
+        *_ranked_teams(report, found.teams, "score"),
+        Column("mean over", mean_over),
+    ]
+    caption = (
+        "Score (rank) as the challenge computed it, with each of its errors corrected alone, "
+        "together, and by the disentangled evaluation; settings other than those of the protocols "
+        "are not applied here."
+    )
+    return [
+        table("protocols", caption, columns, frame, across(frame, ["protocol"], "team")),
+        plot_figure(
+            plots.rank_lines(found, all_teams(report)),
+            "protocol-ranks",
+            "Rank of each team under every protocol; equal ranks are drawn side by side.",
+        ),
+    ]
+
+
+def aggregation_section(report: CohortReport) -> list[Child]:
+    """Show how the ranking depends on the way to average."""
+    found = report.aggregation
+    frame = pd.DataFrame(
+        [
+            {
+                "unit": str(unit),
+                "class_mean": str(mean),
+                "team": team,
+                "pq": own.spread.mean,
+                "sd": own.spread.sd,
+                "rank": found.ranks[team, unit, mean] or None,
+                "units": own.n_units,
+                "defined": own.spread.n,
+                "undefined": own.undefined_rule,
+            }
+            for unit, mean in found.ways
+            for team in found.teams
+            for own in [found.aggregates[team, unit, mean]]
+        ]
+    )
+
+    def way(row: Record) -> Cell:
+        unit, mean = Unit(row["unit"]), ClassMean(row["class_mean"])
+        return Cell(f"{_UNIT_WORDS[unit]}, {_MEAN_WORDS[mean]}")
+
+    def units(row: Record) -> Cell:
+        numbers = {row["team", team]["defined"] for team in found.teams}
+        return Cell(english_list([count(n) for n in sorted(numbers)]))
+
+    columns = [
+        Column("summed over, and mean of classes", way),
+        *_ranked_teams(report, found.teams),
+        Column("units", units),
+    ]
+    rows = across(frame, ["unit", "class_mean"], "team")
+    orders = {tuple(found.ranks[team, *way] for team in found.teams) for way in found.ways}
+    conclusion = (
+        "All ways give the same ranking."
+        if len(orders) == 1
+        else f"They give {len(orders)} different rankings."
+    )
+    caption = "PQ (rank) of the same counts, averaged in every way."
+    parts: list[Child] = [
+        note(conclusion if len(found.teams) > 1 else "There is one team: nothing to rank."),
+        table("aggregation", caption, columns, frame, rows),
+        bullets(f"{_MEAN_WORDS[mean]}: {rule}" for mean, rule in UNDEFINED_RULES.items()),
+    ]
+    if any(unit is Unit.GROUP for unit, _ in found.ways):
+        parts.append(_groups(report))
+    return parts
+
+
+def _groups(report: CohortReport) -> Html:
+    found, teams = report.aggregation, all_teams(report)
+    by_team = {t: found.aggregates[t, Unit.GROUP, ClassMean.PRESENT].values for t in found.teams}
+    groups = sorted({group for values in by_team.values() for group in values})
+    frame = pd.DataFrame(
+        [
+            {"group": group, "team": team, "pq": by_team[team].get(group, float("nan"))}
+            for group in groups
+            for team in found.teams
+        ]
+    )
+    columns = [
+        name_column("group", report.request.group_column),
+        *(_group_pq(team, team_label(team, teams)) for team in found.teams),
+    ]
+    alone = [p for p in report.cohort.patients if not report.request.group_of(p)]
+    caption = "PQ of the counts summed over each group, mean over the classes present."
+    if alone:
+        caption += f" Left out, since they are in no group: {english_list(alone)}."
+    return table("groups", caption, columns, frame, across(frame, ["group"], "team"))
+
+
+def _group_pq(team: str, title: Html) -> Column:
+    return Column(title, lambda row: number_cell(row["team", team]["pq"]))
+
+
+def statistics_section(report: CohortReport) -> list[Child]:
+    """Show whether teams differ, by how much, and over which patients."""
+    found = report.statistics
+    if not found:
+        competing = {team.name for team in report.cohort.competing_teams}
+        n_competing = len(competing.intersection(report.evaluation.team_names))
+        return [
+            paragraph(
+                f"Undefined: comparing teams needs at least two competing teams, found "
+                f"{n_competing}."
+            )
+        ]
+    tables = StatisticsTables(
+        found, all_teams(report), FIGURE_NAMES, "pq", "PQ", unit="patient", head="figure",
+        column="metric",
+    )  # fmt: skip
+    return tables.parts(
+        "Over patients with figures of all teams.",
+        _left_out(report, found["pq"].comparison.figures),
+        "Mean ranks by PQ; teams under one bar do not differ significantly (Nemenyi).",
+    )
+
+
+def _left_out(report: CohortReport, figures: PairedFigures) -> Html:
+    if not figures.omitted:
+        return note(f"PQ: all {len(report.cohort.patients)} patients are compared.")
+    return fragment(
+        note(
+            f"PQ: {len(figures.omitted)} of {len(report.cohort.patients)} patients are left out "
+            f"({figures.missing}):"
+        ),
+        bullets(named(omission.reason) for omission in figures.omitted),
+    )
+
+
+def robustness_section(report: CohortReport) -> list[Child]:
+    """Show how figures and ranks depend on restoration, rule, radius, threshold and shift."""
+    teams = all_teams(report)
+    settings = report.request.detailed
+    radius = settings.dilation_radius
+    return [
+        element("h3", "Restoration and matching rule"),
+        _varied_table(report, report.two_by_two, "two-by-two", "PQ (rank) under each."),
+        _rank_changes(report, report.two_by_two),
+        element("h3", "Radius"),
+        plot_figure(
+            plots.robustness_curves(
+                report.radii.found,
+                RADII,
+                teams,
+                x_label="radius (px)",
+                usual=float(radius) if radius in RADII else None,
+            ),
+            "radius",
+            "Figures against the radius by which restored objects grow or shrink; dashed: this "
+            "evaluation; rings: the rank by PQ differs from that of the previous point. Formats "
+            "that are not restored do not change.",
+        ),
+        _folded_curve(report, report.radii, "radius"),
+        element("h3", "IoU threshold"),
+        plot_figure(
+            plots.robustness_curves(
+                report.thresholds.found,
+                THRESHOLDS,
+                teams,
+                x_label="IoU above which a pair matches",
+                usual=settings.iou_threshold,
+            ),
+            "threshold",
+            "Figures against the threshold of the strict-iou rule; dashed: the threshold of this "
+            "evaluation.",
+        ),
+        _folded_curve(report, report.thresholds, "threshold"),
+        element("h3", "Shift by one pixel"),
+        plot_figure(
+            plots.shift_maps(report.shifts.found, SHIFTS, teams),
+            "shifts",
+            "Change of PQ when all predictions are shifted by one pixel; centre: PQ without shift.",
+        ),
+        _rank_changes(report, report.shifts),
+        _folded_curve(report, report.shifts, "shifts"),
+    ]
+
+
+def _folded_curve(report: CohortReport, varied: Varied, slug: str) -> Html:
+    return folded("The same as a table", _varied_table(report, varied, slug, "PQ (rank)."))
+
+
+def _varied_table(report: CohortReport, varied: Varied, slug: str, caption: str) -> Html:
+    found = varied.found
+    frame = pd.DataFrame(
+        [
+            {
+                "condition": condition,
+                "team": team,
+                "pq": found.pq[row, k],
+                "sq": found.sq[row, k],
+                "dq": found.dq[row, k],
+                "patients": int(found.n_patients[row, k]),
+                "rank": int(found.ranks[row, k]) or None,
+            }
+            for k, condition in enumerate(found.conditions)
+            for row, team in enumerate(found.teams)
+        ]
+    )
+    columns = [words("condition"), *_ranked_teams(report, found.teams)]
+    return table(slug, caption, columns, frame, across(frame, ["condition"], "team"))
+
+
+def _rank_changes(report: CohortReport, varied: Varied) -> Html:
+    changes = varied.found.changes
+    if not changes:
+        return note("No rank changes.")
+    return bullets(
+        fragment(
+            team_label(c.team, all_teams(report)),
+            f": rank {c.ranks[0]} with {c.conditions[0]}, {c.ranks[1]} with {c.conditions[1]}",
+        )
+        for c in changes
+    )

@@ -1,0 +1,291 @@
+"""The tables that ``napari-panoptic evaluate`` writes. Their columns are a contract."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.nuclei.challenge import uncounted
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, input_files, statistics_of
+from napari_panoptic.nuclei.metrics import (
+    CLASS_COLUMNS,
+    METRIC_NAMES,
+    Counts,
+    class_metrics,
+    confusion_frame,
+    unit_metrics,
+)
+from napari_panoptic.nuclei.patients import summed
+from napari_panoptic.nuclei.results import ObjectsFile
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.settings import Overlaps, Scoring
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    TableSpec,
+    name_column,
+    number,
+    unshown,
+    whole,
+)
+from napari_panoptic.report.page import element, fragment
+from napari_panoptic.report.text import FIGURE_NAMES, places_of, ratio, writer
+from napari_panoptic.report.writing import RECORD, provenance, write_set
+from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
+from napari_panoptic.statistics.teams import (
+    bootstrap_record,
+    statistics_record,
+)
+
+_REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
+
+
+def _spread(key: str) -> Column:
+    """Return a column of means above standard deviations, and medians if there are any."""
+    places = places_of(key)
+
+    def cell(row: Record) -> Cell:
+        mean, sd, median = (float(row[f"{key}_{part}"]) for part in ("mean", "sd", "median"))
+        spread = "" if math.isnan(sd) else f"±\N{NO-BREAK SPACE}{ratio(sd, places)}"
+        below = element("span", spread, class_="rank")
+        lowest = element("span", f"({ratio(median, places)})", class_="rank")
+        line_break = element("br")
+        return Cell(fragment(ratio(mean, places), line_break, below, line_break, lowest), mean)
+
+    return Column(FIGURE_NAMES[key], cell, (f"{key}_mean", f"{key}_sd"))
+
+
+def _class_figure(key: str) -> Column:
+    if key == "iou_sum":
+        return unshown(key)
+    if key in ("tp", "fp", "fn"):
+        return whole(key, key.upper())
+    return number(key, FIGURE_NAMES.get(key, key), writer(key))
+
+
+_TEAM, _PATIENT, _CLASS = (name_column(key) for key in ("team", "patient", "class"))
+CLASS_FIGURES = [_class_figure(key) for key in CLASS_COLUMNS if key != "class"]
+"""Columns of the figures of a class."""
+REGIONS = TableSpec(
+    "regions.csv",
+    "class present in a region, and one row `mean`",
+    [
+        unshown("team", "patient", "region", "class"),
+        unshown("tp", "fp", "fn", "iou_sum", about="empty in the row `mean`"),
+        unshown("pq", "sq", "dq"),
+    ],
+)
+PATIENTS = TableSpec(
+    "patients.csv",
+    "team and patient",
+    [_TEAM, _PATIENT, *(number(key, FIGURE_NAMES[key], writer(key)) for key in METRIC_NAMES)],
+)
+PATIENTS_BY_CLASS = TableSpec(
+    "patients_by_class.csv",
+    "team, patient and class",
+    # The file's columns are a contract; this one is in reports only.
+    [_TEAM, _PATIENT, _CLASS, *(c for c in CLASS_FIGURES if c.keys != ("mean_hausdorff95_px",))],
+)
+TEAMS = TableSpec(
+    "teams.csv",
+    "team: mean and sample standard deviation (n − 1; exactly 0 for equal values, undefined for "
+    "fewer than two) over patients of every figure",
+    [_TEAM, whole("patients", about="number"), *(_spread(key) for key in METRIC_NAMES)],
+)
+CONFUSION = TableSpec(
+    "confusion.csv",
+    "cell of a team's confusion matrix",
+    [
+        unshown("team"),
+        unshown("reference", "prediction", about="`none` for the empty side"),
+        unshown("count"),
+    ],
+)
+TABLES = (REGIONS, PATIENTS, PATIENTS_BY_CLASS, TEAMS, CONFUSION)
+"""The tables beside ``objects.csv``, whose columns are those of the outcomes."""
+TABLE_NAMES = ("objects.csv", *(spec.file for spec in TABLES), RECORD)
+"""The files of a set, the record last."""
+
+
+def write_tables(
+    evaluation: CohortEvaluation, folder: Path, objects: ObjectsFile | None = None
+) -> list[Path]:
+    """Write all tables into a folder, which is created if missing.
+
+    Parameters
+    ----------
+    evaluation
+        The evaluation.
+    folder
+        The folder; existing files of the same names are replaced, all of them or none.
+    objects
+        The table of objects, if it was already written in the same folder; the results
+        then need no objects.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if objects is None:
+        with ObjectsFile(folder) as objects:
+            for result in evaluation.results:
+                objects.add(result)
+            return write_tables(evaluation, folder, objects)
+    tables = {
+        REGIONS.file: regions_table(evaluation),
+        PATIENTS.file: patients_table(evaluation),
+        PATIENTS_BY_CLASS.file: patients_by_class_table(evaluation)[PATIENTS_BY_CLASS.keys],
+        TEAMS.file: teams_table(evaluation),
+        CONFUSION.file: confusion_table(evaluation),
+    }
+    return write_set(folder, tables, (RECORD, record_of(evaluation)), add=objects.finish)
+
+
+def remove_unfinished(folder: Path, names: Iterable[str]) -> None:
+    """Remove unfinished files of a killed run."""
+    for name in names:
+        for path in folder.glob(f".{escape(name[:40])}.*.part"):
+            path.unlink(missing_ok=True)
+
+
+def regions_table(evaluation: CohortEvaluation) -> pd.DataFrame:
+    """Return one row per class present in a region, and one with class ``mean``."""
+    rows: list[dict[str, Any]] = []
+    for result in evaluation.evaluated:
+        if result.counts is None:
+            continue
+        place = {"team": result.team, "patient": result.patient, "region": result.region}
+        by_class = class_metrics(result.counts)[["class", *_REGION_FIGURES]]
+        present = result.counts.present > 0
+        rows.extend(
+            place | {str(name): value for name, value in row.items()}
+            for row in by_class[present].to_dict("records")
+        )
+        unit = unit_metrics(result.counts)
+        rows.append({**place, "class": "mean", "pq": unit.pq, "sq": unit.sq, "dq": unit.dq})
+    return REGIONS.frame(rows).astype(dict.fromkeys(("tp", "fp", "fn"), "Int64"))
+
+
+def patients_table(evaluation: CohortEvaluation) -> pd.DataFrame:
+    """Return one row per team and patient with the figures of its summed counts."""
+    return PATIENTS.frame(
+        {"team": team, "patient": patient, **metrics}
+        for team, summary in evaluation.summaries.items()
+        for patient, metrics in summary.metrics.items()
+    )
+
+
+def patients_by_class_table(evaluation: CohortEvaluation) -> pd.DataFrame:
+    """Return one row per team, patient and class of the scheme."""
+    frames = []
+    for team, summary in evaluation.summaries.items():
+        for patient, counts in summary.patients.items():
+            frame = class_metrics(counts)
+            frame.insert(0, "team", team)
+            frame.insert(1, "patient", patient)
+            frames.append(frame)
+    empty = class_metrics(Counts.zero(evaluation.cohort.scheme.names)).iloc[:0]
+    if not frames:
+        return pd.DataFrame(columns=["team", "patient", *empty.columns])
+    return pd.concat(frames, ignore_index=True)
+
+
+def teams_table(evaluation: CohortEvaluation) -> pd.DataFrame:
+    """Return one row per team: mean and sample standard deviation over patients."""
+    rows = []
+    for team, summary in evaluation.summaries.items():
+        row: dict[str, Any] = {"team": team, "patients": len(summary.patients)}
+        for name in METRIC_NAMES:
+            row[f"{name}_mean"] = summary.averaged[name].mean
+            row[f"{name}_sd"] = summary.averaged[name].sd
+        rows.append(row)
+    return TEAMS.frame(rows)
+
+
+def confusion_table(evaluation: CohortEvaluation) -> pd.DataFrame:
+    """Return the confusion matrix of each team, summed over the cohort, one cell a row."""
+    rows = []
+    for team, summary in evaluation.summaries.items():
+        total = summed(summary.patients.values(), evaluation.cohort.scheme.names)
+        for reference, cells in confusion_frame(total).iterrows():
+            for prediction, n_objects in cells.items():
+                rows.append(
+                    {
+                        "team": team,
+                        "reference": reference,
+                        "prediction": prediction,
+                        "count": int(n_objects),
+                    }
+                )
+    return CONFUSION.frame(rows)
+
+
+def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
+    """Return settings, versions, fingerprints, scores, warnings and statistics."""
+    record: dict[str, Any] = {
+        "cohort": evaluation.cohort.name,
+        "protocol": evaluation.protocol,
+        "settings": evaluation.settings.as_record(),
+        "classes": list(evaluation.cohort.scheme.names),
+        "score": {team: evaluation.score(team) for team in evaluation.team_names},
+        "evaluated_regions": {
+            team: sum(result.team == team for result in evaluation.evaluated)
+            for team in evaluation.team_names
+        },
+        "pooled": {team: dict(s.pooled) for team, s in evaluation.summaries.items()},
+        "averaged": {
+            team: {name: vars(spread) for name, spread in summary.averaged.items()}
+            for team, summary in evaluation.summaries.items()
+        },
+        "bootstrap": bootstrap_record(RESAMPLES, SEED),
+        "statistics": {
+            name: statistics_record(found) for name, found in statistics_of(evaluation).items()
+        },
+        **provenance(
+            evaluation.findings, input_fingerprints(evaluation.cohort, evaluation.team_names)
+        ),
+    }
+    if evaluation.settings.scoring is Scoring.CHALLENGE:
+        record["absent_classes"] = _absent_classes(evaluation)
+    if evaluation.settings.overlaps is Overlaps.KEEP:
+        other = evaluation.without_overlaps
+        record["overlaps"] = {
+            team: {
+                "overlapping_objects": evaluation.overlapping_objects(team),
+                str(Overlaps.KEEP): evaluation.score(team),
+                str(Overlaps.FLATTEN): other.score(team),
+            }
+            for team in evaluation.team_names
+        }
+    return record
+
+
+def input_fingerprints(cohort: Cohort, team_names: Sequence[str]) -> dict[str, str]:
+    """Return a SHA-256 of each input file, by its path relative to the cohort.
+
+    For files above 64 MiB, only the size, the first and the last MiB are hashed; the
+    fingerprint says so.
+    """
+    return file_fingerprints(input_files(cohort, team_names), cohort.root)
+
+
+def _absent_classes(evaluation: CohortEvaluation) -> dict[str, dict[str, int]]:
+    """Count, per team, the predictions that the challenge's scoring ignored."""
+    record = {}
+    for team in evaluation.team_names:
+        objects, masks = uncounted(
+            result.scores
+            for result in evaluation.evaluated
+            if result.team == team and result.scores is not None
+        )
+        record[team] = {"false_positives": objects, "masks": masks}
+    return record

@@ -1,0 +1,61 @@
+"""Pictures of failures: how they are encoded, and how a page shows them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from PIL import Image
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.images import SlideImage, read_image
+from napari_panoptic.nuclei.palette import STATUS_COLOURS, hex_colour
+from napari_panoptic.nuclei.values.vocabulary import Status
+from napari_panoptic.report.page import Child, Html, data_uri, element
+
+_QUALITY = 82
+
+
+def readable_image(path: Path | None, item: str | None = None) -> SlideImage | None:
+    """Open an image; None if there is none, or it cannot be read: outlines are drawn on grey."""
+    try:
+        return None if path is None else read_image(path, item)
+    except (PanopticError, OSError):
+        return None
+
+
+def jpeg(picture: Image.Image) -> bytes:
+    """Encode a picture. Colours are not subsampled, since outlines are thin."""
+    target = io.BytesIO()
+    picture.convert("RGB").save(target, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)
+    return target.getvalue()
+
+
+def figure(content: bytes, alt: str, *caption: Child) -> Html:
+    """Return the picture of a failure with its caption; all are shown in the same size."""
+    image = element("img", src=data_uri("image/jpeg", content), alt=alt, width="168")
+    return element("figure", image, element("figcaption", *caption))
+
+
+def group(title: Child, figures: Iterable[Child]) -> Html:
+    """Return pictures of failures of one kind, or in one place, under a heading."""
+    return element(
+        "div",
+        element("h4", title),
+        element("div", *figures, class_="gallery"),
+        class_="cause",
+    )
+
+
+def legend(words: Mapping[Status, str]) -> Html:
+    """Explain the colours of outlines."""
+    items = [
+        element("span", element("span", class_="stripe", style=_stripe(status)), text)
+        for status, text in words.items()
+    ]
+    return element("div", *items, class_="legend")
+
+
+def _stripe(status: Status) -> str:
+    return f"border-top:4px solid {hex_colour(STATUS_COLOURS[status])}"

@@ -1,0 +1,33 @@
+"""The plots of a cohort of nuclei, one function each.
+
+Every point of a plot knows its team, patient and region, so that a viewer can
+respond to picks.
+"""
+
+from napari_panoptic.report.plots.failures import cause_dots, confusion_matrices, size_lines
+from napari_panoptic.report.plots.patients import detection_scatter, patient_boxes, quality_scatter
+from napari_panoptic.report.plots.ranks import (
+    critical_difference_diagram,
+    rank_lines,
+    robustness_curves,
+    shift_maps,
+)
+from napari_panoptic.report.plots.theme import Plot, Point, png_bytes, save, svg_text
+
+__all__ = [
+    "Plot",
+    "Point",
+    "cause_dots",
+    "confusion_matrices",
+    "critical_difference_diagram",
+    "detection_scatter",
+    "patient_boxes",
+    "png_bytes",
+    "quality_scatter",
+    "rank_lines",
+    "robustness_curves",
+    "save",
+    "shift_maps",
+    "size_lines",
+    "svg_text",
+]

@@ -1,0 +1,333 @@
+"""The tables that ``evaluate`` writes for a cohort of raters. Their columns are a contract."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.raters.cohort import RatedCohort
+from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
+from napari_panoptic.raters.levels import RELIABILITY_BINS, Standing
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    unshown,
+    whole,
+    words,
+)
+from napari_panoptic.report.raters.statistics import (
+    UNIT,
+    ranking_table,
+    rater_statistics,
+    statistics_records,
+)
+from napari_panoptic.report.statistics import pairs_frame, tests_frame
+from napari_panoptic.report.text import UNDEFINED
+from napari_panoptic.report.writing import RECORD, provenance, write_set
+
+_STANDING_WORDS = {
+    Standing.BELOW: "below all raters",
+    Standing.WITHIN: "within the raters",
+    Standing.ABOVE: "above all raters",
+    Standing.UNDEFINED: UNDEFINED,
+}
+
+
+def _standing(row: Record) -> Cell:
+    return Cell(_STANDING_WORDS[Standing(row["standing"])])
+
+
+def _bin(row: Record) -> Cell:
+    return Cell(f"{row['from']:g} to {row['to']:g}", float(row["from"]))
+
+
+_TEAM, _STRUCTURE, _CASE = (name_column(key) for key in ("team", "structure", "case"))
+_STANDING = Column("stands", _standing, ("standing",), "below, within or above the raters")
+LEVELS = TableSpec(
+    "levels.csv",
+    "team, structure, case and level",
+    [
+        _TEAM,
+        _STRUCTURE,
+        _CASE,
+        number("level", write=lambda level: f"{level:g}"),
+        number("dice", "mean Dice"),
+        unshown("reference_px", "prediction_px", "both_px"),
+    ],
+)
+CASES = TableSpec(
+    "cases.csv",
+    "team, structure and case",
+    [
+        _TEAM,
+        _STRUCTURE,
+        _CASE,
+        words("prediction", about="there, missing or unreadable"),
+        number("dice", "Dice"),
+        number("left_out_dice", "against all raters but one"),
+        bounds("raters_lowest", "raters_highest", "raters"),
+        _STANDING,
+        number("brier", "Brier"),
+        unshown("brier_least", about="of the raters' own mean"),
+        unshown("raters", about="number"),
+    ],
+)
+STRUCTURES = TableSpec(
+    "structures.csv",
+    "team and structure: means over cases",
+    [
+        _TEAM,
+        _STRUCTURE,
+        whole("cases", about="number"),
+        whole("missing", about="cases without a usable prediction"),
+        number("dice", "mean Dice"),
+        unshown("dice_sd", about="sample standard deviation"),
+        number("dice_median", "median"),
+        number("dice_lowest", "lowest"),
+        unshown("left_out_dice", "raters_lowest", "raters_highest"),
+        unshown("standing", about="of the means"),
+        unshown("cases_below", "cases_within", "cases_above", about="numbers of cases"),
+        number("brier", "Brier"),
+    ],
+)
+SPREAD = (
+    _STRUCTURE,
+    _TEAM,
+    number("left_out_dice", "Dice"),
+    bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
+    _STANDING,
+    whole("cases_below", "cases below"),
+    whole("cases_within", "within"),
+    whole("cases_above", "above"),
+)
+"""Other columns of `STRUCTURES`, which reports show in a table of their own."""
+TEAMS = TableSpec(
+    "teams.csv",
+    "team",
+    [
+        whole("rank", about="of the score"),
+        _TEAM,
+        unshown("structures", about="number"),
+        whole("cases", about="number"),
+        whole("missing", "missing or unreadable"),
+        number("score"),
+        number("dice_all_cases", "mean over all cases", about="plain mean over cases"),
+        number("left_out_dice", "against all raters but one", about="mean over structures"),
+        number("brier", "Brier", about="mean over structures"),
+        unshown("mean_rank", about="over cases"),
+        whole("shared_rank", "shared rank", about="empty if there is no test"),
+    ],
+)
+TESTS = TableSpec(
+    "tests.csv",
+    "structure, the first row for their mean: `(all)`",
+    [
+        unshown("structure", "cases", "left_out", "friedman_chi2", "friedman_p", "kendall_w"),
+        unshown("critical_difference", "why_undefined"),
+    ],
+)
+PAIRS = TableSpec(
+    "pairs.csv",
+    "structure or `(all)`, and pair of teams",
+    [
+        unshown("structure", "first", "second"),
+        unshown("cases", about="number"),
+        unshown("left_out", about="cases"),
+        unshown("difference", about="of Dice"),
+        unshown("low", "high", about="interval of the difference"),
+        unshown("method", "rank_biserial", "wilcoxon_p", "holm_p", "why_undefined"),
+    ],
+)
+RATERS = TableSpec(
+    "raters.csv",
+    "structure, case, and pair of raters or rater against all others",
+    [
+        unshown("structure", "case"),
+        unshown("kind", about="pair or left-out"),
+        unshown("rater", "other", "dice"),
+        unshown("pq", "f1", about="of objects"),
+        unshown("area_px", about="of the rater"),
+    ],
+)
+SLICES = TableSpec(
+    "slices.csv",
+    "team, structure, case and slice of a volume",
+    [
+        unshown("team", "structure", "case"),
+        unshown("slice", about="from 0"),
+        unshown("dice", about="mean over levels, followed by `dice_at_` each level"),
+    ],
+)
+RELIABILITY = TableSpec(
+    "reliability.csv",
+    "team and bin of predicted probability",
+    [
+        _TEAM,
+        Column("probability", _bin, ("from", "to"), "bounds of the bin"),
+        whole("voxels", about="number"),
+        number("predicted", "mean predicted", about="mean probability"),
+        number("observed", "mean of the raters", about="share of raters"),
+    ],
+)
+TABLES = (LEVELS, CASES, STRUCTURES, TEAMS, TESTS, PAIRS, RATERS, SLICES, RELIABILITY)
+TABLE_NAMES = (*(spec.file for spec in TABLES), RECORD)
+"""The files of a set, the record last."""
+
+
+def write_rater_tables(evaluation: RatedEvaluation, folder: Path) -> None:
+    """Write all tables and ``evaluation.json``; existing ones are replaced, all of them or none.
+
+    Parameters
+    ----------
+    evaluation
+        The evaluation.
+    folder
+        The folder; created if missing.
+    """
+    named = {f"{name}.csv": table for name, table in tables(evaluation).items()}
+    write_set(folder, named, (RECORD, record_of(evaluation)))
+
+
+def tables(evaluation: RatedEvaluation) -> Mapping[str, pd.DataFrame]:
+    """Return every table by the name of its file."""
+    return {
+        "levels": levels_table(evaluation),
+        "cases": evaluation.cases,
+        "structures": evaluation.structures,
+        "teams": ranking_table(evaluation),
+        "tests": tests_frame(rater_statistics(evaluation), "structure", UNIT),
+        "pairs": pairs_frame(rater_statistics(evaluation), "structure", UNIT),
+        "raters": raters_table(evaluation),
+        "slices": slices_table(evaluation),
+        "reliability": reliability_table(evaluation),
+    }
+
+
+def levels_table(evaluation: RatedEvaluation) -> pd.DataFrame:
+    """Return a row per team, structure, case and level."""
+    rows = []
+    for team, result in _each(evaluation):
+        comparison = result.teams[team][1]
+        dice = comparison.dice(evaluation.settings)
+        for place, level in enumerate(evaluation.settings.levels):
+            counts = comparison.counts[place]
+            rows.append(
+                {
+                    "team": team,
+                    "structure": result.structure,
+                    "case": result.case,
+                    "level": level,
+                    "dice": dice[place],
+                    "reference_px": int(counts.reference),
+                    "prediction_px": int(counts.prediction),
+                    "both_px": int(counts.both),
+                }
+            )
+    return LEVELS.frame(rows)
+
+
+def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
+    """Return a row per slice (from 0) of each volume: Dice at each level, and its average."""
+    levels = [f"dice_at_{level:g}" for level in evaluation.settings.levels]
+    rows = []
+    for team, result in _each(evaluation):
+        comparison = result.teams[team][1]
+        if comparison.slices is None:
+            continue
+        dice = comparison.slices.dice(evaluation.settings.both_empty)
+        scores = comparison.slice_scores(evaluation.settings)
+        place = {"team": team, "structure": result.structure, "case": result.case}
+        for place_z, (score, row) in enumerate(zip(scores, dice, strict=True)):
+            own = dict(zip(levels, row, strict=True))
+            rows.append({**place, "slice": place_z, "dice": score, **own})
+    return pd.DataFrame(rows, columns=[*SLICES.keys, *levels])
+
+
+def raters_table(evaluation: RatedEvaluation) -> pd.DataFrame:
+    """Return a row per pair of raters, and one per rater against the mean of the others.
+
+    ``pq`` and ``f1`` are figures of objects, if the raters' files contain objects.
+    """
+    rows: list[dict[str, Any]] = []
+    for structure in evaluation.cohort.structures:
+        for result in evaluation.of_structure(structure):
+            rows += _rater_rows(result)
+    return RATERS.frame(rows)
+
+
+def _rater_rows(result: RatedResult) -> Iterator[dict[str, Any]]:
+    found, objects = result.raters, result.objects
+    place = {"structure": result.structure, "case": result.case}
+    for i, rater in enumerate(found.raters):
+        area = {"rater": rater, "area_px": int(found.area_px[i])}
+        yield place | area | {"kind": "left-out", "dice": found.left_out_mean[i]}
+        for j, other in enumerate(found.raters):
+            if j <= i:
+                continue
+            quality = {}
+            if objects is not None:
+                pq, f1 = objects.of_class(result.structure)
+                quality = {"pq": pq[i, j], "f1": f1[i, j]}
+            pair = {"kind": "pair", "other": other, "dice": found.pairwise[i, j]}
+            yield place | area | pair | quality
+
+
+def reliability_table(evaluation: RatedEvaluation) -> pd.DataFrame:
+    """Return a row per team and bin of probability, over all voxels of all cases."""
+    rows = []
+    for team in evaluation.teams:
+        found = evaluation.reliability(team)
+        for place, voxels in enumerate(found.voxels.tolist()):
+            rows.append(
+                {
+                    "team": team,
+                    "from": place / RELIABILITY_BINS,
+                    "to": (place + 1) / RELIABILITY_BINS,
+                    "voxels": voxels,
+                    "predicted": found.predicted[place] / voxels if voxels else math.nan,
+                    "observed": found.observed[place] / voxels if voxels else math.nan,
+                }
+            )
+    return RELIABILITY.frame(rows)
+
+
+def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
+    """Return settings, versions, fingerprints, scores and warnings."""
+    return {
+        "cohort": evaluation.cohort.name,
+        "task": "raters",
+        "settings": evaluation.settings.as_record(),
+        "structures": list(evaluation.cohort.structures),
+        "raters": list(evaluation.cohort.raters),
+        "score": dict(zip(evaluation.ranking["team"], evaluation.ranking["score"], strict=True)),
+        "evaluated": len(evaluation.results),
+        "statistics": statistics_records(evaluation),
+        **provenance(evaluation.findings, input_fingerprints(evaluation.cohort, evaluation.teams)),
+    }
+
+
+def input_fingerprints(cohort: RatedCohort, teams: tuple[str, ...]) -> dict[str, str]:
+    """Return a SHA-256 of each input file, by its path relative to the cohort."""
+    files = [file for case in cohort.cases for own in case.masks.values() for file in own.values()]
+    files += [file for (team, _, _), file in cohort.predictions.items() if team in teams]
+    paths = [path for case in cohort.cases for path in case.images.values()]
+    for file in files:
+        paths += [file.path] if file.objects is None else file.objects.all_paths
+    return file_fingerprints(paths, cohort.root)
+
+
+def _each(evaluation: RatedEvaluation) -> Iterator[tuple[str, RatedResult]]:
+    for team in evaluation.teams:
+        for structure in evaluation.cohort.structures:
+            for result in evaluation.of_structure(structure):
+                yield team, result

@@ -1,0 +1,318 @@
+"""Tables and sentences on tests between teams, over patients or over cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    bounds_cell,
+    number,
+    number_cell,
+    table,
+    team_column,
+    whole,
+    words,
+)
+from napari_panoptic.report.page import (
+    Child,
+    Html,
+    folded,
+    fragment,
+    note,
+    team_label,
+)
+from napari_panoptic.report.plots import critical_difference_diagram
+from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.report.text import (
+    count,
+    p_value,
+    places_of,
+    signed,
+    two_places,
+    writer,
+)
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import SIGNIFICANCE, TeamComparison
+from napari_panoptic.statistics.teams import TeamStatistics
+
+
+def friedman_sentence(comparison: TeamComparison, what: str, unit: str) -> str:
+    """Return the result of the Friedman test as a sentence.
+
+    Parameters
+    ----------
+    comparison
+        The teams compared.
+    what
+        The figure compared, such as ``"PQ"``.
+    unit
+        What the teams are compared over: ``patient`` or ``case``.
+    """
+    if comparison.why_undefined:
+        return f"No Friedman test of {what}: {comparison.why_undefined}."
+    differs = comparison.friedman_p < SIGNIFICANCE
+    p = p_value(comparison.friedman_p)
+    return (
+        f"{what[0].upper()}{what[1:]} {'differs' if differs else 'does not differ significantly'} "
+        f"between teams (Friedman, p {p if p.startswith('<') else f'= {p}'}, "
+        f"n = {comparison.n_patients} {unit}s, Kendall's W = {comparison.kendall_w:.2f})."
+    )
+
+
+def rank_of(comparison: TeamComparison, name: str) -> dict[str, float]:
+    """Return the ``mean_rank`` and the ``rank`` of a team, NaN if they are undefined."""
+    if name not in comparison.teams or comparison.why_undefined:
+        return {"mean_rank": math.nan, "rank": math.nan}
+    place = comparison.teams.index(name)
+    return {
+        "mean_rank": float(comparison.mean_ranks[place]),
+        "rank": comparison.ranks[place],
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsTables:
+    """The tables of a section on tests between teams.
+
+    Parameters
+    ----------
+    found
+        What was tested, such as a metric -> the statistics.
+    teams
+        All teams of the cohort, in its order, which decides their colours.
+    names
+        The same keys -> how they are written.
+    main
+        The key whose pairs and p-values are shown first.
+    by
+        How that is written in a sentence.
+    unit
+        What teams are compared over: ``patient`` or ``case``.
+    head, column
+        What the keys are names of, in tables shown and in CSV files.
+    """
+
+    found: Mapping[str, TeamStatistics]
+    teams: Sequence[str]
+    names: Mapping[str, str]
+    main: str
+    by: str
+    unit: str
+    head: str
+    column: str
+
+    def parts(self, over: str, omitted: Child, diagram: str) -> list[Child]:
+        """Return the parts of the section.
+
+        Parameters
+        ----------
+        over
+            A sentence that says over what teams are compared.
+        omitted
+            What was left out.
+        diagram
+            Caption of the critical difference diagram.
+        """
+        main = self.found[self.main]
+        return [
+            note(
+                f"{over} Intervals: {LEVEL:.0%} bootstrap, {count(RESAMPLES)} resamples of the "
+                f"{self.unit}s, seed {SEED}; BCa unless another method is named."
+            ),
+            self._friedman(),
+            omitted,
+            plot_figure(
+                critical_difference_diagram(main.critical, self.teams),
+                "critical-difference",
+                diagram,
+            ),
+            self._nemenyi(main.comparison),
+            self._means(),
+            self._pairs(),
+        ]
+
+    def _friedman(self) -> Html:
+        columns = [
+            self._name_column(),
+            whole(f"{self.unit}s", "n"),
+            Column("left out", self._n_omitted),
+            number("friedman_chi2", "Friedman χ²", two_places),
+            number("friedman_p", "p", p_value),
+            number("kendall_w", "Kendall's W"),
+            number("critical_difference", "critical difference", two_places),
+            words("why_undefined", "why undefined"),
+        ]
+        caption = (
+            f"Whether the {len(self.found[self.main].comparison.teams)} competing teams differ, by "
+            f"every {self.head}. n: {self.unit}s with a value for every team."
+        )
+        frame = tests_frame(self.found, self.column, self.unit)
+        return table("friedman", caption, columns, frame)
+
+    def _n_omitted(self, row: Record) -> Cell:
+        return number_cell(len(self.found[row[self.column]].comparison.figures.omitted), count)
+
+    def _nemenyi(self, comparison: TeamComparison) -> Html:
+        """Show which teams differ, by their ranks."""
+        if comparison.nemenyi_p is None:
+            why = comparison.why_undefined or "the Friedman test finds no difference"
+            return note(f"No Nemenyi test of {self.by}: {why}.")
+        frame = pd.DataFrame(comparison.nemenyi_p, columns=list(comparison.teams))
+        frame.insert(0, "team", list(comparison.teams), allow_duplicates=True)
+        rows = [
+            {"team": name, "p": own}
+            for name, own in zip(comparison.teams, comparison.nemenyi_p.tolist(), strict=True)
+        ]
+        columns = [
+            team_column(self.teams, title=self.by),
+            *(self._p_column(place, name) for place, name in enumerate(comparison.teams)),
+        ]
+        caption = f"p-values of the Nemenyi test of every two teams by {self.by}."
+        return table("nemenyi", caption, columns, frame, rows)
+
+    def _p_column(self, place: int, name: str) -> Column:
+        def cell(row: Record) -> Cell:
+            return Cell("") if row["team"] == name else number_cell(row["p"][place], p_value)
+
+        return Column(team_label(name, self.teams), cell)
+
+    def _means(self) -> Html:
+        """Show the mean of each team with its interval."""
+        frame = pd.DataFrame(
+            [
+                {
+                    self.column: key,
+                    "team": name,
+                    f"{self.unit}s": mean.n,
+                    "mean": mean.mean,
+                    "low": mean.low,
+                    "high": mean.high,
+                    "method": str(mean.method),
+                    "why": mean.why,
+                }
+                for key, own in self.found.items()
+                for name, mean in own.means.items()
+            ]
+        )
+        columns = [
+            self._name_column(),
+            team_column(self.teams),
+            whole(f"{self.unit}s", "n"),
+            Column("mean", lambda row: number_cell(row["mean"], writer(row[self.column]))),
+            self._bounds_column(),
+            words("why", "if not BCa, why"),
+        ]
+        shown = table("means", f"Means over {self.unit}s.", columns, frame)
+        return folded(f"Means with intervals ({count(len(frame))} rows)", shown)
+
+    def _pairs(self) -> Html:
+        """Show how much each pair of teams differs."""
+        columns = [
+            team_column(self.teams, "first"),
+            team_column(self.teams, "second"),
+            whole(f"{self.unit}s", "n"),
+            Column("difference", self._difference),
+            self._bounds_column(),
+            number("rank_biserial", "rank-biserial", _signed_two_places),
+            number("wilcoxon_p", "Wilcoxon p", p_value),
+            number("holm_p", "Holm p", p_value),
+            words("note", "why undefined"),
+        ]
+        caption = (
+            f"Pairwise comparison of teams by {self.by}, over {self.unit}s evaluated for both: "
+            "mean of first minus second, effect size from -1 to 1, two-sided p-values before and "
+            "after Holm's correction."
+        )
+        main = self._pair_frame([self.main])
+        every = self._pair_frame(self.found)
+        by_every = f"By every {self.head}"
+        all_columns = [self._name_column(), *columns]
+        return fragment(
+            _pair_table("pairs", caption, columns, main),
+            folded(
+                f"{by_every} ({count(len(every))} rows)",
+                _pair_table("pairs_all", f"{by_every}.", all_columns, every),
+            ),
+        )
+
+    def _pair_frame(self, keys: Iterable[str]) -> pd.DataFrame:
+        found = {key: self.found[key] for key in keys}
+        notes = [
+            pair.why_undefined or pair.difference.why
+            for own in found.values()
+            for pair in own.pairs
+        ]
+        return pairs_frame(found, self.column, self.unit).assign(note=notes)
+
+    def _name_column(self) -> Column:
+        return Column(self.head, lambda row: Cell(self.names[row[self.column]]))
+
+    def _difference(self, row: Record) -> Cell:
+        places = places_of(row[self.column])
+        return number_cell(row["difference"], lambda value: signed(value, places))
+
+    def _bounds_column(self) -> Column:
+        def cell(row: Record) -> Cell:
+            return bounds_cell(row["low"], row["high"], places_of(row[self.column]))
+
+        return Column(f"{LEVEL:.0%} interval", cell)
+
+
+def _pair_table(slug: str, caption: str, columns: list[Column], frame: pd.DataFrame) -> Html:
+    return table(slug, caption, columns, frame.drop(columns="note"), frame.to_dict("records"))
+
+
+def _signed_two_places(value: float) -> str:
+    return signed(value, 2)
+
+
+def tests_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> pd.DataFrame:
+    """Return a row per key: whether teams differ; ``column`` is the name of the keys' column."""
+    rows: list[dict[str, Any]] = [
+        {
+            column: key,
+            f"{unit}s": own.comparison.n_patients,
+            "left_out": " ".join(o.patient for o in own.comparison.figures.omitted),
+            "friedman_chi2": own.comparison.friedman_chi2,
+            "friedman_p": own.comparison.friedman_p,
+            "kendall_w": own.comparison.kendall_w,
+            "critical_difference": own.critical.difference,
+            "why_undefined": own.comparison.why_undefined,
+        }
+        for key, own in found.items()
+    ]
+    columns = [column, f"{unit}s", "left_out", "friedman_chi2", "friedman_p", "kendall_w"]
+    return pd.DataFrame(rows, columns=[*columns, "critical_difference", "why_undefined"])
+
+
+def pairs_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> pd.DataFrame:
+    """Return a row per key and pair of teams; ``column`` is the name of the keys' column."""
+    return pd.DataFrame(
+        [
+            {
+                column: key,
+                "first": pair.first,
+                "second": pair.second,
+                f"{unit}s": pair.n_patients,
+                "left_out": " ".join(o.patient for o in pair.figures.omitted),
+                "difference": pair.difference.mean,
+                "low": pair.difference.low,
+                "high": pair.difference.high,
+                "method": str(pair.difference.method),
+                "rank_biserial": pair.rank_biserial,
+                "wilcoxon_p": pair.wilcoxon_p,
+                "holm_p": pair.holm_p,
+                "why_undefined": pair.why_undefined,
+            }
+            for key, own in found.items()
+            for pair in own.pairs
+        ]
+    )

@@ -1,0 +1,99 @@
+"""Tables: shown, written and documented from the same columns."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from napari_panoptic.cli.main import main
+from napari_panoptic.report.columns import (
+    TableSpec,
+    across,
+    name_column,
+    number,
+    ranked,
+    table,
+    team_column,
+    unshown,
+    whole,
+)
+from napari_panoptic.report.detections import tables as detections
+from napari_panoptic.report.nuclei import tables as nuclei
+from napari_panoptic.report.raters import tables as raters
+from tests.support.paths import REPOSITORY
+
+NAN = float("nan")
+TASKS = {
+    "nuclei": (nuclei.TABLES, "figures.md"),
+    "detections": (detections.TABLES, "detections.md"),
+    "raters": (raters.TABLES, "raters.md"),
+}
+SPEC = TableSpec(
+    "few.csv",
+    "team",
+    [
+        name_column("team"),
+        unshown("patients", about="number"),
+        whole("rank"),
+        number("pq", "PQ"),
+    ],
+)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_documentation_has_the_columns_of_every_table(task: str) -> None:
+    specs, page = TASKS[task]
+    lines = (REPOSITORY / "docs" / page).read_text(encoding="utf-8").splitlines()
+    for spec in specs:
+        assert spec.described() in lines
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_files_have_the_columns_of_their_specifications(task: str, tmp_path: Path) -> None:
+    sample, output = tmp_path / "sample", tmp_path / "tables"
+    assert main(["sample", "--task", task, str(sample)]) == 0
+    assert main(["evaluate", str(sample), "-o", str(output), "--jobs", "1"]) == 0
+    for spec in TASKS[task][0]:
+        found = pd.read_csv(output / spec.file, nrows=1).columns.tolist()
+        if spec.file == "slices.csv":  # followed by the levels
+            found = found[: len(spec.keys)]
+        assert found == spec.keys
+
+
+def test_a_table_without_rows_has_its_columns() -> None:
+    assert SPEC.frame([]).columns.tolist() == ["team", "patients", "rank", "pq"]
+    shown = table("few", "Few.", SPEC.shown(["a"]), SPEC.frame([]))
+    assert "The table has no rows." in shown
+    assert SPEC.described() == "| `few.csv` | team | team, patients (number), rank, pq |"
+
+
+def test_undefined_values_are_shown_and_sorted_as_such() -> None:
+    frame = SPEC.frame([{"team": "a", "patients": 3, "rank": None, "pq": 0.25}])
+    frame["rank"] = frame["rank"].astype("Int64")
+    shown = table("few", "Few.", SPEC.shown(["a"], ["team", "pq"]), frame)
+    assert re.findall(r'<th scope="col"[^>]*>([^<]*)', shown) == ["team", "PQ", "rank"]
+    assert 'data-value="0.25">0.250</td>' in shown
+    assert 'data-value="">–</td>' in shown
+    assert "patients" not in re.sub(r'href="[^"]*"', "", shown)
+
+
+def test_figures_of_teams_stand_side_by_side() -> None:
+    frame = pd.DataFrame(
+        {"way": ["x", "x", "y", "y"], "team": ["a", "b"] * 2, "pq": [0.5, 0.25, NAN, 0.75],
+         "rank": [1, 2, NAN, 1]}
+    )  # fmt: skip
+    rows = across(frame, ["way"], "team")
+    assert [row["way"] for row in rows] == ["x", "y"]
+    columns = [name_column("way"), *(ranked(team, ("team", team)) for team in ("a", "b"))]
+    shown = re.sub(r"<[^>]*>", "", table("ways", "Ways.", columns, frame, rows))
+    assert shown.endswith("wayabx0.500 (1)0.250 (2)y–0.750 (1)")
+
+
+def test_names_in_cells_are_escaped() -> None:
+    frame = pd.DataFrame({"team": ["<b>"], "patient": ["<script>"]})
+    shown = table("names", "Names.", [team_column(["<b>"]), name_column("patient")], frame)
+    assert "<b>" not in shown
+    assert "<script>" not in shown
