@@ -17,7 +17,6 @@ from napari_panoptic.detections.pairing import (
     Standing,
     curve_of,
     judge_points,
-    ranked,
     standing,
     summed,
 )
@@ -26,6 +25,7 @@ from napari_panoptic.io.images import probe_image
 from napari_panoptic.io.points import read_points
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.friedman import TeamComparison, compare_teams
+from napari_panoptic.statistics.ranks import ranked_teams
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,8 +272,7 @@ class DetectionEvaluation:
     @cached_property
     def ranks(self) -> Mapping[str, int]:
         """1 + the teams with a higher F-measure over all frames; absent where it is undefined."""
-        figures = {team: self.counts(team).f_measure for team in self.team_names}
-        return ranked({team: f for team, f in figures.items() if not math.isnan(f)})
+        return ranked_teams({team: self.counts(team).f_measure for team in self.team_names})
 
     @cached_property
     def comparison(self) -> TeamComparison:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.detections.cohort import Points
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.statistics.means import quotient
 
 DISTANCE_UM = 8.0
 """How far a detection may lie from a mitosis, in MITOS-ATYPIA-14."""
@@ -89,12 +90,12 @@ class DetectionCounts:
     @property
     def precision(self) -> float:
         """TP / (TP + FP); NaN where nothing was detected."""
-        return _share(self.tp, self.tp + self.fp)
+        return quotient(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float:
         """TP / (TP + FN); NaN where nothing was annotated."""
-        return _share(self.tp, self.tp + self.fn)
+        return quotient(self.tp, self.tp + self.fn)
 
     @property
     def f_measure(self) -> float:
@@ -103,7 +104,7 @@ class DetectionCounts:
         The same as 2 P R / (P + R) where that is defined, and 0 where nothing
         right was found.
         """
-        return _share(2 * self.tp, self.weight)
+        return quotient(2 * self.tp, self.weight)
 
     @property
     def weight(self) -> int:
@@ -114,17 +115,6 @@ class DetectionCounts:
 def summed(counts: Iterable[DetectionCounts]) -> DetectionCounts:
     """Add counts up."""
     return sum(counts, DetectionCounts())
-
-
-def ranked(figures: Mapping[str, float]) -> dict[str, int]:
-    """Rank teams: 1 + the number of those with a higher figure."""
-    return {
-        team: 1 + sum(other > own for other in figures.values()) for team, own in figures.items()
-    }
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else math.nan
 
 
 # --- pairs --------------------------------------------------------------------------------------
@@ -304,7 +294,7 @@ def _sparse(
     # A price of zero would count as no edge: all are one higher.
     prices = np.concatenate([distance, np.full(n_rows, dear)]) + 1.0
     rows, columns = (row_of, every), (column_of, n_columns + every)
-    # Of 32 bits, which is all that scipy 1.14 takes.
+    # Of 32 bits, which is all that scipy 1.15 takes.
     ends = np.concatenate(rows).astype(np.int32), np.concatenate(columns).astype(np.int32)
     graph = csr_array((prices, ends), shape=(n_rows, n_columns + n_rows))
     own, other = min_weight_full_bipartite_matching(graph)

@@ -15,8 +15,8 @@ from napari_panoptic.detections.atypia import (
     summarise_atypia,
 )
 from napari_panoptic.detections.cohort import DetectionCohort, ScoredFrame
-from napari_panoptic.detections.pairing import ranked
 from napari_panoptic.io.points import AtypiaScore, read_atypia
+from napari_panoptic.statistics.ranks import ranked_teams
 
 NO_SCORE = AtypiaScore(None)
 
@@ -180,7 +180,7 @@ class AtypiaEvaluation:
     @cached_property
     def ranks(self) -> Mapping[str, int]:
         """1 + the number of teams with more points, of those that sent scores."""
-        return ranked({team: self.of(team).points for team in self.teams})
+        return ranked_teams({team: self.of(team).points for team in self.teams})
 
 
 def evaluate_atypia(

@@ -10,8 +10,9 @@ from itertools import product
 import numpy as np
 
 from napari_panoptic.nuclei.metrics import Counts, class_quality, unit_metrics
-from napari_panoptic.nuclei.patients import Spread, spread, summed
-from napari_panoptic.nuclei.protocols import ranks_of
+from napari_panoptic.nuclei.patients import summed
+from napari_panoptic.statistics.means import Spread, spread
+from napari_panoptic.statistics.ranks import competition_ranks
 
 
 class Unit(StrEnum):
@@ -206,7 +207,7 @@ def aggregation_table(
     means = np.array(
         [[aggregates[team, *way].spread.mean for way in ways] for team in regions]
     ).reshape(len(regions), len(ways))
-    ranked = ranks_of(means)
+    ranked = competition_ranks(means)
     ranks = {
         (team, *way): int(ranked[row, column])
         for row, team in enumerate(regions)

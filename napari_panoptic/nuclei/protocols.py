@@ -26,6 +26,8 @@ from napari_panoptic.nuclei.values.settings import (
     Correction,
     challenge_protocol_name,
 )
+from napari_panoptic.statistics.means import quotient
+from napari_panoptic.statistics.ranks import competition_ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,23 +148,7 @@ def protocol_table(
     shape = (len(columns), len(regions))
     scores = np.array([[s for s, _ in column] for column in columns], np.float64).reshape(shape).T
     n_units = np.array([[n for _, n in column] for column in columns], np.int64).reshape(shape).T
-    return ProtocolTable(tuple(regions), tuple(names), scores, ranks_of(scores), n_units)
-
-
-def ranks_of(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rank the rows of every column, the highest first; equal ones share a rank.
-
-    Parameters
-    ----------
-    scores
-        float64 (T, P), NaN where undefined.
-
-    Returns
-    -------
-    int64 (T, P), 1 for the best, 0 where undefined.
-    """
-    better = (scores[None, :, :] > scores[:, None, :]).sum(axis=1)
-    return np.where(np.isnan(scores), 0, better + 1).astype(np.int64)
+    return ProtocolTable(tuple(regions), tuple(names), scores, competition_ranks(scores), n_units)
 
 
 def differences(
@@ -314,5 +300,4 @@ def alignments(score: ClassScore) -> list[Alignment]:
 
 
 def _pq(iou_sum: float, tp: int, fp: int, fn: int) -> float:
-    weight = tp + fp / 2 + fn / 2
-    return iou_sum / weight if weight else float("nan")
+    return quotient(iou_sum, tp + fp / 2 + fn / 2)

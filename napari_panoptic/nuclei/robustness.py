@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.patients import summarise_team
-from napari_panoptic.nuclei.protocols import ranks_of
+from napari_panoptic.statistics.ranks import competition_ranks
 
 LESSONS_NEIGHBOURS = ((0, 1), (2, 3), (0, 2), (1, 3))
 """The sides of a 2 x 2 table whose four conditions are listed row by row."""
@@ -104,7 +104,7 @@ def robustness(
             n_patients[row, column] = averaged["pq"].n
             for name, values in figures.items():
                 values[row, column] = averaged[name].mean
-    ranks = ranks_of(figures["pq"])
+    ranks = competition_ranks(figures["pq"])
     teams = tuple(counts)
     return Robustness(
         teams=teams,

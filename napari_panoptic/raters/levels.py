@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.raters.cohort import AtLevel, BothEmpty, RatersSettings
-from napari_panoptic.statistics.ranks import mean_defined
+from napari_panoptic.statistics.means import mean_defined
 
 RELIABILITY_BINS = 10
 """Bins of equal width between 0 and 1 by which calibration is looked at."""

@@ -23,7 +23,7 @@ from napari_panoptic.report.team_statistics import (
 from napari_panoptic.report.text import p_value
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.friedman import SIGNIFICANCE
-from napari_panoptic.statistics.ranks import mean_defined
+from napari_panoptic.statistics.means import mean_defined
 
 ALL_STRUCTURES = "(all)"
 """Stands for the mean over the structures of a case."""
