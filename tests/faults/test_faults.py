@@ -229,7 +229,7 @@ def test_a_file_that_becomes_another_one_during_evaluate_is_told(
 
 def _at_the_end(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Do something when the last region is done."""
-    from napari_panoptic.cli import main as cli
+    from napari_panoptic.cli import nuclei as cli
 
     original = cli._results
 
