@@ -47,15 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     parser = command_parser()
-    options, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        getattr(options, "parser", parser).refuse(unknown)
-    if options.command is None:
-        parser.print_help()
-        return 2
-    if getattr(options, "max_pixels", None) is not None:
-        os.environ[VARIABLE] = str(options.max_pixels)  # other processes inherit it
     try:
+        options, unknown = parser.parse_known_args(arguments)
+        if unknown:
+            getattr(options, "parser", parser).refuse(unknown)
+        if options.command is None:
+            parser.print_help()
+            return 2
+        if getattr(options, "max_pixels", None) is not None:
+            os.environ[VARIABLE] = str(options.max_pixels)  # other processes inherit it
         if hasattr(options, "max_pixels"):
             largest_px()  # raises if the environment's value is no number
         return int(COMMANDS[options.command].run(options))

@@ -1,4 +1,4 @@
-"""What reviewers say of single objects.
+"""Verdicts of reviewers on single objects.
 
 A verdict belongs to an object, not to an outcome.
 """
@@ -49,15 +49,15 @@ class ReviewRecord(Subject):
     Parameters
     ----------
     reviewer
-        Who gave it.
+        The reviewer's name.
     verdict
         Who is right.
     tag
-        A word for sorting, or empty.
+        A keyword, or empty.
     note
         A remark, or empty.
     given_at
-        When, in UTC.
+        Time in UTC.
     """
 
     reviewer: str
@@ -69,7 +69,7 @@ class ReviewRecord(Subject):
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """A verdict that was given once, and what became of it.
+    """A verdict from the history of an object.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ class HistoryEntry:
     standing
         Whether it holds.
     withdrawn_at
-        When it was undone, in UTC; None where it was not. One that neither
-        stands nor was undone was replaced by a later one.
+        When it was undone, in UTC, or None. A verdict that neither stands nor was
+        undone was replaced by a later one.
     """
 
     record: ReviewRecord
@@ -89,7 +89,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True)
 class Share:
-    """How many of a number of objects have a verdict."""
+    """Number of objects with a verdict, out of a total."""
 
     done: int
     total: int
@@ -121,7 +121,7 @@ class ReviewerAgreement:
 def paired(
     first: Sequence[ReviewRecord], second: Sequence[ReviewRecord]
 ) -> list[tuple[ReviewRecord, ReviewRecord]]:
-    """Put two reviewers' verdicts on the same objects beside each other.
+    """Pair two reviewers' verdicts on the same objects.
 
     Objects that only one of them judged are left out.
     """
@@ -134,7 +134,7 @@ def paired(
 
 
 def csv_text(records: Iterable[ReviewRecord]) -> str:
-    """Write verdicts as CSV with a header, safe to be opened by a spreadsheet."""
+    """Return verdicts as CSV with a header, safe to open in a spreadsheet."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)

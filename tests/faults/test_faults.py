@@ -406,12 +406,12 @@ def test_kernels_are_compiled_where_the_disk_is_full(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_while_the_program_is_imported_is_one_line(tmp_path: Path) -> None:
-    # A module that is imported early, in place of the one that takes long.
+    # A module that the command imports first, in place of the one that takes long.
     (tmp_path / "tqdm.py").write_text(
         "import sys, time\nprint('importing', flush=True)\ntime.sleep(60)\n", encoding="utf-8"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "napari_panoptic", "--version"],
+        [sys.executable, "-m", "napari_panoptic", "dump", "nothing.txt"],
         cwd=REPOSITORY,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(REPOSITORY)])},
         stdout=subprocess.PIPE,
