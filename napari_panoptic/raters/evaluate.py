@@ -33,8 +33,8 @@ from napari_panoptic.nuclei.values.cohort import MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.raters.cohort import RatedCase, RatedCohort, RaterFile, RatersSettings
 from napari_panoptic.raters.levels import (
-    Agreement,
     Comparison,
+    RaterAgreement,
     Reference,
     Reliability,
     agreement,
@@ -128,7 +128,7 @@ class RatedResult:
     structure: str
     shape: tuple[int, ...]
     spacing_mm: tuple[float, ...] | None
-    raters: Agreement
+    raters: RaterAgreement
     objects: ObjectAgreement | None
     teams: Mapping[str, tuple[str, Comparison]]
     findings: tuple[Finding, ...]

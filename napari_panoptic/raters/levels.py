@@ -204,7 +204,7 @@ def count_levels_by_slice(
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class RaterAgreement:
     """How far the n raters of one structure agree among themselves.
 
     Parameters
@@ -242,7 +242,7 @@ class Agreement:
         return float(np.nanmin(self.left_out_mean)), float(np.nanmax(self.left_out_mean))
 
 
-def agreement(reference: Reference, settings: RatersSettings) -> Agreement:
+def agreement(reference: Reference, settings: RatersSettings) -> RaterAgreement:
     """Compare the raters with each other, and each with the mean of the others."""
     n = len(reference.raters)
     masks = reference.masks.reshape(n, -1)[:, reference.marked]
@@ -264,7 +264,7 @@ def agreement(reference: Reference, settings: RatersSettings) -> Agreement:
             own = levels_reached(mask.astype(np.float64), settings)
             left_out[i] = count_levels(others, own, n_levels).dice(settings.both_empty)
     means = np.array([mean_defined(row) for row in left_out])
-    return Agreement(reference.raters, areas, pairwise, left_out, means)
+    return RaterAgreement(reference.raters, areas, pairwise, left_out, means)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from napari_panoptic.common.visible import shortened, visible
-from napari_panoptic.detections.pairing import DetectionCounts, PrecisionRecall
+from napari_panoptic.detections.curve import PrecisionRecall
+from napari_panoptic.detections.pairing import DetectionCounts
 from napari_panoptic.nuclei.palette import team_styles
 from napari_panoptic.report.plots import Plot, Point
 from napari_panoptic.report.text import ratio

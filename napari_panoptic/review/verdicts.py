@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.review.identity import Subject, matched, place_of
-from napari_panoptic.statistics.kappa import Agreement
+from napari_panoptic.statistics.kappa import Kappa
 
 CSV_COLUMNS = (
     "reviewer",
@@ -113,7 +113,7 @@ class ReviewerAgreement:
 
     first: str
     second: str
-    agreement: Agreement
+    agreement: Kappa
     pairs: tuple[tuple[ReviewRecord, ReviewRecord], ...]
     disagreements: tuple[tuple[ReviewRecord, ReviewRecord], ...]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.statistics.kappa import Agreement, cohens_kappa, disagreements
+from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
 
 
-def compare(table: list[list[int]]) -> Agreement:
+def compare(table: list[list[int]]) -> Kappa:
     """Write out a table as two lists of verdicts, and compare them."""
     names = "abcdef"
     pairs = [
@@ -104,11 +104,6 @@ def test_verdicts_stand_in_the_order_asked_for() -> None:
     assert found.categories == ("z", "c", "a", "b")
     assert found.table[2, 1] == 1
     assert np.trace(found.table) == 2
-
-
-def test_disagreements() -> None:
-    assert disagreements(["a", "b", "c"], ["a", "c", "b"]) == [1, 2]
-    assert disagreements([], []) == []
 
 
 def test_lists_of_different_length_are_refused() -> None:

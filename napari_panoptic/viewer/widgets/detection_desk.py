@@ -282,7 +282,7 @@ class DetectionDesk:
             (self.reader.shown_read, self._on_shown_read),
             (self.reader.other_read, self._on_other_read),
             (self.reader.scores_read, session.set_scores),
-            (self.finder.found, session.take_standings),
+            (self.finder.found, session.take_counts),
             (self.finder.ended, self._find_out),
         ]
         for signal, slot in self._connected:

@@ -28,11 +28,11 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.detections.cohort import DetectionCohort
+from napari_panoptic.detections.curve import PrecisionRecall
 from napari_panoptic.detections.pairing import (
     DISTANCE_UM,
     DetectionCounts,
     DetectionSettings,
-    PrecisionRecall,
 )
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.nuclei.values.cohort import Rgb
