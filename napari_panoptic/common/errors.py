@@ -190,7 +190,7 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
 
 
 def no_such(what: str, name: str, known: Sequence[str]) -> str:
-    """Say that there is nothing of a name, and what has a similar one, or else what there is."""
+    """Return a message that a name is unknown, with similar names or all known ones."""
     if not known:
         return f"there is no {what} '{name}': this cohort has no {what}s"
     if close := similar(name, known):

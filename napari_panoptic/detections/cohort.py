@@ -145,7 +145,7 @@ class DetectionCohort(FoundByName[Frame]):
 
     @property
     def predictions_expected(self) -> str:
-        """Say to people who have no predictions where they are expected."""
+        """Where predictions are expected, for a message without any."""
         return expected_at(self.prediction_places)
 
     @property

@@ -1,4 +1,4 @@
-"""The same counts averaged in every way that people average them, and what that does to ranks."""
+"""Average the same counts in every usual way, with the effect on ranks."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Aggregate:
 
     @property
     def undefined_rule(self) -> str:
-        """What became of undefined values."""
+        """How undefined values are treated."""
         return UNDEFINED_RULES[self.class_mean]
 
 

@@ -79,7 +79,7 @@ class TeamStyle:
 
 
 def team_styles(teams: Sequence[str]) -> dict[str, TeamStyle]:
-    """Give each team its colour and marker.
+    """Return the colour and marker of each team.
 
     Parameters
     ----------

@@ -252,7 +252,7 @@ def _units(counts: Sequence[tuple[str, Counts]], corrections: frozenset[Correcti
 
 @dataclass(frozen=True)
 class Alignment:
-    """The same masks with other ids: what the challenge's scoring makes of them.
+    """The challenge's score of the same masks with other ids.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class LoadedMap:
 
 @dataclass(frozen=True, eq=False)
 class RatedResult:
-    """What came of one structure of one case.
+    """The evaluation of one structure of one case.
 
     Parameters
     ----------

@@ -453,7 +453,7 @@ def _reliability(reference: Reference, probabilities: NDArray[np.floating]) -> R
 def _touched(
     votes: NDArray[np.uint16], probabilities: NDArray[np.floating]
 ) -> Iterator[tuple[NDArray[np.uint16], NDArray[np.floating]]]:
-    """Give, flat, votes and probabilities where either is not 0.
+    """Yield votes and probabilities, flat, of voxels where either is not 0.
 
     Slice by slice: a volume in double precision would need twice its memory again.
     """

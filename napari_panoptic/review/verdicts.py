@@ -34,7 +34,7 @@ CSV_COLUMNS = (
 
 
 class Verdict(StrEnum):
-    """Who is right about an object."""
+    """Which side is right about an object."""
 
     ANNOTATION_RIGHT = "annotation-right"  # the prediction is wrong
     PREDICTION_RIGHT = "prediction-right"  # the annotation is wrong

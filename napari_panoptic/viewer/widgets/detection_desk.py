@@ -394,7 +394,7 @@ class DetectionDesk:
         self._follow()
 
     def _find_out(self) -> None:
-        """Find out, unless it goes on or was stopped, what frames amount to that were read."""
+        """Count the loaded frames, unless that is running or was stopped."""
         session = self.session
         if session is None or self._is_paused or self.finder.is_busy:
             return

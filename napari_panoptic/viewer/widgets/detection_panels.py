@@ -220,7 +220,7 @@ class DetectionNavigator(QWidget):
 
 
 def _lacking(session: DetectionSession, frame: str, team: str | None) -> str:
-    """Say in a word why there are no counts; nothing while they are not known."""
+    """Return in a word why there are no counts; empty while they are not known."""
     if team is None or not session.is_known(frame):
         return ""
     if frame in session.failed:
