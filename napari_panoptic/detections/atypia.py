@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.common.errors import Finding, PanopticError
 from napari_panoptic.detections.cohort import DetectionCohort, ScoredFrame
 from napari_panoptic.io.points import AtypiaScore, read_atypia
 from napari_panoptic.statistics.ranks import ranked_teams
@@ -177,8 +177,7 @@ def _answer(
     try:
         given = read_atypia(path)
     except PanopticError as error:
-        finding = Finding(FindingKind.UNREADABLE, str(error), error.path, frame.name, team)
-        findings.append(finding)
+        findings.append(Finding.unreadable(error, region=frame.name, team=team))
         return AtypiaAnswer(AnswerState.UNREADABLE, why=str(error))
     state = AnswerState.NOT_EVALUATED if given.score is None else AnswerState.SCORED
     return AtypiaAnswer(state, given)

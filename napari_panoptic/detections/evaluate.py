@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.common.errors import Finding, PanopticError, UnreadableFileError
 from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.detections.cohort import DetectionCohort, Frame, Points
 from napari_panoptic.detections.curve import (
@@ -87,7 +87,7 @@ def load_frame(
             reference = read.points
             findings += read.findings
         except PanopticError as error:
-            findings.append(_unreadable(error, frame))
+            findings.append(Finding.unreadable(error, region=frame.name))
     predictions = {}
     for team in cohort.team_names if teams is None else teams:
         path = cohort.predictions.get((team, frame.name))
@@ -98,7 +98,7 @@ def load_frame(
             predictions[team] = read.points
             findings += read.findings
         except PanopticError as error:
-            findings.append(_unreadable(error, frame, team))
+            findings.append(Finding.unreadable(error, region=frame.name, team=team))
     return LoadedFrame(frame, shape, mpp_xy, reference, predictions, tuple(findings))
 
 
@@ -119,10 +119,6 @@ def _size(
             region=frame.name,
         )
     return (None if info is None else info.shape), mpp_xy
-
-
-def _unreadable(error: PanopticError, frame: Frame, team: str | None = None) -> Finding:
-    return Finding(FindingKind.UNREADABLE, str(error), error.path, frame.name, team)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +313,7 @@ def evaluate_detections(
         try:
             loaded = load_frame(cohort, frame, names)
         except PanopticError as error:
-            findings.append(_unreadable(error, frame))
+            findings.append(Finding.unreadable(error, region=frame.name))
         else:
             findings += loaded.findings
             results += judged_frame(loaded, settings)

@@ -1,4 +1,4 @@
-"""From scores per case to figures per structure and team, and ranks."""
+"""Aggregate scores per case to structures and teams, and rank the teams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CASE_COLUMNS = (
     "brier_least",
     "raters",
 )
-"""Columns of the table that everything here is computed from."""
+"""Columns of the table of cases."""
 
 
 def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
@@ -66,7 +66,7 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
-    """Average the structures of each team, and rank teams by it; the best first.
+    """Average the structures of each team, and rank the teams, the best first.
 
     ``score`` is the mean over structures of the mean over cases, so that a
     structure with many cases weighs no more than others; ``dice_all_cases`` is

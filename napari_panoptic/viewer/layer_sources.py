@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, english_list
 from napari_panoptic.io.cohorts import comparison as arrays
-from napari_panoptic.io.cohorts.pair import ONLY_CLASS
 from napari_panoptic.io.formats.labels.label_images import read_sidecar
 from napari_panoptic.io.formats.polygons.model import Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Placement
+from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, ClassScheme, Placement
 from napari_panoptic.viewer.ambiguous_shapes import WITH_AN_AREA, corners_of
 
 TWO_D = "The program compares 2-D images; of stacks it compares the slice that is shown."

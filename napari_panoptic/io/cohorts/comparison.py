@@ -16,9 +16,9 @@ import tifffile
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.folder_scan import description_text
 from napari_panoptic.io.cohorts.layouts import DESCRIPTION
-from napari_panoptic.io.cohorts.pair import ONLY_CLASS, PAIR, scheme_of
+from napari_panoptic.io.cohorts.pair import PAIR, scheme_of
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, write_labels
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme
 
 Classes = Mapping[int, str] | str
 """Id -> name of its class, or one class for every object."""

@@ -17,7 +17,6 @@ from napari_panoptic.common.errors import (
 )
 from napari_panoptic.io.cohorts.layouts import DESCRIPTION, cohort_listing
 from napari_panoptic.io.cohorts.pair import (
-    ONLY_CLASS,
     REFERENCE_WORDS,
     format_of,
     scheme_of,
@@ -26,7 +25,7 @@ from napari_panoptic.io.cohorts.pair import (
 )
 from napari_panoptic.io.cohorts.patterns import check_listing
 from napari_panoptic.io.images import IMAGE_ENDINGS, probe_image
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, Source
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
 IMAGE = "image"
 """Kind of a group of files that are images; other kinds are formats of objects."""

@@ -30,6 +30,7 @@ from napari_panoptic.io.images import probe_image
 from napari_panoptic.io.label_windows import is_zarr
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
+    ONLY_CLASS,
     ClassScheme,
     Cohort,
     MaskFiles,
@@ -41,8 +42,6 @@ from napari_panoptic.nuclei.values.cohort import (
 
 PAIR = "pair"
 """Name of the only region of such a cohort, and of its patient."""
-ONLY_CLASS = "Nucleus"
-"""Class of every object where the files do not state classes."""
 
 REFERENCE_WORDS = (
     *("annotation", "annot", "ground", "truth", "gt", "reference", "manual", "expert"),

@@ -66,6 +66,8 @@ class FoundByName(Generic[_NamedT]):
         return name
 
 
+ONLY_CLASS = "Nucleus"
+"""Class of every object if neither files nor arrays state classes."""
 MOST_CLASSES = 256
 """Of a cohort: tables have a row for every two of them."""
 
