@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding
-from napari_panoptic.nuclei.values.cohort import FoundByName, Placement, Team, expected_at
+from napari_panoptic.nuclei.values.cohort import PatientCohort, Placement, Team
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class ScoredFrame:
 
 
 @dataclass(frozen=True)
-class DetectionCohort(FoundByName[Frame]):
+class DetectionCohort(PatientCohort[Frame]):
     """Frames, teams, and which files hold which team's points.
 
     Parameters
@@ -142,24 +142,9 @@ class DetectionCohort(FoundByName[Frame]):
     region_word = "frame"
 
     @property
-    def predictions_expected(self) -> str:
-        """Where predictions are expected, for a message without any."""
-        return expected_at(self.prediction_places)
-
-    @property
     def all_regions(self) -> tuple[Frame, ...]:
         """Its frames."""
         return self.frames
-
-    @property
-    def patients(self) -> tuple[str, ...]:
-        """Patient ids, in order, each once."""
-        return tuple(dict.fromkeys(frame.patient for frame in self.frames))
-
-    @property
-    def team_names(self) -> tuple[str, ...]:
-        """Names of the teams, in order."""
-        return tuple(team.name for team in self.teams)
 
     def frames_of(self, scored: ScoredFrame) -> tuple[Frame, ...]:
         """Return the frames that a scored frame contains, possibly none.

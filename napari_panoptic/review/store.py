@@ -197,7 +197,7 @@ class ReviewStore:
             connection.execute(
                 f"INSERT INTO verdicts ({_COLUMNS}, replaces, revision, writer) "  # noqa: S608
                 f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*_row(record), replaced, self._next_revision(), self._writer),
+                (*record.values().values(), replaced, self._next_revision(), self._writer),
             )
         return record
 
@@ -559,24 +559,6 @@ def _reviewer_name(name: str) -> str:
     if not cleaned:
         raise ReviewError("a review needs the reviewer's name, found none; enter a name")
     return cleaned
-
-
-def _row(record: ReviewRecord) -> tuple[str | int | float, ...]:
-    return (
-        record.reviewer,
-        record.team,
-        record.region,
-        str(record.side),
-        record.object_id,
-        record.class_name,
-        record.fingerprint.centroid_y_px,
-        record.fingerprint.centroid_x_px,
-        record.fingerprint.area_px,
-        str(record.verdict),
-        record.tag,
-        record.note,
-        stamp(record.given_at),
-    )
 
 
 def _record(row: Sequence[Any], path: Path) -> ReviewRecord:

@@ -66,6 +66,24 @@ class ReviewRecord(Subject):
     note: str = ""
     given_at: datetime
 
+    def values(self) -> dict[str, str | int | float]:
+        """Return column of `CSV_COLUMNS` -> value, in the order of the review file."""
+        return {
+            "reviewer": self.reviewer,
+            "team": self.team,
+            "region": self.region,
+            "side": str(self.side),
+            "object_id": self.object_id,
+            "class": self.class_name,
+            "centroid_y_px": self.fingerprint.centroid_y_px,
+            "centroid_x_px": self.fingerprint.centroid_x_px,
+            "area_px": self.fingerprint.area_px,
+            "verdict": str(self.verdict),
+            "tag": self.tag,
+            "note": self.note,
+            "given_at": self.given_at.isoformat(timespec="microseconds"),
+        }
+
 
 @dataclass(frozen=True)
 class HistoryEntry:
@@ -139,23 +157,7 @@ def csv_text(records: Iterable[ReviewRecord]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for record in records:
-        writer.writerow([inert(c) if isinstance(c, str) else c for c in _csv_row(record)])
+        values = record.values() | {"given_at": record.given_at.isoformat(timespec="seconds")}
+        row = [values[name] for name in CSV_COLUMNS]
+        writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in row])
     return text.getvalue()
-
-
-def _csv_row(record: ReviewRecord) -> tuple[str | int | float, ...]:
-    return (
-        record.reviewer,
-        record.team,
-        record.region,
-        str(record.side),
-        record.object_id,
-        record.class_name,
-        str(record.verdict),
-        record.tag,
-        record.note,
-        record.given_at.isoformat(timespec="seconds"),
-        record.fingerprint.centroid_y_px,
-        record.fingerprint.centroid_x_px,
-        record.fingerprint.area_px,
-    )
