@@ -363,7 +363,7 @@ def view(
     """Open the window on arrays, or on a cohort folder.
 
     In a script the call returns when the window is closed; in a notebook with
-    a Qt event loop (``%gui qt``) it returns at once.
+    a Qt event loop (``%gui qt``) it returns immediately.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ def _results(
     objects: ObjectsFile,
     options: argparse.Namespace,
 ) -> tuple[list[RegionResult], list[RegionResult]]:
-    """Evaluate all regions; write objects to their file at once, and keep only sums.
+    """Evaluate all regions; write objects to their file immediately, and keep only sums.
 
     Returns
     -------

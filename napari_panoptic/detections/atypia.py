@@ -45,7 +45,7 @@ def atypia_points(reference: int, score: int | None) -> int:
     reference
         The true score, 1 to 3.
     score
-        The team's, or None where it did not evaluate the frame: 0 points.
+        The team's, or None if it did not evaluate the frame: 0 points.
     """
     return 0 if score is None else POINTS_BY_DIFFERENCE[abs(score - reference)]
 

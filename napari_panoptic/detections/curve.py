@@ -139,8 +139,7 @@ class PrecisionRecall:
     def average_precision(self) -> float:
         """Sum over thresholds of precision times the recall gained there.
 
-        Not interpolated. NaN where nothing was annotated, 0 where nothing was
-        detected.
+        Not interpolated. NaN if nothing was annotated, 0 if nothing was detected.
         """
         if not self.n_reference:
             return math.nan

@@ -124,7 +124,7 @@ class PointPairs:
         int64 (m,): row of the annotated point, or -1.
     reference_distance_um, prediction_distance_um
         float64 (n,) and (m,): to the partner; without one to the nearest point
-        of the other side; NaN where that side has none.
+        of the other side; NaN if that side has none.
     """
 
     reference_partner: NDArray[np.int64]

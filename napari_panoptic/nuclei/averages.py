@@ -16,7 +16,7 @@ from napari_panoptic.statistics.ranks import competition_ranks
 
 
 class Unit(StrEnum):
-    """What counts are summed over before a figure is computed."""
+    """The unit over which counts are summed before a figure is computed."""
 
     REGION = "region"  # every region by itself
     PATIENT = "patient"  # all regions of a patient together
@@ -37,21 +37,21 @@ UNDEFINED_RULES: Mapping[ClassMean, str] = {
     ClassMean.ALL: "classes absent from both sides count 0",
     ClassMean.WEIGHTED: "classes not annotated weigh 0; a unit without any is left out",
 }
-"""What becomes of undefined values under each mean."""
+"""How each mean treats undefined values."""
 
 FIGURES = ("pq", "sq", "dq")
 
 
 @dataclass(frozen=True)
 class RegionCounts:
-    """The counts of one team in one region, and what the region belongs to.
+    """The counts of one team in one region, with its patient and group.
 
     Parameters
     ----------
     region, patient, group
-        Names; the group is empty where nobody named one.
+        Names; the group is empty if not given.
     counts
-        What was counted.
+        The counts.
     """
 
     region: str
@@ -67,13 +67,13 @@ class Aggregate:
     Parameters
     ----------
     team, figure
-        Whose, and which of ``pq``, ``sq``, ``dq``.
+        The team, and one of ``pq``, ``sq``, ``dq``.
     unit, class_mean
-        How.
+        The way of averaging.
     spread
         Over the units in which the figure is defined.
     n_units
-        All units, those left out among them.
+        Number of all units, including those left out.
     values
         Unit -> its figure, NaN where undefined.
     """
@@ -94,7 +94,7 @@ class Aggregate:
 
 @dataclass(frozen=True, eq=False)
 class AggregationTable:
-    """Every way to average one figure, with what it does to the ranking.
+    """Every way to average one figure, with its ranking.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def aggregate(
     Parameters
     ----------
     team
-        Its name.
+        The name of the team.
     regions
         Its evaluated regions.
     class_names
@@ -181,9 +181,9 @@ def aggregation_table(
     *,
     figure: str = "pq",
 ) -> AggregationTable:
-    """Average a figure of all teams in every way there is.
+    """Average a figure of all teams in every way.
 
-    Groups are among the ways only where a region has one.
+    Groups are included only if a region has one.
 
     Parameters
     ----------

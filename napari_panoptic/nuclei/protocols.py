@@ -1,4 +1,4 @@
-"""One cohort under several protocols: scores, ranks, and what makes the difference.
+"""Scores and ranks of one cohort under several protocols, and the causes of differences.
 
 Table 4 of Foucart, Debeir and Decaestecker (2021) has such columns: the
 challenge's scoring as it was run, with each of its errors corrected alone, and
@@ -39,7 +39,7 @@ class ScoredRegion:
     patient, region
         Names.
     scores
-        Class -> what any version of the challenge's scoring takes from it.
+        Class -> its score, from which any version of the scoring is computed.
     """
 
     patient: str
@@ -59,7 +59,7 @@ class ProtocolTable:
         float64 (T, P): the protocol's one number; NaN where undefined.
     ranks
         int64 (T, P): 1 for the best; equal scores share a rank, and the ranks
-        after it are left out. 0 where there is no score.
+        after it are left out. 0 without a score.
     n_units
         int64 (T, P): the regions or patients that the score is a mean over.
     """
@@ -89,9 +89,9 @@ class Difference:
     correction
         The correction that one version has and the other has not.
     reason
-        Why.
+        The reason.
     region, class_name
-        Where; the class is empty for a whole region.
+        The place; the class is empty for a whole region.
     ids
         Ids of the predicted objects concerned; empty for a whole region.
     share
@@ -130,7 +130,7 @@ def protocol_table(
     disentangled
         Team -> mean PQ over patients and their number, for a last column.
     versions
-        Which corrections; every choice of them where None.
+        The corrections of each version; every choice if None.
     """
     versions = challenge_versions() if versions is None else versions
     columns: list[list[tuple[float, int]]] = []
@@ -156,7 +156,7 @@ def differences(
     one: frozenset[Correction],
     other: frozenset[Correction],
 ) -> list[Difference]:
-    """List what makes two versions of the challenge's scoring differ for a team.
+    """List the differences between two versions of the challenge's scoring for a team.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def _of_weights(
 
 
 def _weight(counts: Counts) -> float:
-    """Return TP + FP/2 + FN/2 over all classes: what a region weighs in its patient's PQ."""
+    """Return TP + FP/2 + FN/2 over all classes: the weight of a region in its patient's PQ."""
     return float((counts.tp + counts.fp / 2 + counts.fn / 2).sum())
 
 
@@ -270,10 +270,10 @@ class Alignment:
 
 
 def alignments(score: ClassScore) -> list[Alignment]:
-    """Return the predictions of a class other ids, from far below the annotation's to far above.
+    """Score a class with other prediction ids, from below the annotation's ids to above.
 
     The label-alignment experiment, table 1 of Foucart et al. (2021): the masks
-    stay as they are, and so should every figure.
+    do not change, and neither should any figure.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def alignments(score: ClassScore) -> list[Alignment]:
     -------
     list of Alignment
         By ascending first id; the first and the last share no id with the
-        annotation. Empty where nothing was annotated or predicted.
+        annotation. Empty if nothing was annotated or predicted.
     """
     n = score.tp + score.fp
     if not n or not score.reference_ids:

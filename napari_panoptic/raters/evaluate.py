@@ -59,7 +59,7 @@ class LoadedReference:
     Parameters
     ----------
     case, structure
-        Which.
+        The case and its structure.
     reference
         Their masks.
     place
@@ -111,7 +111,7 @@ class RatedResult:
     Parameters
     ----------
     case, structure
-        Which.
+        The case and its structure.
     shape, spacing_mm
         Of the image: (y, x) or (z, y, x).
     raters

@@ -94,18 +94,18 @@ class TeamComparison:
         NaN without patients.
     friedman_chi2, friedman_p
         Statistic, corrected for ties, and p-value of the Friedman test; NaN
-        where it is undefined.
+        if it is undefined.
     kendall_w
-        Kendall's W, the effect size of the Friedman test: 0 where patients rank
-        the teams without any agreement, 1 where all rank them alike. NaN where
-        the test is undefined.
+        Kendall's W, the effect size of the Friedman test: 0 if patients rank
+        the teams without any agreement, 1 if all rank them alike. NaN if the test is
+        undefined.
     nemenyi_p
-        float64 (T, T) of pairwise p-values, or None where the Friedman test
-        finds no difference.
+        float64 (T, T) of pairwise p-values, or None if the Friedman test finds no
+        difference.
     ranks
         Final ranks: 1 + the number of teams that are significantly better.
     why_undefined
-        Why there is no Friedman test, in words; empty where there is one.
+        Why there is no Friedman test, in words; empty if there is one.
     """
 
     figures: PairedFigures
@@ -148,9 +148,9 @@ class CriticalDifference:
     groups
         Maximal runs of two or more teams among which no two differ
         significantly, the best first. All teams are one group where the
-        Friedman test finds no difference; there is none where it is undefined.
+        Friedman test finds no difference; there is none if it is undefined.
     why_undefined
-        Why, in words; empty where it is defined.
+        Why, in words; empty if it is defined.
     """
 
     teams: tuple[str, ...]
@@ -203,7 +203,7 @@ def paired_figures(
     if missing is MissingRule.WORST and not higher_is_better:
         raise SettingsError(
             "missing figures can count as 0 only where 0 is the worst, "
-            "found a metric of which lower is better; use complete-cases"
+            "found a metric for which lower is better; use complete-cases"
         )
     teams = tuple(figures)
     names, values = _as_matrix(figures, patients)
@@ -240,7 +240,7 @@ def _as_matrix(
         if length != n_listed:
             raise ValueError(
                 f"expected one figure per patient, {n_listed} of each team, "
-                f"found {length} of {team}; give NaN where there is none"
+                f"found {length} of {team}; give NaN where undefined"
             )
     values = np.array(list(figures.values()), np.float64).reshape(len(lengths), n_listed)
     if np.isinf(values).any():
