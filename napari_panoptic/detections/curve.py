@@ -201,12 +201,6 @@ class ConfidenceCounts:
     adds: NDArray[np.bool_]
     n_reference: int
 
-    def counts(self, settings: DetectionSettings) -> DetectionCounts:
-        """Return TP, FP and FN of the detections at or above the threshold."""
-        counted = settings.counted(self.confidence)
-        tp = int(self.adds[counted].sum())
-        return DetectionCounts(tp, int(counted.sum()) - tp, self.n_reference - tp)
-
 
 def confidence_counts(
     reference: Points,
@@ -273,8 +267,3 @@ class StackedCounts:
         if np.isnan(self.confidence).any():
             return None
         return precision_recall(self.confidence, self.adds, int(self.n_reference.sum()))
-
-
-def curve_of(counts: Sequence[ConfidenceCounts]) -> PrecisionRecall | None:
-    """Return precision and recall over frames; None if a detection has no confidence."""
-    return StackedCounts.of(counts).curve

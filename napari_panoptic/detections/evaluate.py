@@ -13,8 +13,8 @@ from napari_panoptic.detections.cohort import DetectionCohort, Frame, Points
 from napari_panoptic.detections.curve import (
     ConfidenceCounts,
     PrecisionRecall,
+    StackedCounts,
     confidence_counts,
-    curve_of,
 )
 from napari_panoptic.detections.pairing import (
     DetectionCounts,
@@ -266,7 +266,8 @@ class DetectionEvaluation:
         None if one of its detections has no confidence.
         """
         if team not in self._curves:
-            self._curves[team] = curve_of([result.by_confidence for result in self.by_team[team]])
+            counts = [result.by_confidence for result in self.by_team[team]]
+            self._curves[team] = StackedCounts.of(counts).curve
         return self._curves[team]
 
     @cached_property
