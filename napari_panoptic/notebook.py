@@ -1,6 +1,6 @@
 """The Python interface, without napari and Qt: arrays and cohorts in, tables and pictures out.
 
-Everything here is also a name of the package: ``import napari_panoptic as npan``.
+The public names are also names of the package: ``import napari_panoptic as npan``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, Cohort, Task
 from napari_panoptic.nuclei.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 
 WORST = 8
-"""Failures that a notebook shows by default."""
+"""Number of failures that a notebook shows by default."""
 _SHOWN = ("pq", "sq", "dq", "detection_f1", "detection_precision", "detection_recall", "mean_iou")
 _FAILED = ("FN", "FP", "misclassified")
 
@@ -175,18 +175,18 @@ class OpenedCohort:
         Parameters
         ----------
         team
-            Name or names; all competing teams where None.
+            Name or names; all competing teams if None.
         settings
-            How to evaluate; the defaults where None.
+            How to evaluate; the defaults if None.
         jobs
-            Regions at a time; one per processor where None.
+            Regions at a time; one per processor if None.
 
         Raises
         ------
         CohortError
             For an unknown team.
         PanopticError
-            Where nothing could be evaluated.
+            If nothing could be evaluated.
         """
         from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
         from napari_panoptic.nuclei.conditions import Condition
@@ -240,11 +240,11 @@ def evaluate_pair(
         per object, as `skimage.measure.label` returns them.
     reference_classes, prediction_classes
         Id -> class name, for at least every id in the array; or one name for
-        all. Where None, every object has the class `ONLY_CLASS`.
+        all. If None, every object has the class "Nucleus".
     ambiguous
         Boolean array (y, x), True where the annotation excludes the area.
     settings
-        How to evaluate; the defaults where None.
+        How to evaluate; the defaults if None.
     mpp
         Micrometres per pixel; without it distances are in px only.
     class_names
@@ -365,7 +365,7 @@ def view(
     """Open the window on arrays, or on a cohort folder.
 
     In a script the call returns when the window is closed; in a notebook with
-    a Qt event loop (``%gui qt``) it returns at once.
+    a Qt event loop (``%gui qt``) it returns immediately.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ def view(
     Raises
     ------
     PanopticError
-        Where napari or Qt is not installed, or the arrays do not fit together.
+        If napari or Qt is not installed, or the arrays do not fit together.
     """
     from napari_panoptic.io.cohorts.comparison import Comparison as Arrays
     from napari_panoptic.io.cohorts.comparison import Labels
@@ -407,7 +407,7 @@ def view(
 
 
 def _window() -> Any:
-    """Import what opens a window, or say what to install."""
+    """Return the function that opens a window, or raise with what to install."""
     try:
         import qtpy.QtWidgets  # noqa: F401, TID251 - only to find out whether there is a Qt
 

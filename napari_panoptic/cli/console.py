@@ -1,16 +1,18 @@
-"""What the commands share: what they tell people, and folders for their tables."""
+"""What the commands share: printing, progress, and folders for their tables."""
 
 from __future__ import annotations
 
-import argparse
 import datetime
-import os
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, TypeVar, cast
+from typing import Any
+
+import pandas as pd
+from tqdm import tqdm
 
 from napari_panoptic.common.errors import (
     FINDING_TITLES,
@@ -26,8 +28,6 @@ from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.io.locking import held_alone
 from napari_panoptic.report.writing import check_writable, is_own_page, own_tables
 
-_EvaluationT = TypeVar("_EvaluationT")
-
 _LOCK = ".lock"
 _SHOWN_FINDINGS = 20
 _IN_THE_WAY = (
@@ -40,14 +40,14 @@ _IN_THE_WAY = (
 
 
 def report_findings(findings: Sequence[Finding], listed_in: str | None = "evaluation.json") -> None:
-    """Tell what stood in the way in full, of all else how often it was met, and where all is.
+    """Print blocking findings in full, the others as counts, and where the full list is.
 
     Parameters
     ----------
     findings
-        What was odd.
+        All findings.
     listed_in
-        The file that has all of it; None where none has.
+        The file with the full list; None if there is none.
     """
     in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
     for finding in in_the_way[:_SHOWN_FINDINGS]:
@@ -69,7 +69,7 @@ def _say(text: str) -> None:
 
 
 def _place(finding: Finding) -> str:
-    """Describe where something was met, as far as its message does not."""
+    """Describe the place of a finding, unless its message does."""
     parts = []
     if finding.path is not None and finding.path.name not in finding.message:
         parts.append(str(finding.path))
@@ -79,29 +79,55 @@ def _place(finding: Finding) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table: the first column to the left, the others to the right."""
+    lines = [list(header), *([visible(str(row[0])), *map(cell, row[1:])] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for name, *cells in lines:
+        padded = (text.rjust(width) for text, width in zip(cells, widths[1:], strict=True))
+        print("  ".join([name.ljust(widths[0]), *padded]))
+
+
+def cell(value: object) -> str:
+    """Return a number as text: fractions with four decimals, a dash if it is undefined."""
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return "\N{EN DASH}"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def number(count: int, what: str) -> str:
+    """Return a count with its noun."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def progress_bar(total: int, unit: str) -> tqdm[Any]:
+    """Return a progress bar for a terminal; it is silent if stderr is a file."""
+    return tqdm(total=total, unit=unit, disable=None)
+
+
 def words(text: str) -> list[str]:
-    """Split at commas; each word once."""
+    """Split a text at commas, without repeated words."""
     return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 def chosen_teams(
     wanted: str | None, usual: Sequence[str], name_of: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """Read which teams are wanted.
+    """Return the teams to evaluate.
 
     Parameters
     ----------
     wanted
-        Names separated by commas; None where nobody said.
+        Names separated by commas; None for the default.
     usual
-        The teams in that case.
+        The default.
     name_of
-        Gives the name of a team that the cohort has, or raises.
+        Returns the name of a team of the cohort, or raises.
 
     Raises
     ------
     SettingsError
-        Where no name is given, or one that the cohort does not have.
+        If no name is given, or one that the cohort does not have.
     """
     if wanted is None:
         return tuple(usual)
@@ -112,21 +138,21 @@ def chosen_teams(
 
 
 def check_report(path: Path, cohort: Path) -> None:
-    """Check before long work that a report can be written, where a browser will open it.
+    """Check before long work that a report can be written, and that browsers will open it.
 
     Parameters
     ----------
     path
-        Where to.
+        The file to write.
     cohort
         The folder of the cohort, in which only reports of this program are replaced.
 
     Raises
     ------
     SettingsError
-        For another ending than that of HTML files.
+        If the name does not end as those of HTML files do.
     PanopticError
-        Where nothing can be written, or another file is in the way.
+        If nothing can be written there, or another file is in the way.
     """
     if path.suffix.casefold() not in (".html", ".htm") and not path.is_dir():
         raise SettingsError(
@@ -139,90 +165,20 @@ def check_report(path: Path, cohort: Path) -> None:
 
 
 def report_date(*, is_wanted: bool) -> str:
-    """Return the date that a report bears; nothing where none is wanted."""
+    """Return today's date for a report; empty if not wanted."""
     return datetime.date.today().isoformat() if is_wanted else ""
-
-
-def write_report(
-    options: argparse.Namespace,
-    evaluate: Callable[[], _EvaluationT],
-    write: Callable[[_EvaluationT, Path, str], object],
-) -> int:
-    """Evaluate a cohort, and write all about it as one HTML file.
-
-    Parameters
-    ----------
-    options
-        Of the command line.
-    evaluate
-        Evaluates; raises where nothing could be.
-    write
-        Writes what was evaluated, to a path, with a date.
-
-    Returns
-    -------
-    int
-        The status to exit with.
-    """
-    check_report(options.output, options.cohort)
-    write(evaluate(), options.output, report_date(is_wanted=options.date))
-    print(visible(f"report written to {options.output}"))
-    return 0
-
-
-class _Output:
-    """A stream of text whose reader may end: then the rest is dropped, and the work goes on."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        with self._dropping():
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with self._dropping():
-            self._stream.flush()
-
-    @contextmanager
-    def _dropping(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            # What is still in the buffer goes to the same place when Python ends.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-
-
-@contextmanager
-def readers_may_end() -> Iterator[None]:
-    """Let a command finish when the program that reads its output has ended, as in ``| head``."""
-    streams = [stream and _Output(stream) for stream in (sys.stdout, sys.stderr)]
-    out, err = streams  # None without a console, on Windows
-    with redirect_stdout(cast(Any, out)), redirect_stderr(cast(Any, err)):
-        try:
-            yield
-        finally:
-            for stream in filter(None, streams):
-                stream.flush()
 
 
 @contextmanager
 def tables_in(folder: Path, names: Sequence[str], cohort: Path | None = None) -> Iterator[None]:
-    """Prepare the folder for a set of tables before the work; leave no new folder empty.
+    """Prepare and lock the folder for a set of tables; leave no new folder empty.
 
-    Keeps other programs from writing there meanwhile, and completes a set that a killed program
-    was putting in place.
+    Completes a set that a killed program was putting in place.
 
     Parameters
     ----------
     folder
-        Where the tables will be written.
+        The folder for the tables.
     names
         Their files, the record last.
     cohort
@@ -231,7 +187,7 @@ def tables_in(folder: Path, names: Sequence[str], cohort: Path | None = None) ->
     Raises
     ------
     PanopticError
-        Where the folder cannot be made or written to, or holds other files of these names.
+        If the folder cannot be created or written to, or holds other files of these names.
     """
     if folder.exists() and not folder.is_dir():
         raise PanopticError(

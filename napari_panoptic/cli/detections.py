@@ -1,18 +1,18 @@
-"""What the command line does with cohorts of detections."""
+"""The commands for cohorts of detections."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
-
-from tqdm import tqdm
 
 from napari_panoptic.cli.console import (
+    check_report,
     chosen_teams,
+    print_table,
+    progress_bar,
+    report_date,
     report_findings,
     tables_in,
-    write_report,
 )
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.visible import visible
@@ -24,48 +24,42 @@ from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.report.detections.tables import TABLE_NAMES, write_detection_tables
 
 
-def evaluate_detected(options: argparse.Namespace) -> int:
-    """Write the figures of a cohort as tables; as ``napari-panoptic evaluate``.
+def evaluate(options: argparse.Namespace) -> int:
+    """Write the tables of a cohort.
 
     Raises
     ------
     PanopticError
-        Where nothing could be evaluated or written.
+        If nothing could be evaluated or written.
     """
     settings = _settings(options)
     cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
-    teams = chosen_teams(options.teams, cohort.team_names, cohort.checked_team)
     with tables_in(options.output, TABLE_NAMES, cohort.root):
-        evaluation = _evaluated(cohort, settings, teams, "evaluation.json")
+        evaluation = _evaluated(cohort, settings, options.teams, "evaluation.json")
         write_detection_tables(evaluation, options.output)
     _print_figures(evaluation)
     print(visible(f"tables written to {options.output}"))
     return 0
 
 
-def report_detected(options: argparse.Namespace) -> int:
-    """Write everything about a cohort as one HTML file; as ``napari-panoptic report``.
+def report(options: argparse.Namespace) -> int:
+    """Write the report of a cohort.
 
     Raises
     ------
     PanopticError
-        Where nothing could be evaluated or written.
+        If nothing could be evaluated or written.
     """
-    settings = _settings(options)
-
-    def evaluate() -> DetectionEvaluation:
-        cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
-        teams = chosen_teams(options.teams, cohort.team_names, cohort.checked_team)
-        return _evaluated(cohort, settings, teams, "the report")
-
-    return write_report(options, evaluate, _write)
-
-
-def _write(evaluation: DetectionEvaluation, path: Path, date: str) -> None:
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.detections.page import write_detection_report
 
-    write_detection_report(evaluation, path, date=date)
+    settings = _settings(options)
+    check_report(options.output, options.cohort)
+    cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
+    evaluation = _evaluated(cohort, settings, options.teams, "the report")
+    write_detection_report(evaluation, options.output, date=report_date(is_wanted=options.date))
+    print(visible(f"report written to {options.output}"))
+    return 0
 
 
 def _settings(options: argparse.Namespace) -> DetectionSettings:
@@ -76,11 +70,11 @@ def _settings(options: argparse.Namespace) -> DetectionSettings:
 def _evaluated(
     cohort: DetectionCohort,
     settings: DetectionSettings,
-    teams: tuple[str, ...],
+    wanted: str | None,
     listed_in: str,
 ) -> DetectionEvaluation:
-    # disable=None: a bar for people at a terminal, silence for log files.
-    with tqdm(total=len(cohort.frames), unit="frame", disable=None) as bar:
+    teams = chosen_teams(wanted, cohort.team_names, cohort.checked_team)
+    with progress_bar(len(cohort.frames), "frame") as bar:
         evaluation = evaluate_detections(cohort, settings, teams, on_frame=bar.update)
     report_findings(evaluation.findings, None if evaluation.is_empty else listed_in)
     if evaluation.is_empty:
@@ -92,34 +86,29 @@ def _evaluated(
 
 
 def _print_figures(evaluation: DetectionEvaluation) -> None:
-    """Print a line per team, the best first, teams without a figure last."""
-    width = max(len(visible(name)) for name in ("team", *evaluation.team_names))
-    print(f"{'team'.ljust(width)}  F-measure  precision  recall      TP     FP     FN  frames")
     counts = {team: evaluation.counts(team) for team in evaluation.team_names}
-    for team in sorted(counts, key=lambda t: _best_first(counts[t].f_measure)):
-        own = counts[team]
-        figures = "  ".join(
-            _cell(value, size)
-            for value, size in ((own.f_measure, 9), (own.precision, 9), (own.recall, 6))
-        )
-        numbers = "".join(f"{value:7d}" for value in (own.tp, own.fp, own.fn))
-        n_frames = len(evaluation.by_team[team])
-        print(f"{visible(team).ljust(width)}  {figures} {numbers}{n_frames:8d}")
+    # The best first; teams without a figure last.
+    figures = {team: own.f_measure for team, own in counts.items()}
+    ordered = sorted(counts, key=lambda team: (math.isnan(figures[team]), -figures[team]))
+    print_table(
+        ("team", "F-measure", "precision", "recall", "TP", "FP", "FN", "frames"),
+        [
+            (
+                team,
+                *(counts[team].f_measure, counts[team].precision, counts[team].recall),
+                *(counts[team].tp, counts[team].fp, counts[team].fn),
+                len(evaluation.by_team[team]),
+            )
+            for team in ordered
+        ],
+    )
     for team in sorted(evaluation.atypia.teams, key=lambda t: evaluation.atypia.ranks[t]):
         found = evaluation.atypia.of(team)
         points = f"{found.points} points of {found.n_frames} frames"
         if missing := evaluation.atypia.n_missing(team):
             points += f", {missing} {AnswerState.MISSING}"
-        print(f"{visible(team).ljust(width)}  atypia: {points}")
+        print(f"{visible(team)}  atypia: {points}")
     print(
         f"F-measure of all frames together; a detection within "
         f"{evaluation.settings.distance_um:g} um of a mitosis is right"
     )
-
-
-def _best_first(figure: float) -> tuple[bool, float]:
-    return math.isnan(figure), -figure
-
-
-def _cell(value: float, size: int) -> str:
-    return ("\N{EN DASH}" if math.isnan(value) else f"{value:.4f}").rjust(size)

@@ -1,18 +1,17 @@
-"""What the command line does with a cohort of several raters."""
+"""The commands for cohorts of several raters."""
 
 from __future__ import annotations
 
 import argparse
-import math
-from pathlib import Path
-
-from tqdm import tqdm
 
 from napari_panoptic.cli.console import (
+    check_report,
     chosen_teams,
+    print_table,
+    progress_bar,
+    report_date,
     report_findings,
     tables_in,
-    write_report,
 )
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.visible import visible
@@ -23,55 +22,49 @@ from napari_panoptic.report.raters.statistics import conclusion, ranking_table
 from napari_panoptic.report.raters.tables import TABLE_NAMES, write_rater_tables
 
 
-def evaluate_rated(options: argparse.Namespace) -> int:
-    """Write the tables of a cohort of several raters.
+def evaluate(options: argparse.Namespace) -> int:
+    """Write the tables of a cohort.
 
     Raises
     ------
     PanopticError
-        Where nothing could be evaluated or written.
+        If nothing could be evaluated or written.
     """
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
-    teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
     with tables_in(options.output, TABLE_NAMES, cohort.root):
-        evaluation = _evaluated(cohort, teams, options.jobs, "evaluation.json")
+        evaluation = _evaluated(cohort, options, "evaluation.json")
         write_rater_tables(evaluation, options.output)
     _print_scores(evaluation)
     print(visible(f"tables written to {options.output}"))
     return 0
 
 
-def report_rated(options: argparse.Namespace) -> int:
-    """Write the report of a cohort of several raters.
+def report(options: argparse.Namespace) -> int:
+    """Write the report of a cohort.
 
     Raises
     ------
     PanopticError
-        Where nothing could be evaluated or written.
+        If nothing could be evaluated or written.
     """
-
-    def evaluate() -> RatedEvaluation:
-        cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
-        teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
-        return _evaluated(cohort, teams, options.jobs, "the report")
-
-    return write_report(options, evaluate, _write)
-
-
-def _write(evaluation: RatedEvaluation, path: Path, date: str) -> None:
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.raters.page import write_rater_report
 
-    write_rater_report(evaluation, path, date=date)
+    check_report(options.output, options.cohort)
+    cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
+    evaluation = _evaluated(cohort, options, "the report")
+    write_rater_report(evaluation, options.output, date=report_date(is_wanted=options.date))
+    print(visible(f"report written to {options.output}"))
+    return 0
 
 
-def _evaluated(
-    cohort: RatedCohort, teams: tuple[str, ...], jobs: int | None, listed_in: str
-) -> RatedEvaluation:
+def _evaluated(cohort: RatedCohort, options: argparse.Namespace, listed_in: str) -> RatedEvaluation:
+    teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
     total = sum(len(case.masks) for case in cohort.cases)
-    # disable=None: a bar for people at a terminal, silence for log files.
-    with tqdm(total=total, unit="structure", disable=None) as bar:
-        evaluation = evaluate_raters(cohort, teams, jobs=jobs, on_case=lambda _case: bar.update())
+    with progress_bar(total, "structure") as bar:
+        evaluation = evaluate_raters(
+            cohort, teams, jobs=options.jobs, on_case=lambda _case: bar.update()
+        )
     report_findings(evaluation.findings, listed_in if evaluation.results else None)
     if not evaluation.results:
         raise PanopticError(
@@ -84,15 +77,12 @@ def _print_scores(evaluation: RatedEvaluation) -> None:
     if not evaluation.teams:
         print("no predictions: the tables compare the raters with each other")
         return
+    columns = ("team", "score", "brier", "rank", "shared_rank")
     ranking = ranking_table(evaluation).to_dict("records")
-    width = max(len(visible(team)) for team in ("team", *evaluation.teams))
-    print(f"{'team'.ljust(width)}  score   Brier   rank  shared")
-    for row in ranking:
-        score = "\N{EN DASH}" if math.isnan(row["score"]) else f"{row['score']:.4f}"
-        ranks = f"{_whole(row['rank']):>4}  {_whole(row['shared_rank']):>6}"
-        print(f"{visible(row['team']).ljust(width)}  {score:6}  {row['brier']:.4f}  {ranks}")
+    rows = [[row[name] for name in columns] for row in ranking]
+    print_table(("team", "score", "Brier", "rank", "shared"), rows)
     levels = ", ".join(f"{level:g}" for level in evaluation.settings.levels)
-    # Of those that could be evaluated, which the mean is of.
+    # Only those that could be evaluated enter the mean.
     structures = {result.structure for result in evaluation.results}
     cases = {result.case for result in evaluation.results}
     print(
@@ -101,7 +91,3 @@ def _print_scores(evaluation: RatedEvaluation) -> None:
     )
     if sentence := conclusion(evaluation):
         print(visible(sentence))
-
-
-def _whole(value: object) -> str:
-    return str(value) if isinstance(value, int) else "\N{EN DASH}"

@@ -1,4 +1,4 @@
-"""Errors and findings: what went wrong or was odd, where, and what to do about it."""
+"""Errors and findings: what went wrong or was odd, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 from napari_panoptic.common.visible import shortened, visible
 
 LONGEST_MESSAGE = 2000
-"""Characters; longer messages of errors lose their middle."""
+"""Longest error message in characters; longer ones lose their middle."""
 LONGEST_WORD = 200
-"""Characters of one word that a message quotes from a file."""
+"""Longest word that a message quotes from a file, in characters."""
 
 
 class PanopticError(Exception):
     """Base of every error that this package raises on purpose.
 
-    The message is one or two plain sentences that can be shown to a person as
-    they are: what was expected, what was found, and what to do.
+    The message is one or two plain sentences for the user: what was expected, what
+    was found, and what to do.
 
     Parameters
     ----------
     message
-        What went wrong, in words for the person at the screen.
+        What went wrong, in words for the user.
     path
         The file or folder concerned.
     region
@@ -42,7 +42,7 @@ class PanopticError(Exception):
         region: str | None = None,
         object_id: int | None = None,
     ) -> None:
-        # Files are quoted, in which a name can have any length; the remedy stands at the end.
+        # A name quoted from a file can have any length; the remedy is at the end.
         self.message = shortened(message, LONGEST_MESSAGE)
         self.path = path
         self.region = region
@@ -50,23 +50,23 @@ class PanopticError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        """Return the message, with the place it is about; names in it cannot act on a terminal."""
+        """Return the message with its place; names are made safe for terminals."""
         place = [f"{self.path}"] if self.path is not None else []
         if self.region is not None and (self.path is None or self.region not in self.path.name):
             place.append(f"region {self.region}")
         if self.object_id is not None:
             place.append(f"object {self.object_id}")
         text = f"{', '.join(place)}: {self.message}" if place else self.message
-        # What cannot be seen takes more room when it is written out.
+        # Escaped characters take more room.
         return shortened(visible(text, longest=2 * LONGEST_MESSAGE), 2 * LONGEST_MESSAGE)
 
 
 class UnreadableFileError(PanopticError):
-    """A file cannot be read, or what is in it is not what it should be."""
+    """A file cannot be read, or its content is invalid."""
 
 
 class UnwritableFileError(PanopticError):
-    """A file cannot be written where, or in the form in which, it was asked for."""
+    """A file cannot be written to the requested place, or in the requested format."""
 
 
 class CohortError(PanopticError):
@@ -74,7 +74,7 @@ class CohortError(PanopticError):
 
 
 class OutsideLinksError(CohortError):
-    """A folder is a cohort at most with what links lead to outside of it."""
+    """A folder is a cohort only together with files that links reach outside of it."""
 
 
 class SettingsError(PanopticError, ValueError):
@@ -82,17 +82,17 @@ class SettingsError(PanopticError, ValueError):
 
 
 class LabelError(PanopticError, ValueError):
-    """Label arrays do not fit together, or are no label arrays."""
+    """Label arrays do not fit together, or are not label arrays."""
 
 
 class FindingKind(StrEnum):
-    """What a reader noticed and handled; nothing of this is dropped in silence."""
+    """What a reader noticed and handled; nothing is dropped silently."""
 
     VANISHED = "vanished"  # an object without a single pixel left
     OVERLAPPING = "overlapping"  # pixels claimed by more than one object
     MISSING = "missing"  # a file that should be there and is not
     UNREADABLE = "unreadable"  # a file that is there and cannot be used
-    CHANGED = "changed"  # a file that became another one while it was being evaluated
+    CHANGED = "changed"  # a file that changed during the evaluation
     EXTRA = "extra"  # a file that belongs to no known region or class
     UNKNOWN_CLASS = "unknown-class"  # a class name that the scheme does not know
     UNKNOWN_COLOURS = "unknown-colours"  # mask pixels of a colour that no class has
@@ -100,7 +100,7 @@ class FindingKind(StrEnum):
     SELF_CROSSING = "self-crossing"  # a polygon whose outline crosses itself
     DEGENERATE = "degenerate"  # a polygon with fewer than three different vertices
     NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
-    FALLBACK = "fallback"  # read in another way than asked or usual
+    FALLBACK = "fallback"  # read in a different form than requested or usual
     OUTSIDE_FOLDER = "outside-folder"  # a link out of the cohort's folder, not followed
     MALFORMED = "malformed"  # a line of a table that is not what it should be
     BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
@@ -128,27 +128,27 @@ FINDING_TITLES: Mapping[FindingKind, str] = {
     FindingKind.AMBIGUOUS_VARIABLE: "files with several variables to choose from",
     FindingKind.CONVENTION: "outlines that may have to be read in another way",
 }
-"""What findings of a kind are about, for people; files for machines have the kinds themselves."""
+"""Titles of the kinds for users; machine-readable files contain the kinds themselves."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something odd that a reader met, handled, and reports.
+    """Something odd that a reader handled and reports.
 
     Parameters
     ----------
     kind
-        What sort of oddity.
+        The kind of oddity.
     message
-        One sentence for the person at the screen.
+        One sentence for the user.
     path, region, team
-        Where it was met, as far as known.
+        Where it was found, as far as known.
     class_name
-        The class concerned, if one.
+        The class concerned, if any.
     count
-        How many objects, pixels or files it concerns.
+        Number of objects, pixels or files concerned.
     object_ids
-        Ids of the objects concerned, where there are any.
+        Ids of the objects concerned, if any.
     """
 
     kind: FindingKind
@@ -160,8 +160,13 @@ class Finding:
     count: int = 1
     object_ids: tuple[int, ...] = ()
 
+    @classmethod
+    def unreadable(cls, error: PanopticError, *, region: str, team: str | None = None) -> Finding:
+        """Return the finding for a file that could not be read."""
+        return cls(FindingKind.UNREADABLE, str(error), error.path, region, team)
+
     def __post_init__(self) -> None:
-        """Cut a message that quotes something endless from a file."""
+        """Shorten a message that quotes a long text from a file."""
         object.__setattr__(self, "message", shortened(self.message, LONGEST_MESSAGE))
 
     def as_record(self) -> dict[str, Any]:
@@ -190,7 +195,7 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
 
 
 def no_such(what: str, name: str, known: Sequence[str]) -> str:
-    """Return a message that a name is unknown, with similar names or else all known ones."""
+    """Return a message that a name is unknown, with similar names or all known ones."""
     if not known:
         return f"there is no {what} '{name}': this cohort has no {what}s"
     if close := similar(name, known):
@@ -199,10 +204,10 @@ def no_such(what: str, name: str, known: Sequence[str]) -> str:
 
 
 def similar(name: str, known: Sequence[str]) -> list[str]:
-    """Return up to three of the known names that somebody may have meant, the likeliest first."""
+    """Return up to three known names similar to a name, the most similar first."""
     import difflib
 
-    # Capitals are easily mistaken.
+    # Case is ignored.
     by_folded: dict[str, list[str]] = {}
     for each in known:
         by_folded.setdefault(each.casefold(), []).append(each)
@@ -211,12 +216,12 @@ def similar(name: str, known: Sequence[str]) -> list[str]:
 
 
 def checked_name(option: str, name: str, name_of: Callable[[str], str]) -> str:
-    """Return the name of something that the cohort has.
+    """Return a name given to an option after a check that the cohort has it.
 
     Raises
     ------
     SettingsError
-        That names the option, where the cohort has nothing of the name.
+        If the cohort does not have it; the message names the option.
     """
     try:
         return name_of(name)

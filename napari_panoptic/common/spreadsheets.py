@@ -1,4 +1,4 @@
-"""Cells of tables that no spreadsheet takes for a formula."""
+"""Protect cells of tables from being read as formulas by a spreadsheet."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _BEGINNINGS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def inert(text: str) -> str:
-    """Return a text as a cell: a quote goes before one that a spreadsheet would compute.
+    """Return a text as a cell, with a quote before one that a spreadsheet would compute.
 
-    A name such as ``=HYPERLINK(...)`` would otherwise be run when somebody
-    opens the table (OWASP, "CSV injection").
+    A name such as ``=HYPERLINK(...)`` would otherwise run when the table is opened
+    (OWASP, "CSV injection").
     """
     return f"'{text}" if text.startswith(_BEGINNINGS) else text
 
 
 def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with inert texts, headers included; numbers stay as they are.
+    """Return a table with inert texts, including headers; numbers are unchanged.
 
     Does not mutate.
     """

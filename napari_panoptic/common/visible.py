@@ -1,32 +1,32 @@
-"""Names from files, made safe to show: nothing in them acts on the terminal or the text around."""
+"""Escape invisible and control characters in names from files before they are shown."""
 
 from __future__ import annotations
 
 import unicodedata
 
 UNENCODABLE = "backslashreplace"
-r"""How UTF-8 files are written: a lone surrogate, such as a byte of a file name, as ``\udcff``."""
+r"""Error handler for UTF-8 files: a lone surrogate (a byte of a file name) becomes ``\udcff``."""
 _UNSHOWABLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 """Categories of Unicode: control, direction and other format characters, lone surrogates, line
 and paragraph separators."""
 _JOINERS = "\u200c\u200d"
-"""Without effect on what is around them; Persian and Indian scripts and emoji need them."""
+"""Harmless; Persian and Indian scripts and emoji need them."""
 _COMBINING = ("Mn", "Me")
 _MOST_COMBINING = 4
-"""So many marks on one letter are in use; more of them cover the lines above and below."""
+"""Most marks on one letter in real scripts; more would cover the lines above and below."""
 
 
 def visible(text: str, *, longest: int | None = None) -> str:
-    r"""Return a text in which what cannot be seen, or acts on the text around, is written out.
+    r"""Return a text with invisible, control and direction characters escaped.
 
-    What is left keeps to its line, can be encoded as UTF-8, and can stand in XML.
+    The result stays on one line, can be encoded as UTF-8, and is valid in XML.
 
     Parameters
     ----------
     text
-        Such as a name from a file.
+        A text, such as a name from a file.
     longest
-        Of a longer one the middle is left out.
+        Length above which the middle is left out.
 
     Examples
     --------
@@ -53,17 +53,17 @@ def visible(text: str, *, longest: int | None = None) -> str:
 
 
 def utf8(text: str) -> bytes:
-    """Encode a text that may hold lone surrogates; see `UNENCODABLE`."""
+    """Encode a text that may contain lone surrogates; see `UNENCODABLE`."""
     return text.encode("utf-8", UNENCODABLE)
 
 
 def encodable(text: str) -> str:
-    """Spell out the lone surrogates of a text; see `UNENCODABLE`."""
+    """Escape the lone surrogates of a text; see `UNENCODABLE`."""
     return utf8(text).decode()
 
 
 def shortened(text: str, length: int) -> str:
-    """Return at most so many characters of a name, its middle left out where it is longer."""
+    """Return a text without its middle if it is longer than a length."""
     if len(text) <= length:
         return text
     head = (length - 1) // 2
@@ -71,7 +71,7 @@ def shortened(text: str, length: int) -> str:
 
 
 def _joins(text: str, place: int) -> bool:
-    """Return whether a joiner stands between letters that it can join: none of them is ASCII."""
+    """Return whether a joiner is between letters that it can join (not ASCII)."""
     if text[place] not in _JOINERS:
         return False
     around = text[max(0, place - 1) : place] + text[place + 1 : place + 2]

@@ -1,4 +1,4 @@
-"""What a cohort of detections is made of: frames, points, atypia scores, and who has which file."""
+"""The parts of a cohort of detections: frames, points, atypia scores, teams and their files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding
-from napari_panoptic.nuclei.values.cohort import FoundByName, Placement, Team, expected_at
+from napari_panoptic.nuclei.values.cohort import PatientCohort, Placement, Team
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +22,11 @@ class Points:
     Parameters
     ----------
     xy_px
-        float64 (n, 2): x, y in px of the image; 0, 0 is the centre of its
-        first pixel.
+        float64 (n, 2): x, y in px; 0, 0 is the centre of the first pixel.
     confidence
-        float64 (n,); NaN where none is given.
+        float64 (n,); NaN if not given.
     ids
-        int64 (n,): numbers by which points are found again: their lines in a
-        file.
+        int64 (n,): ids of the points, their lines in a file.
     """
 
     xy_px: NDArray[np.float64]
@@ -36,7 +34,7 @@ class Points:
     ids: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Check that the arrays go together."""
+        """Check that the arrays fit together."""
         n = len(self.ids)
         if self.xy_px.shape != (n, 2) or self.confidence.shape != (n,):
             raise ValueError(
@@ -49,7 +47,7 @@ class Points:
 
     @property
     def all_have_confidence(self) -> bool:
-        """Whether every point says how sure it is."""
+        """Whether every point has a confidence."""
         return not bool(np.isnan(self.confidence).any())
 
     @classmethod
@@ -60,7 +58,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Frame:
-    """An image of a patient, and where its points were annotated.
+    """An image of a patient, with the file of its annotated points.
 
     Parameters
     ----------
@@ -69,12 +67,12 @@ class Frame:
     patient
         Which patient it belongs to.
     image
-        The image file, or None where there is none.
+        The image file, or None.
     reference
-        The annotation, or None: such a frame can be looked at, not evaluated.
+        The annotation, or None; such a frame can be viewed, not evaluated.
     mpp_xy
-        Micrometres per pixel along x and y, as the cohort's description says;
-        None where the image has to.
+        Micrometres per pixel along x and y from the cohort's description; None if
+        the image states them.
     """
 
     name: str
@@ -91,7 +89,7 @@ class ScoredFrame:
     Parameters
     ----------
     name, patient
-        As of a `Frame`; of another magnification, so of another name.
+        As in `Frame`; at another magnification, so with another name.
     reference
         The file with its true score, or None.
     predictions
@@ -105,7 +103,7 @@ class ScoredFrame:
 
 
 @dataclass(frozen=True)
-class DetectionCohort(FoundByName[Frame]):
+class DetectionCohort(PatientCohort[Frame]):
     """Frames, teams, and which files hold which team's points.
 
     Parameters
@@ -121,14 +119,14 @@ class DetectionCohort(FoundByName[Frame]):
     predictions
         ``(team name, frame name)`` -> file. Missing pairs are absent.
     atypia
-        The frames whose atypia is scored; empty where none is.
+        The frames whose atypia is scored.
     findings
         What was missing, extra or odd in the folder.
     prediction_places
-        Where detections are looked for in a folder of this layout, for people:
+        Where detections are expected in a folder of this layout, for messages:
         ``Teams/TEAM/REGION.csv``.
     placement
-        Where its frames lie in a viewer, where layers of the user's say so.
+        Position of its frames in a viewer, if the user's layers define one.
     """
 
     name: str
@@ -144,32 +142,17 @@ class DetectionCohort(FoundByName[Frame]):
     region_word = "frame"
 
     @property
-    def predictions_expected(self) -> str:
-        """Say to people who have no predictions where they are expected."""
-        return expected_at(self.prediction_places)
-
-    @property
     def all_regions(self) -> tuple[Frame, ...]:
         """Its frames."""
         return self.frames
 
-    @property
-    def patients(self) -> tuple[str, ...]:
-        """Patient ids, in order, each once."""
-        return tuple(dict.fromkeys(frame.patient for frame in self.frames))
-
-    @property
-    def team_names(self) -> tuple[str, ...]:
-        """Names of the teams, in order."""
-        return tuple(team.name for team in self.teams)
-
     def frames_of(self, scored: ScoredFrame) -> tuple[Frame, ...]:
-        """Return the frames that a scored one shows, perhaps none.
+        """Return the frames that a scored frame contains, possibly none.
 
-        Those of its patient whose name is its own, or goes on from it without a
-        digit: in MITOS-ATYPIA-14 the frames ``A03_00A`` to ``A03_00D`` at x40
-        are the quarters of ``A03_00`` at x20. Of several scored frames that
-        fit, the one of the longest name has the frame.
+        Those of its patient with the same name, or with its name continued without a
+        digit: in MITOS-ATYPIA-14 the frames ``A03_00A`` to ``A03_00D`` at x40 are the
+        quarters of ``A03_00`` at x20. If several scored frames fit, the longest name
+        wins.
         """
         return self._frames_of_scored.get(scored.name, ())
 
@@ -190,7 +173,7 @@ class DetectionCohort(FoundByName[Frame]):
 
     @property
     def files(self) -> frozenset[Path]:
-        """Every file of the cohort, resolved: none of them is ever to be written over."""
+        """Every file of the cohort, resolved; none may ever be overwritten."""
         paths = {path for f in self.frames for path in (f.image, f.reference) if path is not None}
         paths.update(self.predictions.values())
         for scored in self.atypia:
@@ -200,7 +183,7 @@ class DetectionCohort(FoundByName[Frame]):
 
 
 def _may_be_of_one_patient(scored: ScoredFrame, frame: Frame) -> bool:
-    """Return whether patients are the same, or only guessed from names: then names decide."""
+    """Return whether patients are equal, or only guessed from names; then names decide."""
     if scored.patient.casefold() == frame.patient.casefold():
         return True
     return all(each.name.startswith(each.patient) for each in (scored, frame))

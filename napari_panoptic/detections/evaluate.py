@@ -1,4 +1,4 @@
-"""From files of points to figures: what became of the detections of a whole cohort."""
+"""Evaluate a cohort of detections: from files of points to counts and curves."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.common.errors import Finding, PanopticError, UnreadableFileError
+from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.detections.cohort import DetectionCohort, Frame, Points
+from napari_panoptic.detections.curve import (
+    ConfidenceCounts,
+    PrecisionRecall,
+    StackedCounts,
+    confidence_counts,
+)
 from napari_panoptic.detections.pairing import (
     DetectionCounts,
     DetectionSettings,
     JudgedPoints,
-    PrecisionRecall,
-    Standing,
-    curve_of,
     judge_points,
-    ranked,
-    standing,
-    summed,
 )
-from napari_panoptic.detections.scores import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.io.images import probe_image
 from napari_panoptic.io.points import read_points
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.friedman import TeamComparison, compare_teams
+from napari_panoptic.statistics.ranks import ranked_teams
+
+JUDGING_ERRORS = (ValueError, MemoryError)
+"""Errors of SciPy's solvers for points that cannot be paired."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +39,17 @@ class LoadedFrame:
     Parameters
     ----------
     frame
-        Which.
+        The frame.
     shape
         Height and width in px, or None without an image.
     mpp_xy
         Micrometres per pixel along x and y.
     reference
-        The annotated points, or None where there is no usable file.
+        The annotated points, or None without a readable file.
     predictions
-        Team -> its detections, where its file is there and can be read.
+        Team -> its detections, if its file exists and can be read.
     findings
-        What was odd, and what could not be read.
+        What was odd or could not be read.
     """
 
     frame: Frame
@@ -66,13 +70,13 @@ def load_frame(
     cohort, frame
         What to read.
     teams
-        Whose detections; all where None.
+        Names of the teams; all if None.
 
     Raises
     ------
     UnreadableFileError
-        Where neither the description nor the image says how large a pixel is,
-        or the image cannot be read.
+        If neither the description nor the image states the pixel size, or the image
+        cannot be read.
     """
     findings: list[Finding] = []
     shape, mpp_xy = _size(frame, findings)
@@ -83,7 +87,7 @@ def load_frame(
             reference = read.points
             findings += read.findings
         except PanopticError as error:
-            findings.append(_unreadable(error, frame))
+            findings.append(Finding.unreadable(error, region=frame.name))
     predictions = {}
     for team in cohort.team_names if teams is None else teams:
         path = cohort.predictions.get((team, frame.name))
@@ -94,14 +98,14 @@ def load_frame(
             predictions[team] = read.points
             findings += read.findings
         except PanopticError as error:
-            findings.append(_unreadable(error, frame, team))
+            findings.append(Finding.unreadable(error, region=frame.name, team=team))
     return LoadedFrame(frame, shape, mpp_xy, reference, predictions, tuple(findings))
 
 
 def _size(
     frame: Frame, findings: list[Finding]
 ) -> tuple[tuple[int, int] | None, tuple[float, float]]:
-    """Return shape and pixel size; what the description says goes before what the image says."""
+    """Return shape and pixel size; the description overrides the image."""
     info = None if frame.image is None else probe_image(frame.image)
     mpp_xy = frame.mpp_xy
     if mpp_xy is None and info is not None:
@@ -109,7 +113,7 @@ def _size(
         mpp_xy = None if info.mpp is None else (info.mpp, info.mpp)
     if mpp_xy is None:
         raise UnreadableFileError(
-            "how many micrometres a pixel measures is said neither by the image nor by the "
+            "the size of a pixel in micrometres is stated neither by the image nor by the "
             "cohort.toml; write mpp = 0.25 (the right number) at its top",
             path=frame.image or frame.reference,
             region=frame.name,
@@ -117,56 +121,52 @@ def _size(
     return (None if info is None else info.shape), mpp_xy
 
 
-def _unreadable(error: PanopticError, frame: Frame, team: str | None = None) -> Finding:
-    return Finding(FindingKind.UNREADABLE, str(error), error.path, frame.name, team)
-
-
 @dataclass(frozen=True, eq=False)
-class FrameStandings:
-    """What the teams' detections in a frame amount to at any threshold.
+class FrameCounts:
+    """The teams' counts in a frame at any threshold.
 
     Parameters
     ----------
     loaded
         The points.
     distance_um
-        How far apart a pair may lie.
+        Largest distance of a pair.
     by_team
-        Team -> what its detections amount to; empty without an annotation.
+        Team -> its counts; empty without an annotation.
     why_not
-        Why they could not be judged; empty where they were.
+        Why they could not be judged; empty if they were.
     """
 
     loaded: LoadedFrame
     distance_um: float
-    by_team: Mapping[str, Standing]
+    by_team: Mapping[str, ConfidenceCounts]
     why_not: str = ""
 
 
-def standings_of(loaded: LoadedFrame, distance_um: float) -> FrameStandings:
-    """Find out what the detections of all teams in a frame amount to."""
+def count_frame(loaded: LoadedFrame, distance_um: float) -> FrameCounts:
+    """Count the detections of all teams in a frame."""
     reference = loaded.reference
     found = {
-        team: standing(reference, points, loaded.mpp_xy, distance_um)
+        team: confidence_counts(reference, points, loaded.mpp_xy, distance_um)
         for team, points in loaded.predictions.items()
         if reference is not None
     }
-    return FrameStandings(loaded, distance_um, found)
+    return FrameCounts(loaded, distance_um, found)
 
 
-def standings_or_why(loaded: LoadedFrame, distance_um: float) -> FrameStandings:
-    """Do the same; where judging fails, say why instead of raising.
+def count_frame_or_why(loaded: LoadedFrame, distance_um: float) -> FrameCounts:
+    """Count the detections of all teams in a frame; return the reason if that fails.
 
-    The points are somebody's work, and other frames have figures, whatever it is.
+    A failure must cost neither the user's points nor the figures of other frames.
     """
     try:
-        return standings_of(loaded, distance_um)
-    except Exception as error:  # noqa: BLE001 - see above
-        return FrameStandings(loaded, distance_um, {}, why_not_judged(loaded.frame, error))
+        return count_frame(loaded, distance_um)
+    except JUDGING_ERRORS as error:
+        return FrameCounts(loaded, distance_um, {}, why_not_judged(loaded.frame, error))
 
 
 def why_not_judged(frame: Frame, error: Exception) -> str:
-    """Describe that a frame cannot be judged, and what to do."""
+    """Return a message that a frame cannot be judged, and what to do."""
     is_memory = isinstance(error, MemoryError)
     reason = "there is not enough memory" if is_memory else str(error) or type(error).__name__
     return (
@@ -177,16 +177,16 @@ def why_not_judged(frame: Frame, error: Exception) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FrameResult:
-    """What became of a team's detections in one frame.
+    """The outcome of a team's detections in one frame.
 
     Parameters
     ----------
     team, frame
-        Whose, and where.
+        The team and the frame.
     judged
-        What became of each point.
-    standing
-        What they amount to at any threshold.
+        The outcome of each point.
+    by_confidence
+        Their counts at any threshold.
     mpp_xy
         Micrometres per pixel along x and y.
     """
@@ -194,7 +194,7 @@ class FrameResult:
     team: str
     frame: Frame
     judged: JudgedPoints
-    standing: Standing
+    by_confidence: ConfidenceCounts
     mpp_xy: tuple[float, float]
 
     @property
@@ -205,18 +205,18 @@ class FrameResult:
 
 @dataclass(frozen=True, eq=False)
 class DetectionEvaluation:
-    """What became of the detections of a cohort.
+    """The evaluation of a cohort of detections.
 
     Parameters
     ----------
     cohort, settings, team_names
-        What was evaluated, how, and whose.
+        The cohort, the settings and the evaluated teams.
     results
         One per team and frame with a usable annotation and prediction.
     atypia
-        What became of the scores of nuclear atypia.
+        The evaluation of the scores of nuclear atypia.
     findings
-        Everything that was odd, the cohort's own findings first.
+        All findings, those of the cohort first.
     """
 
     cohort: DetectionCohort
@@ -239,7 +239,7 @@ class DetectionEvaluation:
 
     def counts(self, team: str) -> DetectionCounts:
         """Sum over all frames of a team: the challenge's figures are of these."""
-        return summed(result.counts for result in self.by_team[team])
+        return sum((result.counts for result in self.by_team[team]), DetectionCounts())
 
     def patient_counts(self, team: str) -> dict[str, DetectionCounts]:
         """Sum over the frames of each patient that could be evaluated."""
@@ -250,7 +250,7 @@ class DetectionEvaluation:
         return found
 
     def interval(self, team: str) -> Interval:
-        """Describe how sure a team's F-measure over all frames is, patients drawn with replacement.
+        """Return a team's F-measure over all frames with its bootstrap interval over patients.
 
         The F-measure of several patients is the mean of theirs, weighted by
         2 TP + FP + FN.
@@ -263,17 +263,17 @@ class DetectionEvaluation:
     def curve(self, team: str) -> PrecisionRecall | None:
         """Return precision and recall at every threshold, over all frames of a team.
 
-        None where one of its detections has no confidence.
+        None if one of its detections has no confidence.
         """
         if team not in self._curves:
-            self._curves[team] = curve_of([result.standing for result in self.by_team[team]])
+            counts = [result.by_confidence for result in self.by_team[team]]
+            self._curves[team] = StackedCounts.of(counts).curve
         return self._curves[team]
 
     @cached_property
     def ranks(self) -> Mapping[str, int]:
-        """1 + the teams with a higher F-measure over all frames; absent where it is undefined."""
-        figures = {team: self.counts(team).f_measure for team in self.team_names}
-        return ranked({team: f for team, f in figures.items() if not math.isnan(f)})
+        """1 + the teams with a higher F-measure over all frames; absent if undefined."""
+        return ranked_teams({team: self.counts(team).f_measure for team in self.team_names})
 
     @cached_property
     def comparison(self) -> TeamComparison:
@@ -296,14 +296,14 @@ def evaluate_detections(
     *,
     on_frame: Callable[[], None] = lambda: None,
 ) -> DetectionEvaluation:
-    """Evaluate all frames; what cannot be read is left out and listed.
+    """Evaluate all frames; files that cannot be read are left out and listed.
 
     Parameters
     ----------
     cohort, settings
-        What, and how.
+        The cohort and the settings.
     teams
-        Whose detections; all teams' where None.
+        Names of the teams; all if None.
     on_frame
         Called after each frame.
     """
@@ -314,7 +314,7 @@ def evaluate_detections(
         try:
             loaded = load_frame(cohort, frame, names)
         except PanopticError as error:
-            findings.append(_unreadable(error, frame))
+            findings.append(Finding.unreadable(error, region=frame.name))
         else:
             findings += loaded.findings
             results += judged_frame(loaded, settings)
@@ -325,7 +325,7 @@ def evaluate_detections(
 
 
 def judged_frame(loaded: LoadedFrame, settings: DetectionSettings) -> list[FrameResult]:
-    """Judge all teams in one frame; none where there is no annotation."""
+    """Judge all teams in one frame; empty without an annotation."""
     reference = loaded.reference
     if reference is None:
         return []
@@ -334,7 +334,7 @@ def judged_frame(loaded: LoadedFrame, settings: DetectionSettings) -> list[Frame
             team,
             loaded.frame,
             judge_points(reference, points, loaded.mpp_xy, settings),
-            standing(reference, points, loaded.mpp_xy, settings.distance_um),
+            confidence_counts(reference, points, loaded.mpp_xy, settings.distance_um),
             loaded.mpp_xy,
         )
         for team, points in loaded.predictions.items()

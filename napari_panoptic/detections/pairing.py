@@ -1,14 +1,12 @@
-"""Points found against points annotated: pairs within a distance, counts, precision and recall.
+"""Pair detected with annotated points within a distance, and count them.
 
-As in MITOS-ATYPIA-14: a detection is right where its centroid lies within 8 um of
-an annotated mitosis, one detection per mitosis.
+As in MITOS-ATYPIA-14: a detection is right if its centroid lies within 8 um of an
+annotated mitosis, one detection per mitosis.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -18,32 +16,33 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.detections.cohort import Points
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.statistics.means import quotient
 
 DISTANCE_UM = 8.0
-"""How far a detection may lie from a mitosis, in MITOS-ATYPIA-14."""
+"""Largest distance of a detection from a mitosis in MITOS-ATYPIA-14."""
 NO_PARTNER = -1
 _ROUNDING = 1e-9
-"""Relative: by so much a distance may exceed the limit, since decimals are no binary fractions."""
+"""Relative excess of the limit that is allowed, since decimals are not exact in binary."""
 _DENSE_UP_TO = 1 << 22
-"""Entries of a matrix of costs; larger components are solved as sparse ones."""
+"""Entries of a cost matrix; larger components use the sparse solver."""
 
 
 @dataclass(frozen=True)
 class DetectionSettings:
-    """How detections are judged.
+    """How detections are matched.
 
     Parameters
     ----------
     distance_um
-        How far apart the two points of a pair may lie; this distance included.
+        Largest distance of a pair, inclusive.
     confidence
-        Detections below this confidence are left out; None leaves out none.
+        Detections below this confidence are left out; None to keep all.
         Detections without a confidence always count: their team has chosen them.
 
     Raises
     ------
     SettingsError
-        For a value that cannot be.
+        For an invalid value.
     """
 
     distance_um: float = DISTANCE_UM
@@ -63,7 +62,7 @@ class DetectionSettings:
         return asdict(self)
 
     def counted(self, confidence: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which detections are sure enough, bool (n,)."""
+        """Return which detections are at or above the threshold, bool (n,)."""
         if self.confidence is None:
             return np.ones(len(confidence), bool)
         return np.isnan(confidence) | (confidence >= self.confidence)
@@ -71,7 +70,7 @@ class DetectionSettings:
 
 @dataclass(frozen=True)
 class DetectionCounts:
-    """How many were found, invented and missed; adds up over frames.
+    """TP, FP and FN; counts of several frames can be added.
 
     Parameters
     ----------
@@ -88,43 +87,26 @@ class DetectionCounts:
 
     @property
     def precision(self) -> float:
-        """TP / (TP + FP); NaN where nothing was detected."""
-        return _share(self.tp, self.tp + self.fp)
+        """TP / (TP + FP); NaN if nothing was detected."""
+        return quotient(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float:
-        """TP / (TP + FN); NaN where nothing was annotated."""
-        return _share(self.tp, self.tp + self.fn)
+        """TP / (TP + FN); NaN if nothing was annotated."""
+        return quotient(self.tp, self.tp + self.fn)
 
     @property
     def f_measure(self) -> float:
-        """2 TP / (2 TP + FP + FN), the harmonic mean of both; NaN where there is nothing at all.
+        """2 TP / (2 TP + FP + FN), the harmonic mean of both; NaN without any point.
 
-        The same as 2 P R / (P + R) where that is defined, and 0 where nothing
-        right was found.
+        Equal to 2 P R / (P + R) if that is defined, and 0 if nothing right was found.
         """
-        return _share(2 * self.tp, self.weight)
+        return quotient(2 * self.tp, self.weight)
 
     @property
     def weight(self) -> int:
-        """2 TP + FP + FN: the F-measure of several is their mean with these weights."""
+        """2 TP + FP + FN: the F-measure of a sum is the mean with these weights."""
         return 2 * self.tp + self.fp + self.fn
-
-
-def summed(counts: Iterable[DetectionCounts]) -> DetectionCounts:
-    """Add counts up."""
-    return sum(counts, DetectionCounts())
-
-
-def ranked(figures: Mapping[str, float]) -> dict[str, int]:
-    """Rank teams: 1 + the number of those with a higher figure."""
-    return {
-        team: 1 + sum(other > own for other in figures.values()) for team, own in figures.items()
-    }
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else math.nan
 
 
 # --- pairs --------------------------------------------------------------------------------------
@@ -132,7 +114,7 @@ def _share(part: int, whole: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class PointPairs:
-    """Which detection belongs to which annotated point.
+    """The detection of each annotated point, and the reverse.
 
     Parameters
     ----------
@@ -142,7 +124,7 @@ class PointPairs:
         int64 (m,): row of the annotated point, or -1.
     reference_distance_um, prediction_distance_um
         float64 (n,) and (m,): to the partner; without one to the nearest point
-        of the other side; NaN where that side has none.
+        of the other side; NaN if that side has none.
     """
 
     reference_partner: NDArray[np.int64]
@@ -166,18 +148,18 @@ def pair_points(
 ) -> PointPairs:
     """Pair detections with annotated points, one to one.
 
-    As many pairs as possible lie within the distance; among all ways to reach
-    that number, one of the smallest summed distance. Exact: points that are
-    connected by possible pairs are assigned to each other as a whole.
+    The number of pairs within the distance is maximal, and their summed distance
+    is minimal among all such pairings. The solution is exact: each connected
+    component of possible pairs is solved as a whole.
 
     Parameters
     ----------
     reference_um, prediction_um
-        float64 (n, 2) and (m, 2): places in micrometres.
+        float64 (n, 2) and (m, 2): positions in micrometres.
     distance_um
-        How far apart a pair may lie, inclusive.
+        Largest distance of a pair, inclusive.
     """
-    near = _near(reference_um, prediction_um, distance_um)
+    near = near_pairs(reference_um, prediction_um, distance_um)
     own, other = _assigned(near, len(reference_um), len(prediction_um))
     reference_partner = np.full(len(reference_um), NO_PARTNER)
     prediction_partner = np.full(len(prediction_um), NO_PARTNER)
@@ -190,25 +172,26 @@ def pair_points(
 
 
 @dataclass(frozen=True, eq=False)
-class _Near:
-    """The pairs that are near enough: rows of both sides and distances, (k,) each."""
+class NearPairs:
+    """The pairs within the distance: rows of both sides and distances, (k,) each."""
 
     reference: NDArray[np.int64]
     prediction: NDArray[np.int64]
     distance: NDArray[np.float64]
 
 
-def _near(
+def near_pairs(
     reference_um: NDArray[np.float64], prediction_um: NDArray[np.float64], distance_um: float
-) -> _Near:
+) -> NearPairs:
+    """Return all pairs within a distance, sorted by row and column."""
     from scipy.spatial import cKDTree  # takes longer than a window to open
 
     nothing = np.zeros(0, np.int64)
     if not len(reference_um) or not len(prediction_um):
-        return _Near(nothing, nothing, np.zeros(0))
+        return NearPairs(nothing, nothing, np.zeros(0))
     limit = distance_um * (1 + _ROUNDING)
     trees = cKDTree(reference_um), cKDTree(prediction_um)
-    # A little further than the limit: what is near enough is decided by the same sum below.
+    # Slightly beyond the limit; the exact comparison follows below.
     found = trees[0].sparse_distance_matrix(
         trees[1], limit * (1 + _ROUNDING), output_type="ndarray"
     )
@@ -216,7 +199,7 @@ def _near(
     lengths = _lengths(reference_um[rows] - prediction_um[columns])
     order = np.lexsort((columns, rows))
     order = order[lengths[order] <= limit]
-    return _Near(rows[order], columns[order], lengths[order])
+    return NearPairs(rows[order], columns[order], lengths[order])
 
 
 def _lengths(xy: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -234,9 +217,9 @@ def _nearest(from_um: NDArray[np.float64], to_um: NDArray[np.float64]) -> NDArra
 
 
 def _assigned(
-    near: _Near, n_reference: int, n_prediction: int
+    near: NearPairs, n_reference: int, n_prediction: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of both sides of every pair chosen."""
+    """Return the rows of both sides of the chosen pairs."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -249,7 +232,7 @@ def _assigned(
     order = np.argsort(component, kind="stable")
     starts = np.flatnonzero(np.diff(component[order], prepend=-1))
     groups = np.split(order, starts[1:])
-    # Most points have one counterpart: nothing is to be chosen there.
+    # Most points have one counterpart and need no solver.
     alone = [group[0] for group in groups if len(group) == 1]
     chosen = [np.array(alone, np.int64)]
     chosen += [group[_best(near, group)] for group in groups if len(group) > 1]
@@ -257,18 +240,18 @@ def _assigned(
     return near.reference[edges], near.prediction[edges]
 
 
-def _best(near: _Near, group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Choose among the edges of one component; gives places in the group.
+def _best(near: NearPairs, group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Solve one component; return positions in the group.
 
-    Whatever is left without a partner costs more than all distances together,
-    so that the number of pairs comes first.
+    A point without a partner costs more than all distances together, so that the
+    number of pairs comes first.
     """
     rows, row_of = np.unique(near.reference[group], return_inverse=True)
     columns, column_of = np.unique(near.prediction[group], return_inverse=True)
     distance = near.distance[group]
-    dear = float(distance.max()) * (min(len(rows), len(columns)) + 1) + 1.0
+    unpaired_cost = float(distance.max()) * (min(len(rows), len(columns)) + 1) + 1.0
     solve = _dense if len(rows) * len(columns) <= _DENSE_UP_TO else _sparse
-    return solve(row_of, column_of, distance, (len(rows), len(columns)), dear)
+    return solve(row_of, column_of, distance, (len(rows), len(columns)), unpaired_cost)
 
 
 def _dense(
@@ -276,11 +259,11 @@ def _dense(
     column_of: NDArray[np.int64],
     distance: NDArray[np.float64],
     shape: tuple[int, int],
-    dear: float,
+    unpaired_cost: float,
 ) -> NDArray[np.int64]:
     from scipy.optimize import linear_sum_assignment
 
-    costs = np.full(shape, dear)
+    costs = np.full(shape, unpaired_cost)
     costs[row_of, column_of] = distance
     edge = np.full(shape, NO_PARTNER)
     edge[row_of, column_of] = np.arange(len(distance))
@@ -293,20 +276,20 @@ def _sparse(
     column_of: NDArray[np.int64],
     distance: NDArray[np.float64],
     shape: tuple[int, int],
-    dear: float,
+    unpaired_cost: float,
 ) -> NDArray[np.int64]:
-    """As `_dense`; every row has a stand-in of its own to be paired with at a dear price."""
+    """Solve as `_dense` does; each row can be paired with a dummy column at a high cost."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
     n_rows, n_columns = shape
     every = np.arange(n_rows)
-    # A price of zero would count as no edge: all are one higher.
-    prices = np.concatenate([distance, np.full(n_rows, dear)]) + 1.0
+    # A cost of zero would mean no edge: add one to all.
+    costs = np.concatenate([distance, np.full(n_rows, unpaired_cost)]) + 1.0
     rows, columns = (row_of, every), (column_of, n_columns + every)
-    # Of 32 bits, which is all that scipy 1.14 takes.
+    # scipy 1.15 accepts only 32-bit indices.
     ends = np.concatenate(rows).astype(np.int32), np.concatenate(columns).astype(np.int32)
-    graph = csr_array((prices, ends), shape=(n_rows, n_columns + n_rows))
+    graph = csr_array((costs, ends), shape=(n_rows, n_columns + n_rows))
     own, other = min_weight_full_bipartite_matching(graph)
     is_pair = other < n_columns
     order = np.lexsort((column_of, row_of))
@@ -316,191 +299,24 @@ def _sparse(
     return places
 
 
-# --- precision and recall at every threshold ------------------------------------------------------
-
-
-def adds_a_pair(
-    reference_um: NDArray[np.float64],
-    prediction_um: NDArray[np.float64],
-    confidence: NDArray[np.float64],
-    distance_um: float = DISTANCE_UM,
-) -> NDArray[np.bool_]:
-    """Return which detections raise the number of pairs when they are added, the surest first.
-
-    At any threshold, the largest possible number of pairs is the number of such
-    detections at or above it: whether a set of detections can be paired whole
-    is a matroid (Edmonds and Fulkerson 1965), and in a matroid the greedy order
-    finds the rank of every leading part. Each detection looks for an augmenting
-    path (Berge 1957; Kuhn 1955).
-
-    Parameters
-    ----------
-    reference_um, prediction_um
-        float64 (n, 2) and (m, 2): places in micrometres.
-    confidence
-        float64 (m,), no NaN.
-    distance_um
-        How far apart a pair may lie, inclusive.
-
-    Returns
-    -------
-    bool (m,)
-    """
-    near = _near(reference_um, prediction_um, distance_um)
-    order = np.argsort(near.prediction, kind="stable")
-    ends = np.searchsorted(near.prediction[order], np.arange(len(prediction_um) + 1))
-    neighbours = near.reference[order]
-    lists = [neighbours[a:b].tolist() for a, b in itertools.pairwise(ends)]
-    row_of: dict[int, int] = {}
-    point_of: dict[int, int] = {}
-    adds = np.zeros(len(prediction_um), bool)
-    for row in np.argsort(-confidence, kind="stable").tolist():
-        adds[row] = _augment(row, lists, row_of, point_of)
-    return adds
-
-
-def _augment(
-    start: int, lists: Sequence[Sequence[int]], row_of: dict[int, int], point_of: dict[int, int]
-) -> bool:
-    """Look for an annotated point that is free, or can be made so, breadth first; then take it.
-
-    Parameters
-    ----------
-    start
-        The detection that is added.
-    lists
-        Detection -> the points near enough.
-    row_of, point_of
-        The pairs so far, by point and by detection; changed where there is a way.
-    """
-    reached_from: dict[int, int] = {}
-    queue = [start]
-    for row in queue:
-        for point in lists[row]:
-            if point in reached_from:
-                continue
-            reached_from[point] = row
-            if point in row_of:
-                queue.append(row_of[point])
-                continue
-            # Each detection on the way takes the next point, and leaves its own to the one before.
-            free: int | None = point
-            while free is not None:
-                taker = reached_from[free]
-                left = point_of.get(taker)
-                row_of[free], point_of[taker] = taker, free
-                free = left
-            return True
-    return False
-
-
-@dataclass(frozen=True, eq=False)
-class PrecisionRecall:
-    """Precision and recall at every threshold of confidence, the surest first.
-
-    Parameters
-    ----------
-    thresholds
-        float64 (k,): the confidences given, each once, falling.
-    tp, fp
-        int64 (k,): over all frames, with the detections at or above each
-        threshold, paired as well as these alone can be.
-    n_reference
-        Annotated points of all frames.
-    """
-
-    thresholds: NDArray[np.float64]
-    tp: NDArray[np.int64]
-    fp: NDArray[np.int64]
-    n_reference: int
-
-    def __len__(self) -> int:
-        return len(self.thresholds)
-
-    @cached_property
-    def precision(self) -> NDArray[np.float64]:
-        """float64 (k,)."""
-        return self.tp / (self.tp + self.fp)
-
-    @cached_property
-    def recall(self) -> NDArray[np.float64]:
-        """float64 (k,); NaN where nothing was annotated."""
-        if not self.n_reference:
-            return np.full(len(self), np.nan)
-        return self.tp / self.n_reference
-
-    @cached_property
-    def f_measure(self) -> NDArray[np.float64]:
-        """float64 (k,)."""
-        return 2 * self.tp / (self.tp + self.fp + self.n_reference)
-
-    @property
-    def average_precision(self) -> float:
-        """Sum over thresholds of precision times the recall gained there.
-
-        Not interpolated. NaN where nothing was annotated, 0 where nothing was
-        detected.
-        """
-        if not self.n_reference:
-            return math.nan
-        gained = np.diff(self.recall, prepend=0.0)
-        return float((gained * self.precision).sum())
-
-    @property
-    def best(self) -> int | None:
-        """Where the F-measure is largest, the highest threshold of several; None without any."""
-        return int(np.argmax(self.f_measure)) if len(self) else None
-
-    def counts_at(self, place: int) -> DetectionCounts:
-        """Return TP, FP and FN at a threshold."""
-        tp = int(self.tp[place])
-        return DetectionCounts(tp, int(self.fp[place]), self.n_reference - tp)
-
-    def place_of(self, threshold: float) -> int | None:
-        """Find the lowest listed threshold at or above one; None where none is that high."""
-        place = int(np.searchsorted(-self.thresholds, -threshold, side="right")) - 1
-        return place if place >= 0 else None
-
-
-def precision_recall(
-    confidence: NDArray[np.float64], adds: NDArray[np.bool_], n_reference: int
-) -> PrecisionRecall:
-    """Return precision and recall over frames at every threshold.
-
-    Parameters
-    ----------
-    confidence, adds
-        float64 (m,) and bool (m,): of the detections of all frames, the latter
-        as `adds_a_pair` says frame by frame.
-    n_reference
-        Annotated points of all these frames.
-    """
-    order = np.argsort(-confidence, kind="stable")
-    falling = confidence[order]
-    # The last of equal confidences: a threshold takes all of them or none.
-    last = np.flatnonzero(np.append(falling[1:] != falling[:-1], True)) if len(falling) else order
-    tp = np.cumsum(adds[order])[last].astype(np.int64)
-    return PrecisionRecall(falling[last], tp, last + 1 - tp, n_reference)
-
-
 # --- one frame ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedPoints:
-    """What became of the points of one frame.
+    """The outcome of every point of one frame.
 
     Parameters
     ----------
     reference, prediction
-        All of them, whether they count or not.
+        All points, also those that do not count.
     reference_status, prediction_status
         int8 (n,) and (m,): status codes (`STATUSES`): TP and FN; TP, FP, and
-        ignored for detections that are not sure enough.
+        ignored for detections below the confidence threshold.
     reference_partner, prediction_partner
         int64 (n,) and (m,): row of the partner, or -1.
     reference_distance_um, prediction_distance_um
-        float64 (n,) and (m,): as in `PointPairs`; NaN for what is ignored.
+        float64 (n,) and (m,): as in `PointPairs`; NaN for ignored detections.
     """
 
     reference: Points
@@ -530,7 +346,7 @@ def judge_points(
     mpp_xy: tuple[float, float],
     settings: DetectionSettings,
 ) -> JudgedPoints:
-    """Find out what became of every point of a frame.
+    """Determine the outcome of every point of a frame.
 
     Parameters
     ----------
@@ -539,7 +355,7 @@ def judge_points(
     mpp_xy
         Micrometres per pixel along x and y.
     settings
-        How to judge.
+        How to match.
     """
     scale = np.array(mpp_xy)
     own_um, other_um = reference.xy_px * scale, prediction.xy_px * scale
@@ -567,100 +383,3 @@ def judge_points(
         pairs.reference_distance_um,
         prediction_distance,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Standing:
-    """What a team's detections of one frame amount to at any threshold of confidence.
-
-    Parameters
-    ----------
-    confidence
-        float64 (m,); NaN for detections that always count.
-    adds
-        bool (m,): as from `adds_a_pair`, those without a confidence first.
-    n_reference
-        Annotated points.
-    """
-
-    confidence: NDArray[np.float64]
-    adds: NDArray[np.bool_]
-    n_reference: int
-
-    def counts(self, settings: DetectionSettings) -> DetectionCounts:
-        """Return TP, FP and FN of the detections that are sure enough."""
-        counted = settings.counted(self.confidence)
-        tp = int(self.adds[counted].sum())
-        return DetectionCounts(tp, int(counted.sum()) - tp, self.n_reference - tp)
-
-
-def standing(
-    reference: Points,
-    prediction: Points,
-    mpp_xy: tuple[float, float],
-    distance_um: float = DISTANCE_UM,
-) -> Standing:
-    """Find out what detections amount to at any threshold.
-
-    Parameters
-    ----------
-    reference, prediction, mpp_xy
-        As for `judge_points`.
-    distance_um
-        How far apart a pair may lie, inclusive.
-    """
-    scale = np.array(mpp_xy)
-    sure = np.where(np.isnan(prediction.confidence), np.inf, prediction.confidence)
-    adds = adds_a_pair(reference.xy_px * scale, prediction.xy_px * scale, sure, distance_um)
-    return Standing(prediction.confidence, adds, len(reference))
-
-
-@dataclass(frozen=True, eq=False)
-class StackedStandings:
-    """The standings of a team in several frames, one behind the other: all are counted at once.
-
-    Parameters
-    ----------
-    confidence, adds
-        float64 (m,) and bool (m,): as in `Standing`, of all frames.
-    frame
-        int64 (m,): the place of the frame that each detection is in.
-    n_reference
-        int64 (k,): annotated points of each frame.
-    """
-
-    confidence: NDArray[np.float64]
-    adds: NDArray[np.bool_]
-    frame: NDArray[np.int64]
-    n_reference: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, standings: Sequence[Standing]) -> StackedStandings:
-        """Stack standings; there may be none."""
-        return cls(
-            np.concatenate([np.zeros(0), *(one.confidence for one in standings)]),
-            np.concatenate([np.zeros(0, bool), *(one.adds for one in standings)]),
-            np.repeat(np.arange(len(standings)), [len(one.adds) for one in standings]),
-            np.array([one.n_reference for one in standings], np.int64),
-        )
-
-    def counts(self, settings: DetectionSettings) -> list[DetectionCounts]:
-        """Return TP, FP and FN of each frame; as `Standing.counts`."""
-        counted = settings.counted(self.confidence)
-        k = len(self.n_reference)
-        n_counted = np.bincount(self.frame[counted], minlength=k)
-        tp = np.bincount(self.frame[counted & self.adds], minlength=k)
-        rows = np.stack([tp, n_counted - tp, self.n_reference - tp], axis=1)
-        return [DetectionCounts(*row) for row in rows.tolist()]
-
-    @property
-    def curve(self) -> PrecisionRecall | None:
-        """Precision and recall over all frames; None where a detection has no confidence."""
-        if np.isnan(self.confidence).any():
-            return None
-        return precision_recall(self.confidence, self.adds, int(self.n_reference.sum()))
-
-
-def curve_of(standings: Sequence[Standing]) -> PrecisionRecall | None:
-    """Return precision and recall over frames; None where a detection has no confidence."""
-    return StackedStandings.of(standings).curve

@@ -1,4 +1,4 @@
-"""The live state of a desk of detections: frame, team, settings, edits; no Qt here."""
+"""The live state of a desk of detections: frame, team, settings and edits, without Qt."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ import numpy as np
 from psygnal import Signal
 
 from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.detections.atypia import AtypiaEvaluation
 from napari_panoptic.detections.cohort import DetectionCohort, Points
+from napari_panoptic.detections.curve import (
+    ConfidenceCounts,
+    PrecisionRecall,
+    StackedCounts,
+)
 from napari_panoptic.detections.evaluate import (
-    FrameStandings,
+    JUDGING_ERRORS,
+    FrameCounts,
     LoadedFrame,
-    standings_or_why,
+    count_frame_or_why,
     why_not_judged,
 )
 from napari_panoptic.detections.pairing import (
     DetectionCounts,
     DetectionSettings,
     JudgedPoints,
-    PrecisionRecall,
-    StackedStandings,
-    Standing,
     judge_points,
-    summed,
 )
-from napari_panoptic.detections.scores import AtypiaEvaluation
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 Place = tuple[str, str | None]
-"""A frame's name, and a team's or None for the annotation."""
+"""Name of a frame, and of a team or None for the annotation."""
 
 
 @dataclass
 class _History:
-    """Working copy of the points of one side of a frame, and what it was before.
+    """The undo history of the points of one side of a frame.
 
     Parameters
     ----------
     saved
-        The points as a file has them: the one that was read, or written since.
+        The points as read from, or last written to, a file.
     past, future
-        What undo and redo lead to, the nearest last: when the change was made
-        or taken back, and the points without it.
+        The stacks of undo and redo: number of the step, and the points before it.
     """
 
     saved: Points
@@ -53,29 +54,28 @@ class _History:
 
 @dataclass(frozen=True, eq=False)
 class _TeamFigures:
-    """What is known of a team, to be computed once for each state."""
+    """Cached counts of a team."""
 
     names: tuple[str, ...]
-    stacked: StackedStandings
+    stacked: StackedCounts
 
 
 class DetectionSession:
-    """What is shown of a cohort of detections, and what somebody changed in it.
+    """The state of the window on a cohort of detections, with its edits.
 
-    What the frame shown amounts to is found out at once. Of the other frames
-    that takes long where they are many: whoever holds the session takes those
-    that are `outdated`, finds it out in another thread, and hands it back by
-    `take_standings`. Until then their figures are unknown, never old ones.
+    The shown frame is counted immediately. The others may take long: the owner of
+    the session counts the `outdated` frames in another thread and passes the result
+    to `take_counts`. Until then their figures are unknown, never stale.
 
     Parameters
     ----------
     cohort
-        What to show.
+        The cohort to show.
     """
 
     frame_changed = Signal()  # another frame is shown
-    judged_changed = Signal()  # what became of the points shown
-    points_changed = Signal(object)  # Side: points were put back by undo, redo or discarding
+    judged_changed = Signal()  # the outcomes of the shown points
+    points_changed = Signal(object)  # Side: undo, redo or discarding replaced its points
     figures_changed = Signal()  # figures of frames and teams
     selection_changed = Signal()
     judging_failed = Signal(str)  # the first frame that cannot be judged; others are only marked
@@ -92,31 +92,31 @@ class DetectionSession:
         self._has_told = False
         self._frames: dict[str, LoadedFrame] = {}
         self.scores: AtypiaEvaluation | None = None
-        self._standings: dict[str, Mapping[str, Standing]] = {}
+        self._by_confidence: dict[str, Mapping[str, ConfidenceCounts]] = {}
         self._figures: dict[str, _TeamFigures] = {}
         self._counts: dict[str, dict[str, DetectionCounts]] = {}
         self._histories: dict[Place, _History] = {}
         self._n_steps = 0
 
-    # What somebody chooses.
+    # Choices of the user.
 
     def add_frame(self, loaded: LoadedFrame) -> None:
-        """Take a frame that was read, now `outdated`; one that is there stays, with its edits."""
+        """Add a loaded frame, now `outdated`; a known one stays, with its edits."""
         name = loaded.frame.name
         self.failed.pop(name, None)
         if name not in self._frames:
             self._frames[name] = loaded
 
     def add_failure(self, name: str, why: str) -> None:
-        """Note that a frame cannot be read."""
+        """Mark a frame as unreadable."""
         self.failed[name] = why
         self.figures_changed.emit()
 
     def show(self, name: str) -> None:
         """Show a frame that was added."""
         self.shown = self._frames[name]
-        if name not in self._standings:
-            self._stand(name)
+        if name not in self._by_confidence:
+            self._count(name)
         self.selection = None
         self.judged = self._judge()
         self.frame_changed.emit()
@@ -133,19 +133,19 @@ class DetectionSession:
         self.figures_changed.emit()
 
     def set_settings(self, settings: DetectionSettings) -> None:
-        """Judge in another way; at another distance all frames but the one shown are outdated."""
+        """Set how to match; another distance makes all frames but the shown one outdated."""
         if settings == self.settings:
             return
         is_further = settings.distance_um != self.settings.distance_um
         self.settings = settings
         self._counts.clear()
         if is_further:
-            self._standings.clear()
+            self._by_confidence.clear()
             self._figures.clear()
             self.unjudged.clear()
             self._has_told = False
             if self.shown is not None:
-                self._stand(self.shown.frame.name)
+                self._count(self.shown.frame.name)
         self.judged = self._judge()
         self.judged_changed.emit()
         self.figures_changed.emit()
@@ -159,7 +159,7 @@ class DetectionSession:
     # Edits.
 
     def points(self, side: Side) -> Points | None:
-        """Return the points of a side of the frame shown, as they are now."""
+        """Return the current points of a side of the shown frame."""
         if self.shown is None:
             return None
         if side is Side.REFERENCE:
@@ -167,41 +167,41 @@ class DetectionSession:
         return self.shown.predictions.get(self.team or "")
 
     def edit(self, side: Side, points: Points, *, goes_on: bool = False) -> None:
-        """Take points that somebody moved, added or deleted.
+        """Replace the points of a side after the user moved, added or deleted some.
 
         Parameters
         ----------
         side
-            Of the frame and team shown.
+            Side of the shown frame and team.
         points
             All of its points.
         goes_on
-            Whether this is one more step of the same change, such as a drag:
-            undo takes all its steps back at once.
+            Whether this continues the previous change, such as a drag; undo reverts
+            them together.
         """
         before = self.points(side)
         if before is None or self.shown is None:
             return
         history = self._histories.setdefault(self._place(side), _History(before))
-        if not goes_on or history.future:  # taken back in the midst of a drag: a new change
+        if not goes_on or history.future:  # undone during a drag: a new change
             history.past.append((self._next_step(), before))
             history.future.clear()
         self._put(side, points)
 
     def undo(self) -> bool:
-        """Take the newest change of the points shown back, of either side; False without any."""
+        """Undo the newest change of the shown points, on either side; False without any."""
         return self._travel(back=True)
 
     def redo(self) -> bool:
-        """Make the change again that was taken back last; False where there is none."""
+        """Redo the change undone last; False without any."""
         return self._travel(back=False)
 
     def may_undo(self, *, back: bool = True) -> bool:
-        """Return whether there is something to take back, or to make again."""
+        """Return whether there is a change to undo, or to redo."""
         return self._newest(back=back) is not None
 
     def mark_saved(self, side: Side) -> None:
-        """Note that the present points of a side are in a file."""
+        """Mark the current points of a side as saved."""
         history, now = self._histories.get(self._place(side)), self.points(side)
         if history is not None and now is not None:
             history.saved = now
@@ -209,7 +209,7 @@ class DetectionSession:
 
     @property
     def unsaved(self) -> list[Place]:
-        """The sides with changes that no file has."""
+        """The sides with unsaved changes."""
         return [
             place
             for place, history in self._histories.items()
@@ -230,7 +230,7 @@ class DetectionSession:
         return self._n_steps
 
     def _newest(self, *, back: bool) -> Side | None:
-        """Find the side of what is shown that was changed, or changed back, last."""
+        """Return the shown side that was changed, or undone, last."""
         when: dict[Side, int] = {}
         for side in Side:
             history = self._histories.get(self._place(side))
@@ -258,7 +258,7 @@ class DetectionSession:
             return
         before, selected = self.points(side), self.selection
         if before is not None and selected is not None and selected[0] is side:
-            # Rows change where points are deleted or come back; the point is still the same one.
+            # Rows change when points are deleted or restored; ids do not.
             rows = np.flatnonzero(points.ids == before.ids[selected[1]])
             self.selection = (side, int(rows[0])) if len(rows) else None
         if side is Side.REFERENCE:
@@ -268,7 +268,7 @@ class DetectionSession:
             self.shown = replace(self.shown, predictions=predictions)
         name = self.shown.frame.name
         self._frames[name] = self.shown
-        self._stand(name, None if side is Side.REFERENCE else self.team)
+        self._count(name, None if side is Side.REFERENCE else self.team)
         self.judged = self._judge()
         self.judged_changed.emit()
         self.figures_changed.emit()
@@ -276,7 +276,7 @@ class DetectionSession:
     # Figures.
 
     def _judge(self) -> JudgedPoints | None:
-        """Judge the points shown; a side without a file counts as unknown, not as empty."""
+        """Judge the shown points; a side without a file is unknown, not empty."""
         reference, prediction = self.points(Side.REFERENCE), self.points(Side.PREDICTION)
         shown = self.shown
         if shown is None or reference is None or prediction is None:
@@ -285,45 +285,45 @@ class DetectionSession:
             return None
         try:
             return judge_points(reference, prediction, shown.mpp_xy, self.settings)
-        except Exception as error:  # noqa: BLE001 - as in `standings_or_why`
+        except JUDGING_ERRORS as error:
             self._refuse(shown.frame.name, why_not_judged(shown.frame, error))
             return None
 
-    def _stand(self, name: str, team: str | None = None) -> None:
-        """Find out what a frame amounts to, of one team only where it is named."""
+    def _count(self, name: str, team: str | None = None) -> None:
+        """Count a frame, for one team if it is named."""
         loaded = self._frames[name]
         if team is not None and name not in self.unjudged:
             loaded = replace(loaded, predictions={team: loaded.predictions[team]})
-        self._keep(standings_or_why(loaded, self.settings.distance_um))
+        self._keep(count_frame_or_why(loaded, self.settings.distance_um))
 
-    def _keep(self, found: FrameStandings) -> None:
+    def _keep(self, found: FrameCounts) -> None:
         name = found.loaded.frame.name
         if found.why_not:
             self._refuse(name, found.why_not)
             return
         self.unjudged.pop(name, None)
-        self._standings[name] = {**self._standings.get(name, {}), **found.by_team}
+        self._by_confidence[name] = {**self._by_confidence.get(name, {}), **found.by_team}
         for team in found.by_team:
             self._figures.pop(team, None)
             self._counts.pop(team, None)
 
     def _refuse(self, name: str, why: str) -> None:
-        """Note that a frame cannot be judged: it has no figures, old ones neither."""
+        """Mark a frame as unjudgeable and drop its figures."""
         self.unjudged[name] = why
-        self._standings[name] = {}  # not outdated: it would fail again
+        self._by_confidence[name] = {}  # not outdated: it would fail again
         self._figures.clear()
         self._counts.clear()
-        if not self._has_told:  # else once more with every step of a drag
+        if not self._has_told:  # not again with every step of a drag
             self._has_told = True
             self.judging_failed.emit(why)
 
     @property
     def outdated(self) -> list[LoadedFrame]:
-        """The frames that were read, and of which it is to be found out what they amount to."""
-        return [each for name, each in self._frames.items() if name not in self._standings]
+        """Loaded frames that still have to be counted."""
+        return [each for name, each in self._frames.items() if name not in self._by_confidence]
 
-    def take_standings(self, found: Iterable[FrameStandings]) -> None:
-        """Take what was found out; of points or for a distance that are no more, nothing."""
+    def take_counts(self, found: Iterable[FrameCounts]) -> None:
+        """Store counts, except those for other points or another distance than the current."""
         for each in found:
             name = each.loaded.frame.name
             is_current = each.distance_um == self.settings.distance_um
@@ -332,7 +332,7 @@ class DetectionSession:
         self.figures_changed.emit()
 
     def set_scores(self, scores: AtypiaEvaluation) -> None:
-        """Take the scores of atypia that were read."""
+        """Set the scores of atypia."""
         self.scores = scores
         self.figures_changed.emit()
 
@@ -341,14 +341,14 @@ class DetectionSession:
             names = tuple(
                 frame.name
                 for frame in self.cohort.frames
-                if team in self._standings.get(frame.name, {})
+                if team in self._by_confidence.get(frame.name, {})
             )
-            stacked = StackedStandings.of([self._standings[name][team] for name in names])
+            stacked = StackedCounts.of([self._by_confidence[name][team] for name in names])
             self._figures[team] = _TeamFigures(names, stacked)
         return self._figures[team]
 
     def _counts_of(self, team: str) -> Mapping[str, DetectionCounts]:
-        """Return the counts of a team by frame, as far as they are known."""
+        """Return the known counts of a team by frame."""
         if team not in self._counts:
             own = self._figures_of(team)
             counts = own.stacked.counts(self.settings)
@@ -356,20 +356,20 @@ class DetectionSession:
         return self._counts[team]
 
     def counts(self, frame: str, team: str | None) -> DetectionCounts | None:
-        """Return TP, FP and FN of a team in a frame; None where they are not known."""
+        """Return TP, FP and FN of a team in a frame; None if unknown."""
         return None if team is None else self._counts_of(team).get(frame)
 
     def lacking(self, frame: str, team: str) -> str:
-        """Say why a team has no counts in a frame that was read: no file, or an unreadable one."""
+        """Return why a team has no counts in a loaded frame."""
         if frame in self.unjudged:
             return "not judged"
         is_there = (team, frame) in self.cohort.predictions
         return "unreadable" if is_there else "missing"
 
     def why_nothing_is_judged(self) -> str:
-        """Describe why the points shown are not judged: what was expected, found, and what to do.
+        """Return why the shown points are not judged, and what to do.
 
-        Empty where they are judged, and before anything is shown.
+        Empty if they are judged, and before a frame is shown.
         """
         shown, team = self.shown, self.team
         if shown is None or self.judged is not None:
@@ -397,44 +397,48 @@ class DetectionSession:
         )
 
     def pooled(self, team: str | None) -> DetectionCounts:
-        """Sum over all frames of which it is known so far what they amount to."""
-        return DetectionCounts() if team is None else summed(self._counts_of(team).values())
+        """Return the sum over all frames counted so far."""
+        return (
+            DetectionCounts()
+            if team is None
+            else sum(self._counts_of(team).values(), DetectionCounts())
+        )
 
     @property
     def n_counted(self) -> int:
-        """In how many frames the team shown has figures so far: sums are of these."""
+        """Number of frames in which the shown team is counted so far."""
         return 0 if self.team is None else len(self._counts_of(self.team))
 
     def curve(self) -> PrecisionRecall | None:
-        """Return precision and recall of the team shown, over all frames known so far."""
+        """Return precision and recall of the shown team, over all frames counted so far."""
         own = None if self.team is None else self._figures_of(self.team)
         return own.stacked.curve if own is not None and own.names else None
 
     def is_known(self, name: str) -> bool:
-        """Return whether it is known what a frame amounts to, or that it cannot be read."""
-        return name in self._standings or name in self.failed
+        """Return whether a frame is counted, or known to be unreadable."""
+        return name in self._by_confidence or name in self.failed
 
     @property
     def n_known(self) -> int:
-        """Of how many frames that is known."""
+        """Number of frames that are counted or unreadable."""
         return sum(self.is_known(frame.name) for frame in self.cohort.frames)
 
     def has_annotation(self, name: str) -> bool:
-        """Return whether a frame that was read has a usable annotation."""
+        """Return whether a loaded frame has a readable annotation."""
         return name in self._frames and self._frames[name].reference is not None
 
     def is_told(self, name: str) -> bool:
-        """Return whether a frame was read, or it is known that it cannot be."""
+        """Return whether loading a frame has finished, successfully or not."""
         return name in self._frames or name in self.failed
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was odd in the frame shown."""
+        """Findings of the shown frame."""
         return () if self.shown is None else self.shown.findings
 
     @property
     def confidence_range(self) -> tuple[float, float] | None:
-        """Lowest and highest confidence of the team shown; None where it gives none."""
+        """Lowest and highest confidence of the shown team; None without any."""
         found = [each.predictions.get(self.team or "") for each in self._frames.values()]
         own = [points.confidence for points in found if points is not None]
         known = np.concatenate([np.zeros(0), *own])

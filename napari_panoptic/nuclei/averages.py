@@ -1,4 +1,4 @@
-"""The same counts averaged in every way that people average them, and what that does to ranks."""
+"""Average the same counts in every usual way, with the effect on ranks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from itertools import product
 import numpy as np
 
 from napari_panoptic.nuclei.metrics import Counts, class_quality, unit_metrics
-from napari_panoptic.nuclei.patients import Spread, spread, summed
-from napari_panoptic.nuclei.protocols import ranks_of
+from napari_panoptic.nuclei.patients import summed
+from napari_panoptic.statistics.means import Spread, spread
+from napari_panoptic.statistics.ranks import competition_ranks
 
 
 class Unit(StrEnum):
-    """What counts are summed over before a figure is computed."""
+    """The unit over which counts are summed before a figure is computed."""
 
     REGION = "region"  # every region by itself
     PATIENT = "patient"  # all regions of a patient together
@@ -36,21 +37,21 @@ UNDEFINED_RULES: Mapping[ClassMean, str] = {
     ClassMean.ALL: "classes absent from both sides count 0",
     ClassMean.WEIGHTED: "classes not annotated weigh 0; a unit without any is left out",
 }
-"""What becomes of undefined values under each mean."""
+"""How each mean treats undefined values."""
 
 FIGURES = ("pq", "sq", "dq")
 
 
 @dataclass(frozen=True)
 class RegionCounts:
-    """The counts of one team in one region, and what the region belongs to.
+    """The counts of one team in one region, with its patient and group.
 
     Parameters
     ----------
     region, patient, group
-        Names; the group is empty where nobody named one.
+        Names; the group is empty if not given.
     counts
-        What was counted.
+        The counts.
     """
 
     region: str
@@ -66,13 +67,13 @@ class Aggregate:
     Parameters
     ----------
     team, figure
-        Whose, and which of ``pq``, ``sq``, ``dq``.
+        The team, and one of ``pq``, ``sq``, ``dq``.
     unit, class_mean
-        How.
+        The way of averaging.
     spread
         Over the units in which the figure is defined.
     n_units
-        All units, those left out among them.
+        Number of all units, including those left out.
     values
         Unit -> its figure, NaN where undefined.
     """
@@ -87,13 +88,13 @@ class Aggregate:
 
     @property
     def undefined_rule(self) -> str:
-        """What became of undefined values."""
+        """How undefined values are treated."""
         return UNDEFINED_RULES[self.class_mean]
 
 
 @dataclass(frozen=True, eq=False)
 class AggregationTable:
-    """Every way to average one figure, with what it does to the ranking.
+    """Every way to average one figure, with its ranking.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def aggregate(
     Parameters
     ----------
     team
-        Its name.
+        The name of the team.
     regions
         Its evaluated regions.
     class_names
@@ -180,9 +181,9 @@ def aggregation_table(
     *,
     figure: str = "pq",
 ) -> AggregationTable:
-    """Average a figure of all teams in every way there is.
+    """Average a figure of all teams in every way.
 
-    Groups are among the ways only where a region has one.
+    Groups are included only if a region has one.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ def aggregation_table(
     means = np.array(
         [[aggregates[team, *way].spread.mean for way in ways] for team in regions]
     ).reshape(len(regions), len(ways))
-    ranked = ranks_of(means)
+    ranked = competition_ranks(means)
     ranks = {
         (team, *way): int(ranked[row, column])
         for row, team in enumerate(regions)

@@ -1,4 +1,4 @@
-"""The MoNuSAC 2020 scoring as it was run, and each of its errors corrected.
+"""The MoNuSAC 2020 scoring as it was run, with each of its errors corrected.
 
 Reconstructed by Foucart, Debeir and Decaestecker (2021) from the organisers'
 notebook: every class is scored alone, and three errors change the result.
@@ -14,10 +14,10 @@ import numpy as np
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
-from napari_panoptic.nuclei.patients import spread
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, class_compacts, region_ids
 from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.statistics.means import spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,9 @@ class ClassScore:
         Matched pairs, unmatched reference objects, summed IoU of the pairs.
     fp_as_run
         Prediction ids that are not among the ids of matched *reference*
-        objects: what the challenge counted as false positives.
+        objects: which the challenge counted as false positives.
     fp
-        Predicted objects that match nothing: what it meant to count.
+        Predicted objects that match nothing, which it meant to count.
     in_reference, in_prediction
         Whether the class had an object there before the ambiguous area was cut.
     counts
@@ -43,7 +43,7 @@ class ClassScore:
         Ids of the predicted objects that match nothing.
     only_as_run
         Ids of predicted objects that match, and that the challenge counted as
-        false positives all the same: no matched reference object has their id
+        false positives nevertheless: no matched reference object has their id
         in the file.
     only_corrected
         Ids of predicted objects that match nothing, and that the challenge did
@@ -65,7 +65,7 @@ class ClassScore:
     only_corrected: tuple[int, ...]
 
     def without_ids(self) -> ClassScore:
-        """Return a copy with the numbers alone, whose size does not grow with the objects."""
+        """Return a copy without the ids, whose size does not depend on the number of objects."""
         nothing: tuple[int, ...] = ()
         return replace(
             self,
@@ -86,7 +86,7 @@ class ChallengeEvaluation:
     evaluations
         Class -> the evaluation of that class's own masks.
     scores
-        Class -> what the challenge takes from it.
+        Class -> its score.
     """
 
     evaluations: Mapping[str, Evaluation]
@@ -101,13 +101,13 @@ def evaluate_challenge(
     Parameters
     ----------
     pair
-        With masks per class where the files have them; classes are taken from
-        the flattened labels otherwise.
+        With masks per class if the files have them; else classes are taken from the
+        flattened labels.
     settings
         The matching rule and ambiguous policy are applied within each class.
     earlier
-        What came of the same pair under other settings; its overlap and
-        distances are taken over.
+        The evaluation of the same pair under other settings, whose overlap and
+        distances are reused.
     """
     if earlier is None:
         evaluations = {name: evaluate(alone, settings) for name, alone in class_pairs(pair)}
@@ -127,7 +127,7 @@ def class_pairs(pair: LabelPair) -> Iterator[tuple[str, LabelPair]]:
 def challenge_counts(
     scores: Mapping[str, ClassScore], corrections: frozenset[Correction]
 ) -> Counts:
-    """Count one region as the challenge does, with the corrections asked for.
+    """Count one region as the challenge does, with corrections.
 
     Only the classes that the challenge counts in this region enter. One that
     has nothing left after the ambiguous area is cut counts all the same.
@@ -165,7 +165,7 @@ def team_score(regions: Sequence[tuple[str, Counts]], corrections: frozenset[Cor
 
 
 def uncounted(regions: Iterable[Mapping[str, ClassScore]]) -> tuple[int, int]:
-    """Count what the challenge never looked at, for lack of the class in the annotation.
+    """Count what the challenge ignored because the annotation lacks the class.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def uncounted(regions: Iterable[Mapping[str, ClassScore]]) -> tuple[int, int]:
 
 
 def false_positives(score: ClassScore, corrections: frozenset[Correction]) -> int:
-    """Return the false positives of a class as the corrections have them counted."""
+    """Return the false positives of a class under the corrections."""
     return score.fp if Correction.MATCHING in corrections else score.fp_as_run
 
 
@@ -196,7 +196,7 @@ def is_counted(score: ClassScore, corrections: frozenset[Correction]) -> bool:
 
 
 def _classes_alone(labels: LabelImage) -> dict[str, LabelImage]:
-    """Return each class's own mask, or its part of the flattened labels where there is none."""
+    """Return each class's own mask, or else its part of the flattened labels."""
     if not labels.class_masks:
         return {name: _part_of(labels, name) for name in labels.class_names}
     own = class_compacts(labels.class_masks, labels.class_names)

@@ -1,4 +1,4 @@
-"""Small pictures of single objects, all at one scale. Pure: arrays in, arrays out."""
+"""Small pictures of single objects at one scale; pure functions on arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALLEST_FIELD_PX, LARGEST_FIELD_PX = 32, 512
 """Bounds of the width of a crop in the image."""
 FIELD_STEP_PX = 16
 ROOM = 1.8
-"""Width of a crop by default, in widths of a large object."""
+"""Default width of a crop, in widths of a large object."""
 LARGE_SHARE = 90.0
 """Percentile of the widths of all objects that counts as a large one."""
 REFERENCE_RIM_PX, PREDICTION_RIM_PX = 3, 2
@@ -28,14 +28,14 @@ REFERENCE_RIM_PX, PREDICTION_RIM_PX = 3, 2
 DASH_PX = 6
 """Length of the dashes along the edge of a crop that is too small for its object."""
 BESIDE_ALPHA = 0.45
-"""How opaque objects are drawn that have nothing to do with the one in the middle."""
+"""Opacity of objects unrelated to the one in the centre."""
 BEYOND = 128
-"""Grey of what lies beyond the image, and of regions without one."""
+"""Grey value outside of the image, and of regions without one."""
 
 
 @dataclass(frozen=True, eq=False)
 class CropSource:
-    """What crops are cut from.
+    """The source of crops: image, labels and outcomes.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class CropSource:
     reference, prediction
         The objects of the two sides.
     outcomes
-        What became of them. Its rows need not be those of the label images:
-        objects are found by their ids.
+        Their outcomes. Rows need not be those of the label images: objects are found
+        by their ids.
     """
 
     image: SlideImage | None
@@ -72,7 +72,7 @@ class CropSource:
 
 
 def bounded_field_px(wanted: float) -> int:
-    """Return the nearest width that crops may have."""
+    """Return the nearest allowed width of crops."""
     steps = FIELD_STEP_PX * round(wanted / FIELD_STEP_PX)
     return int(np.clip(steps, SMALLEST_FIELD_PX, LARGEST_FIELD_PX))
 
@@ -96,20 +96,20 @@ class Crop:
 def cut(
     source: CropSource, side: Side, row: int, *, field_px: int, size_px: int, per_point: float = 1.0
 ) -> Crop:
-    """Cut an object out, with both outlines drawn in the colours of their status.
+    """Return the crop of an object, with both outlines in the colours of their status.
 
     Parameters
     ----------
     source
-        Where from.
+        The source of the crop.
     side, row
-        Which object, by its row in the outcomes.
+        The object, by its row in the outcomes.
     field_px
         Width of the crop in the image.
     size_px
         Width of the crop on the screen.
     per_point
-        Pixels of the screen per point: outlines get as much wider.
+        Pixels of the screen per point, a factor for the outlines.
     """
     y0, x0, y1, x1 = (int(value) for value in source.outcomes.side(side).bbox[row])
     corner = (y0 + y1 - field_px) // 2, (x0 + x1 - field_px) // 2
@@ -163,7 +163,7 @@ def _on_top(source: CropSource, side: Side, row: int) -> dict[Side, int]:
 def _drawn(
     labels: LabelImage, label: int, corner: tuple[int, int], field_px: int
 ) -> NDArray[np.int32]:
-    """Cut a square out; of objects that share pixels the one of a label is on top."""
+    """Return a square window; among overlapping objects, the one of a label is on top."""
     window: NDArray[np.int32] = _window(labels.index, corner, field_px)
     for plane in labels.planes:
         window[_window(plane, corner, field_px) == label] = label
@@ -173,7 +173,7 @@ def _drawn(
 def _concerned(
     source: CropSource, side: Side, row: int, labels: dict[Side, NDArray[np.int32]]
 ) -> dict[Side, NDArray[np.int64]]:
-    """List the labels of the object, of its partner, and of what overlaps it."""
+    """Return the labels of the object, of its partner, and of overlapping objects."""
     own, other = source.outcomes.side(side), source.outcomes.other(side)
     across = Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE
     label = np.flatnonzero(source.labels(side).ids == own.ids[row]) + 1
@@ -186,7 +186,7 @@ def _concerned(
 
 
 def _window(index: NDArray[Any], corner: tuple[int, int], field_px: int) -> NDArray[Any]:
-    """Cut a square out; zero beyond the image."""
+    """Return a square window; zero beyond the image."""
     inside, place = _overlap(index.shape[:2], corner, field_px)
     window = np.zeros((field_px, field_px, *index.shape[2:]), index.dtype)
     window[place] = index[inside]
@@ -196,7 +196,7 @@ def _window(index: NDArray[Any], corner: tuple[int, int], field_px: int) -> NDAr
 def _overlap(
     shape: tuple[int, ...], corner: tuple[int, int], field_px: int
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Return the part of a square that lies in an image: where there, and where in the square."""
+    """Return the common part of a square and an image as slices of each."""
     inside, place = [], []
     for start, length in zip(corner, shape, strict=False):
         low, high = min(max(start, 0), length), min(max(start + field_px, 0), length)
@@ -206,13 +206,13 @@ def _overlap(
 
 
 def _enlarged(window: NDArray[Any], size_px: int) -> NDArray[Any]:
-    """Bring a square to another width; every pixel takes the nearest value."""
+    """Resize a square with nearest-neighbour interpolation."""
     nearest = ((np.arange(size_px) + 0.5) * len(window) / size_px).astype(np.intp)
     return window[np.ix_(nearest, nearest)]
 
 
 def _rim(labels: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
-    """Mark the pixels of objects that lie near their border; the edge is no border."""
+    """Return a mask of object pixels near their border; the edge of the crop is no border."""
     padded = np.pad(labels, width, mode="edge")
     height, breadth = labels.shape
     rim = np.zeros(labels.shape, bool)
@@ -224,7 +224,7 @@ def _rim(labels: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
 
 
 def _dashed_edge(size: int, width: int) -> NDArray[np.bool_]:
-    """Mark dashes along the edge of a square: there, an object goes on beyond the crop."""
+    """Return a mask of dashes along the edge, for an object that continues beyond the crop."""
     along = np.arange(size)
     near = np.minimum(along, size - 1 - along) < width
     dash = (along // DASH_PX) % 2 == 0
@@ -233,7 +233,7 @@ def _dashed_edge(size: int, width: int) -> NDArray[np.bool_]:
 
 
 def _grown(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Let objects grow by a pixel into the background; give them, and where they grew."""
+    """Dilate objects by a pixel into the background; return labels and the added pixels."""
     padded = np.pad(labels, 1)
     neighbours = (padded[2:, 1:-1], padded[:-2, 1:-1], padded[1:-1, 2:], padded[1:-1, :-2])
     beside = np.maximum.reduce(neighbours)
@@ -249,11 +249,11 @@ def tissue_at(
     Parameters
     ----------
     image
-        Where from; grey comes back where None.
+        The image; grey is returned if None.
     corner
         y, x of the crop's first pixel in the image, which may lie outside it.
     field_px, size_px
-        Its width in pixels of the image, and how wide it is shown.
+        Its width in pixels of the image and of the screen.
 
     Returns
     -------

@@ -196,50 +196,11 @@ def evaluate_pair(
     mpp: float | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Evaluation:
-    """Evaluate a predicted label image against a reference label image.
+    """Evaluate a predicted label image; see `napari_panoptic.evaluate_pair`.
 
-    Parameters
-    ----------
-    reference, prediction
-        Integer arrays (y, x) of one shape: 0 for background, any positive id
-        per object.
-    reference_classes, prediction_classes
-        Id -> class name, for at least every id in the array.
-    ambiguous
-        Boolean array (y, x), True where the annotation excludes the area.
-    settings
-        How to evaluate; None for the defaults.
-    mpp
-        Micrometres per pixel; without it distances are in px only.
-    class_names
-        The classes in the order of the confusion matrix. By default the four
-        of MoNuSAC if the two mappings name no others, else those that they
-        name, in order of first mention.
-
-    Returns
-    -------
-    Evaluation
-        With ``.objects``, ``.metrics``, ``.by_class`` and ``.confusion``.
-
-    Raises
-    ------
-    LabelError
-        For arrays that are not label images, differ in shape, or hold ids
-        without a class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> reference = np.array([[1, 1, 0, 2]])
-    >>> prediction = np.array([[5, 5, 0, 0]])
-    >>> result = evaluate_pair(
-    ...     reference,
-    ...     prediction,
-    ...     reference_classes={1: "Epithelial", 2: "Epithelial"},
-    ...     prediction_classes={5: "Epithelial"},
-    ... )
-    >>> result.objects["status"].tolist()
-    ['TP', 'FN', 'TP']
+    Unlike there, both sides need a class for every id. By default the classes are
+    the four of MoNuSAC if the two mappings name no others, else those that they
+    name, in order of first mention.
     """
     if class_names is None:
         class_names = _usual_order([*reference_classes.values(), *prediction_classes.values()])

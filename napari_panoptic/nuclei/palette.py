@@ -29,7 +29,7 @@ ALPHA: Mapping[Status, float] = {
     Status.MISCLASSIFIED: 1.0,
     Status.IGNORED: 0.75,
 }
-"""How opaque each status is drawn: what is in order steps back behind the failures."""
+"""Opacity of each status; successes are fainter than failures."""
 
 CLASS_COLOURS: tuple[Rgb, ...] = (
     (255, 75, 255),
@@ -59,12 +59,12 @@ TEAM_COLOURS: tuple[Rgb, ...] = (
 under normal and three kinds of colour-deficient vision (the tests measure it)."""
 
 TEAM_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""Matplotlib's markers of teams: shapes tell them apart where colours do not."""
+"""Matplotlib's markers of teams, for colour-independent distinction."""
 
 
 @dataclass(frozen=True)
 class TeamStyle:
-    """How a team looks in every plot.
+    """The style of a team in every plot.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ class TeamStyle:
 
 
 def team_styles(teams: Sequence[str]) -> dict[str, TeamStyle]:
-    """Give each team its colour and marker.
+    """Return the colour and marker of each team.
 
     Parameters
     ----------
     teams
-        All teams of the cohort, in its order: who is left out of a plot must
-        not change how the others look. From the ninth on colours come again,
-        with other markers.
+        All teams of the cohort, in its order, so that the style does not depend on
+        which teams a plot shows. From the ninth team on, colours repeat with other
+        markers.
     """
     n_colours, n_markers = len(TEAM_COLOURS), len(TEAM_MARKERS)
     return {
@@ -99,9 +99,9 @@ def team_styles(teams: Sequence[str]) -> dict[str, TeamStyle]:
 
 
 def class_colours(count: int) -> tuple[Rgb, ...]:
-    """Return the colour in which each of so many classes is shown, in class order.
+    """Return the display colours of the classes, in their order.
 
-    Not those of `ClassScheme`, in which colour-coded files are written: some of them look
+    They differ from those of `ClassScheme` for colour-coded files, some of which look
     like a status. From the ninth class on, colours repeat.
     """
     return tuple(CLASS_COLOURS[number % len(CLASS_COLOURS)] for number in range(count))

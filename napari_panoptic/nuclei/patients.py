@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-import numpy as np
-
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts, Metrics, unit_metrics
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A figure over several units.
-
-    Parameters
-    ----------
-    n
-        The number of units in which the figure is defined.
-    mean, sd, median
-        Over these units; sd is the sample standard deviation (n - 1). NaN
-        if there are no units, or for sd fewer than two.
-    """
-
-    n: int
-    mean: float
-    sd: float
-    median: float
+from napari_panoptic.statistics.means import Spread, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,20 +60,3 @@ def summarise_team(
     }
     pooled = unit_metrics(summed(patients.values(), class_names))
     return TeamSummary(patients, metrics, averaged, pooled)
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """Compute mean, standard deviation and median of the defined values.
-
-    Sums are exact and rounded once, at the end. So the mean of equal values is
-    that value and their standard deviation 0, which sums of rounded numbers
-    miss by a rounding error, and the order of the values does not matter.
-    """
-    defined = [float(value) for value in values if not np.isnan(value)]
-    nan = float("nan")
-    return Spread(
-        n=len(defined),
-        mean=statistics.mean(defined) if defined else nan,
-        sd=statistics.stdev(defined) if len(defined) > 1 else nan,
-        median=statistics.median(defined) if defined else nan,
-    )

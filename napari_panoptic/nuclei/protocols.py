@@ -1,4 +1,4 @@
-"""One cohort under several protocols: scores, ranks, and what makes the difference.
+"""Scores and ranks of one cohort under several protocols, and the causes of differences.
 
 Table 4 of Foucart, Debeir and Decaestecker (2021) has such columns: the
 challenge's scoring as it was run, with each of its errors corrected alone, and
@@ -26,6 +26,8 @@ from napari_panoptic.nuclei.values.settings import (
     Correction,
     challenge_protocol_name,
 )
+from napari_panoptic.statistics.means import quotient
+from napari_panoptic.statistics.ranks import competition_ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class ScoredRegion:
     patient, region
         Names.
     scores
-        Class -> what any version of the challenge's scoring takes from it.
+        Class -> its score, from which any version of the scoring is computed.
     """
 
     patient: str
@@ -57,7 +59,7 @@ class ProtocolTable:
         float64 (T, P): the protocol's one number; NaN where undefined.
     ranks
         int64 (T, P): 1 for the best; equal scores share a rank, and the ranks
-        after it are left out. 0 where there is no score.
+        after it are left out. 0 without a score.
     n_units
         int64 (T, P): the regions or patients that the score is a mean over.
     """
@@ -87,9 +89,9 @@ class Difference:
     correction
         The correction that one version has and the other has not.
     reason
-        Why.
+        The reason.
     region, class_name
-        Where; the class is empty for a whole region.
+        The place; the class is empty for a whole region.
     ids
         Ids of the predicted objects concerned; empty for a whole region.
     share
@@ -128,7 +130,7 @@ def protocol_table(
     disentangled
         Team -> mean PQ over patients and their number, for a last column.
     versions
-        Which corrections; every choice of them where None.
+        The corrections of each version; every choice if None.
     """
     versions = challenge_versions() if versions is None else versions
     columns: list[list[tuple[float, int]]] = []
@@ -146,23 +148,7 @@ def protocol_table(
     shape = (len(columns), len(regions))
     scores = np.array([[s for s, _ in column] for column in columns], np.float64).reshape(shape).T
     n_units = np.array([[n for _, n in column] for column in columns], np.int64).reshape(shape).T
-    return ProtocolTable(tuple(regions), tuple(names), scores, ranks_of(scores), n_units)
-
-
-def ranks_of(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rank the rows of every column, the highest first; equal ones share a rank.
-
-    Parameters
-    ----------
-    scores
-        float64 (T, P), NaN where undefined.
-
-    Returns
-    -------
-    int64 (T, P), 1 for the best, 0 where undefined.
-    """
-    better = (scores[None, :, :] > scores[:, None, :]).sum(axis=1)
-    return np.where(np.isnan(scores), 0, better + 1).astype(np.int64)
+    return ProtocolTable(tuple(regions), tuple(names), scores, competition_ranks(scores), n_units)
 
 
 def differences(
@@ -170,7 +156,7 @@ def differences(
     one: frozenset[Correction],
     other: frozenset[Correction],
 ) -> list[Difference]:
-    """List what makes two versions of the challenge's scoring differ for a team.
+    """List the differences between two versions of the challenge's scoring for a team.
 
     Parameters
     ----------
@@ -254,7 +240,7 @@ def _of_weights(
 
 
 def _weight(counts: Counts) -> float:
-    """Return TP + FP/2 + FN/2 over all classes: what a region weighs in its patient's PQ."""
+    """Return TP + FP/2 + FN/2 over all classes: the weight of a region in its patient's PQ."""
     return float((counts.tp + counts.fp / 2 + counts.fn / 2).sum())
 
 
@@ -266,7 +252,7 @@ def _units(counts: Sequence[tuple[str, Counts]], corrections: frozenset[Correcti
 
 @dataclass(frozen=True)
 class Alignment:
-    """The same masks with other ids: what the challenge's scoring makes of them.
+    """The challenge's score of the same masks with other ids.
 
     Parameters
     ----------
@@ -284,10 +270,10 @@ class Alignment:
 
 
 def alignments(score: ClassScore) -> list[Alignment]:
-    """Return the predictions of a class other ids, from far below the annotation's to far above.
+    """Score a class with other prediction ids, from below the annotation's ids to above.
 
     The label-alignment experiment, table 1 of Foucart et al. (2021): the masks
-    stay as they are, and so should every figure.
+    do not change, and neither should any figure.
 
     Parameters
     ----------
@@ -298,7 +284,7 @@ def alignments(score: ClassScore) -> list[Alignment]:
     -------
     list of Alignment
         By ascending first id; the first and the last share no id with the
-        annotation. Empty where nothing was annotated or predicted.
+        annotation. Empty if nothing was annotated or predicted.
     """
     n = score.tp + score.fp
     if not n or not score.reference_ids:
@@ -314,5 +300,4 @@ def alignments(score: ClassScore) -> list[Alignment]:
 
 
 def _pq(iou_sum: float, tp: int, fp: int, fn: int) -> float:
-    weight = tp + fp / 2 + fn / 2
-    return iou_sum / weight if weight else float("nan")
+    return quotient(iou_sum, tp + fp / 2 + fn / 2)

@@ -1,4 +1,4 @@
-"""How figures and ranks change with the conditions of an evaluation.
+"""Robustness: how figures and ranks change with the conditions of an evaluation.
 
 Table 1 of Foucart, Debeir and Decaestecker (Pattern Recognition, 2023) has
 restorations by matching rules; curves over a radius, a threshold or a shift are
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.patients import summarise_team
-from napari_panoptic.nuclei.protocols import ranks_of
+from napari_panoptic.statistics.ranks import competition_ranks
 
 LESSONS_NEIGHBOURS = ((0, 1), (2, 3), (0, 2), (1, 3))
 """The sides of a 2 x 2 table whose four conditions are listed row by row."""
@@ -51,15 +51,15 @@ class Robustness:
         T names and K names.
     pq, sq, dq
         float64 (T, K): the mean over the patients for which the figure is
-        defined; NaN where it is for none.
+        defined; NaN if it is undefined for all.
     n_patients
         int64 (T, K): patients with a PQ.
     ranks
         int64 (T, K): by PQ, 1 for the best; equal ones share a rank, and the
-        ranks after it are left out. 0 where there is no PQ.
+        ranks after it are left out. 0 without a PQ.
     changes
-        Where a team's rank changes between neighbours; teams without a PQ
-        under one of the two are left out.
+        Changes of a team's rank between neighbours; teams without a PQ under one of
+        the two are left out.
     """
 
     teams: tuple[str, ...]
@@ -79,7 +79,7 @@ def robustness(
     *,
     neighbours: Sequence[tuple[int, int]] | None = None,
 ) -> Robustness:
-    """Compute PQ, SQ and DQ of teams under every condition, and where ranks change.
+    """Compute PQ, SQ and DQ of teams under every condition, and the changes of ranks.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def robustness(
         The scored classes.
     neighbours
         Positions of conditions that differ by one step. Each with the next
-        where None, as along a curve; the first with each other for shifts, and
+        if None, as along a curve; the first with each other for shifts, and
         `LESSONS_NEIGHBOURS` for two restorations by two rules.
     """
     n = len(conditions)
@@ -104,7 +104,7 @@ def robustness(
             n_patients[row, column] = averaged["pq"].n
             for name, values in figures.items():
                 values[row, column] = averaged[name].mean
-    ranks = ranks_of(figures["pq"])
+    ranks = competition_ranks(figures["pq"])
     teams = tuple(counts)
     return Robustness(
         teams=teams,

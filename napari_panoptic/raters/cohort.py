@@ -1,4 +1,4 @@
-"""What a cohort of several raters is made of: cases, structures, raters, and their files."""
+"""The parts of a cohort of several raters: cases, structures, raters and their files."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class AtLevel(StrEnum):
 
 
 class BothEmpty(StrEnum):
-    """What Dice is at a level that neither raters nor prediction reach anywhere."""
+    """The Dice at a level that neither raters nor prediction reach."""
 
-    ONE = "one"  # they agree that nothing is there
+    ONE = "one"  # both agree that nothing is there
     UNDEFINED = "undefined"  # the level is left out of the average
 
 
@@ -39,12 +39,12 @@ class RatersSettings:
     at_level
         Whether a probability that equals a level reaches it.
     both_empty
-        What Dice is where both sides are empty.
+        The Dice if both sides are empty.
 
     Raises
     ------
     SettingsError
-        For values that they cannot have.
+        For invalid values.
     """
 
     levels: tuple[float, ...] = QUBIQ_LEVELS
@@ -78,9 +78,9 @@ class RaterFile:
     path
         The file.
     objects
-        How it is read where it holds objects (label image, polygons), whose
-        classes are the structures; None where it holds one structure's mask
-        or probability map.
+        How it is read if it contains objects (label image, polygons), whose classes
+        are the structures; None if it contains the mask or probability map of one
+        structure.
     """
 
     path: Path
@@ -89,17 +89,17 @@ class RaterFile:
 
 @dataclass(frozen=True)
 class RatedCase:
-    """One image that several people have annotated.
+    """One image annotated by several people.
 
     Parameters
     ----------
     name
         Unique in the cohort.
     images
-        Modality -> its file; the modality is empty where there is one image.
+        Modality -> its file; the modality is empty if there is one image.
     masks
         Structure -> rater -> the file with the rater's mask of it. A file of
-        objects stands under each class that it may hold.
+        objects is listed under each class that it may contain.
     """
 
     name: str
@@ -108,7 +108,7 @@ class RatedCase:
 
     @property
     def structures(self) -> tuple[str, ...]:
-        """The structures that somebody annotated."""
+        """The annotated structures."""
         return tuple(self.masks)
 
 
@@ -128,9 +128,9 @@ class RatedCohort(FoundByName[RatedCase]):
         Sorted by name.
     predictions
         ``(team, case, structure)`` -> the file with the probability map, or
-        with objects, whose union is a map of 0 and 1. Missing ones are absent.
+        with objects, whose union is a map of 0 and 1. Missing pairs are absent.
     scheme
-        The classes of files of objects; None where there are only masks.
+        The classes of files of objects; None if there are only masks.
     settings
         How predictions are compared.
     findings

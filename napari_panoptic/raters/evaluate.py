@@ -1,4 +1,4 @@
-"""Several raters' cases, from files to figures, for tables, report and window alike."""
+"""Read and evaluate a cohort of several raters, for tables, report and window."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from napari_panoptic.nuclei.values.cohort import MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.raters.cohort import RatedCase, RatedCohort, RaterFile, RatersSettings
 from napari_panoptic.raters.levels import (
-    Agreement,
     Comparison,
+    RaterAgreement,
     Reference,
     Reliability,
     agreement,
@@ -45,11 +45,11 @@ from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.raters.ranking import CASE_COLUMNS, by_structure, by_team
 
 THERE, MISSING, UNREADABLE = "there", "missing", "unreadable"
-"""What became of a prediction; all but the first count as background."""
+"""States of a prediction; all but the first count as background."""
 
 
 MOST_JOBS = 4
-"""So many structures are evaluated at a time unless more are asked for: volumes are large."""
+"""Default number of structures evaluated at a time: volumes are large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +59,13 @@ class LoadedReference:
     Parameters
     ----------
     case, structure
-        Which.
+        The case and its structure.
     reference
         Their masks.
     place
-        The first of their files, of the size that most have: with spacing and affine.
+        The first of their files with the most common size: its spacing and affine.
     objects
-        Their objects, in the order of the raters; None where files hold masks.
+        Their objects, in the order of the raters; None if the files contain masks.
     findings
         What was odd.
     """
@@ -79,7 +79,7 @@ class LoadedReference:
 
     @property
     def spacing_mm(self) -> tuple[float, ...] | None:
-        """Distance of voxels along (y, x) or (z, y, x) in mm; None where unknown."""
+        """Distance of voxels along (y, x) or (z, y, x) in mm; None if unknown."""
         spacing = self.place.spacing_mm
         return spacing if spacing and len(spacing) == len(self.reference.shape) else None
 
@@ -91,8 +91,8 @@ class LoadedMap:
     Parameters
     ----------
     values
-        Floating-point numbers of the reference's shape; zeros where there is
-        no usable file.
+        Floating-point numbers of the reference's shape; zeros without a readable
+        file.
     state
         `THERE`, `MISSING` or `UNREADABLE`.
     findings
@@ -106,18 +106,18 @@ class LoadedMap:
 
 @dataclass(frozen=True, eq=False)
 class RatedResult:
-    """What came of one structure of one case.
+    """The evaluation of one structure of one case.
 
     Parameters
     ----------
     case, structure
-        Which.
+        The case and its structure.
     shape, spacing_mm
         Of the image: (y, x) or (z, y, x).
     raters
-        How far the raters agree.
+        The agreement of the raters.
     objects
-        How far they agree on objects; None where files hold masks.
+        Their agreement on objects; None if the files contain masks.
     teams
         Team -> state of its prediction, and the comparison.
     findings
@@ -128,7 +128,7 @@ class RatedResult:
     structure: str
     shape: tuple[int, ...]
     spacing_mm: tuple[float, ...] | None
-    raters: Agreement
+    raters: RaterAgreement
     objects: ObjectAgreement | None
     teams: Mapping[str, tuple[str, Comparison]]
     findings: tuple[Finding, ...]
@@ -136,18 +136,18 @@ class RatedResult:
 
 @dataclass(frozen=True, eq=False)
 class RatedEvaluation:
-    """Everything that was evaluated of a cohort of several raters.
+    """The evaluation of a cohort of several raters.
 
     Parameters
     ----------
     cohort
-        What; its settings say how.
+        The cohort, with its settings.
     teams
-        Which teams.
+        Names of the evaluated teams.
     results
         Every structure of every case that could be evaluated.
     unread
-        What stood in the way of the others.
+        Why the others could not.
     """
 
     cohort: RatedCohort
@@ -157,7 +157,7 @@ class RatedEvaluation:
 
     @property
     def settings(self) -> RatersSettings:
-        """How predictions were compared."""
+        """The settings of the comparison."""
         return self.cohort.settings
 
     @cached_property
@@ -192,7 +192,7 @@ class RatedEvaluation:
         return [result for result in self.results if result.structure == structure]
 
     def reliability(self, team: str) -> Reliability:
-        """Pool the calibration of a team's predictions over all that are there."""
+        """Return the calibration pooled over all predictions of a team."""
         found = [r.teams[team][1].reliability for r in self.results if r.teams[team][0] == THERE]
         return reduce(add, found, Reliability.zero())
 
@@ -227,21 +227,20 @@ def evaluate_raters(
 ) -> RatedEvaluation:
     """Evaluate all structures of all cases, several at a time.
 
-    Whatever their number, figures and their order are the same: structures do
-    not depend on each other.
+    The result does not depend on the number of jobs.
 
     Parameters
     ----------
     cohort
-        What, and how.
+        The cohort, with its settings.
     teams
-        Which teams; all where None.
+        Names of the teams; all if None.
     jobs
-        Structures at a time, each in a thread: decoding and counting leave the
-        interpreter to others. None for as many as there are processors, but no
-        more than `MOST_JOBS`.
+        Structures at a time, each in a thread: decoding and counting release the
+        GIL. By default one per processor, at most `MOST_JOBS`.
     on_case
-        Told the name of each structure's case when it and all before it are done.
+        Called with the name of each structure's case when it and all before it are
+        done.
     """
     names = cohort.teams if teams is None else tuple(map(cohort.checked_team, teams))
     places = [(case, structure) for case in cohort.cases for structure in case.masks]
@@ -265,7 +264,7 @@ def evaluate_raters(
 def _result(
     cohort: RatedCohort, teams: tuple[str, ...], case: RatedCase, structure: str
 ) -> RatedResult | Finding:
-    """Evaluate a structure of a case, or tell what stood in the way."""
+    """Evaluate a structure of a case, or return why that is impossible."""
     try:
         return evaluate_structure(cohort, load_reference(cohort, case, structure), teams)
     except PanopticError as error:
@@ -294,15 +293,15 @@ def evaluate_structure(
 
 
 def load_reference(cohort: RatedCohort, case: RatedCase, structure: str) -> LoadedReference:
-    """Read the raters' masks of a structure; those that cannot be used are left out, and said.
+    """Read the raters' masks of a structure; unusable ones are left out and reported.
 
-    One of another size than most is among these; the first one decides where no
-    size has more than another.
+    A mask is unusable if it differs from the most common size; among equally common
+    sizes, the first one counts.
 
     Raises
     ------
     UnreadableFileError
-        Where no rater's mask can be used.
+        If no rater's mask can be used.
     """
     masks: list[NDArray[np.bool_]] = []
     raters, findings, objects = [], [], []
@@ -342,11 +341,11 @@ def load_reference(cohort: RatedCohort, case: RatedCase, structure: str) -> Load
 
 
 def load_map(cohort: RatedCohort, team: str, loaded: LoadedReference) -> LoadedMap:
-    """Read a team's probabilities; what is missing or cannot be used is background.
+    """Read a team's probabilities; a missing or unusable file counts as background.
 
     The challenge treats missing results "as submissions with all labels set to
-    background" (QUBIQ, structured description, "Ranking method(s)"), which the
-    cohort's findings tell once per team; an unusable file is told here.
+    background" (QUBIQ, structured description, "Ranking method(s)"). The cohort's
+    findings report missing files once per team; unusable ones are reported here.
     """
     case, structure, shape = loaded.case, loaded.structure, loaded.reference.shape
     background = np.broadcast_to(np.float32(0), shape)
@@ -367,16 +366,16 @@ def load_map(cohort: RatedCohort, team: str, loaded: LoadedReference) -> LoadedM
 
 @dataclass(frozen=True, eq=False)
 class CaseImages:
-    """What is looked at of a case.
+    """The images of a case.
 
     Parameters
     ----------
     images
         Modality -> (y, x) or (z, y, x), colours last.
     spacing_mm
-        What a slide tells of its pixels, along (y, x); None where none does.
+        The pixel size of a slide along (y, x); None if unknown.
     findings
-        What is not shown, and why.
+        Which images are not shown, and why.
     """
 
     images: Mapping[str, NDArray[Any]]
@@ -385,11 +384,11 @@ class CaseImages:
 
 
 def load_images(loaded: LoadedReference) -> CaseImages:
-    """Read what is looked at.
+    """Read the images of a case.
 
-    A file may hold several modalities along an axis beyond those of the masks;
-    a slide must have their size at its full resolution. What cannot be read or
-    does not fit is left out, and said.
+    A file may contain several modalities along an axis beyond those of the masks;
+    a slide must have their size at its full resolution. Images that cannot be read
+    or do not fit are left out and reported.
     """
     found: dict[str, NDArray[Any]] = {}
     findings, spacings = [], []
@@ -461,7 +460,7 @@ def _union(labels: LabelImage, class_name: str) -> NDArray[np.bool_]:
 
 
 def _usual_place(volumes: Sequence[Volume]) -> Volume | None:
-    """Return the first of those that have the commonest shape; None without any."""
+    """Return the first volume with the most common shape; None without any."""
     shapes = Counter(volume.values.shape for volume in volumes)
     usual = next((shape for shape, _ in shapes.most_common(1)), None)
     return next((volume for volume in volumes if volume.values.shape == usual), None)

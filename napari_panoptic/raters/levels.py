@@ -1,4 +1,4 @@
-"""Probability maps against several raters: Dice at levels, as in QUBIQ, and the raters' own spread.
+"""Compare probability maps with several raters: Dice at levels, as in QUBIQ.
 
 The reference of a structure is the mean of its n raters' masks: a voxel that k
 of them marked has the probability k / n. Reference and prediction are made
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.raters.cohort import AtLevel, BothEmpty, RatersSettings
-from napari_panoptic.statistics.ranks import mean_defined
+from napari_panoptic.statistics.means import mean_defined
 
 RELIABILITY_BINS = 10
-"""Bins of equal width between 0 and 1 by which calibration is looked at."""
+"""Number of equal bins between 0 and 1 for the calibration."""
 
 FloatArray = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class Reference:
 
     @cached_property
     def votes(self) -> NDArray[np.uint16]:
-        """uint16, shaped as the image: how many raters marked a voxel."""
+        """uint16, shaped as the image: number of raters that marked a voxel."""
         votes = np.zeros(self.shape, np.uint16)
         for mask in self.masks:
             votes += mask
@@ -82,7 +82,7 @@ class Reference:
 
 
 def least_votes(n_raters: int, level: float, at_level: AtLevel) -> int:
-    """Return how many of n raters must mark a voxel for it to reach a level.
+    """Return the number of raters that must mark a voxel for it to reach a level.
 
     Computed in whole numbers, so that 3 of 10 raters reach 0.3 exactly.
 
@@ -93,19 +93,19 @@ def least_votes(n_raters: int, level: float, at_level: AtLevel) -> int:
     >>> [least_votes(6, level, AtLevel.ABOVE) for level in (0.1, 0.5, 0.9)]
     [1, 4, 6]
     """
-    # The decimal that somebody wrote, not the binary fraction nearest to it.
+    # The decimal as written, not the nearest binary fraction.
     needed = Fraction(str(level)) * n_raters
     return math.ceil(needed) if at_level is AtLevel.AT_LEAST else math.floor(needed) + 1
 
 
 def levels_reached_by_votes(n_raters: int, settings: RatersSettings) -> NDArray[np.uint8]:
-    """Return uint8 (n + 1,): how many of the levels 0 ... n votes reach."""
+    """Return uint8 (n + 1,): the number of levels that 0 ... n votes reach."""
     least = [least_votes(n_raters, level, settings.at_level) for level in settings.levels]
     return np.searchsorted(least, np.arange(n_raters + 1), side="right").astype(np.uint8)
 
 
 def levels_reached(probabilities: NDArray[np.floating], settings: RatersSettings) -> NDArray[Any]:
-    """Return uint8: how many of the levels each probability reaches.
+    """Return uint8: the number of levels that each probability reaches.
 
     Levels are rounded to the map's own precision: a map that was saved as
     float32 with the value 0.7 reaches the level 0.7.
@@ -122,7 +122,7 @@ def levels_reached(probabilities: NDArray[np.floating], settings: RatersSettings
 
 @dataclass(frozen=True, eq=False)
 class LevelCounts:
-    """How many voxels reach each of L levels.
+    """The number of voxels that reach each of L levels.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class LevelCounts:
     def dice(self, both_empty: BothEmpty = BothEmpty.ONE) -> FloatArray:
         """Return float64 (..., L): 2 both / (reference + prediction).
 
-        Where both sides are empty it is 1, or NaN where that is wanted.
+        If both sides are empty it is 1 or NaN, as set.
         """
         return dice_of(self.reference, self.prediction, self.both, both_empty)
 
@@ -152,7 +152,7 @@ def dice_of(
     both: NDArray[np.int64] | int,
     both_empty: BothEmpty = BothEmpty.ONE,
 ) -> FloatArray:
-    """Return 2 both / (first + second), and where both are empty what is wanted there."""
+    """Return 2 both / (first + second); 1 or NaN, as set, if both are empty."""
     sizes = np.asarray(first, np.float64) + np.asarray(second, np.float64)
     nothing = 1.0 if both_empty is BothEmpty.ONE else math.nan
     found = np.full(sizes.shape, nothing)
@@ -166,7 +166,7 @@ def count_levels(reference: NDArray[Any], prediction: NDArray[Any], n_levels: in
     Parameters
     ----------
     reference, prediction
-        Whole numbers, flat: how many of the levels each voxel reaches.
+        Whole numbers, flat: the number of levels that each voxel reaches.
     n_levels
         L.
     """
@@ -194,7 +194,7 @@ def count_levels_by_slice(
     side = n_levels + 1
     codes = (slices * side + reference) * side + prediction
     table = np.bincount(codes, minlength=n_slices * side * side).reshape(n_slices, side, side)
-    # Who reaches a level reaches all below it.
+    # A voxel that reaches a level reaches all below it.
     at_least = table[:, ::-1, ::-1].cumsum(axis=1).cumsum(axis=2)[:, ::-1, ::-1]
     return LevelCounts(
         reference=at_least[:, 1:, 0],
@@ -204,8 +204,8 @@ def count_levels_by_slice(
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
-    """How far the n raters of one structure agree among themselves.
+class RaterAgreement:
+    """The agreement of the n raters of one structure.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Agreement:
         return float(np.nanmin(self.left_out_mean)), float(np.nanmax(self.left_out_mean))
 
 
-def agreement(reference: Reference, settings: RatersSettings) -> Agreement:
+def agreement(reference: Reference, settings: RatersSettings) -> RaterAgreement:
     """Compare the raters with each other, and each with the mean of the others."""
     n = len(reference.raters)
     masks = reference.masks.reshape(n, -1)[:, reference.marked]
@@ -260,21 +260,21 @@ def agreement(reference: Reference, settings: RatersSettings) -> Agreement:
         by_votes = levels_reached_by_votes(n - 1, settings)
         for i, mask in enumerate(masks):
             others = by_votes[votes - mask]
-            # A mask has the probabilities 0 and 1: it reaches no level, or all but those above.
+            # A mask has the probabilities 0 and 1: it reaches no level, or all up to 1.
             own = levels_reached(mask.astype(np.float64), settings)
             left_out[i] = count_levels(others, own, n_levels).dice(settings.both_empty)
     means = np.array([mean_defined(row) for row in left_out])
-    return Agreement(reference.raters, areas, pairwise, left_out, means)
+    return RaterAgreement(reference.raters, areas, pairwise, left_out, means)
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """How often raters marked what was predicted with which probability.
+    """Calibration: the raters' frequency for each predicted probability.
 
     Parameters
     ----------
     voxels
-        int64 (bins,): how many voxels have a probability in each bin.
+        int64 (bins,): number of voxels with a probability in each bin.
     predicted, observed
         float64 (bins,): sums of the probabilities, and of the raters' mean.
     """
@@ -285,7 +285,7 @@ class Reliability:
 
     @classmethod
     def zero(cls) -> Reliability:
-        """Make that of no voxels."""
+        """Return the calibration of no voxels."""
         bins = RELIABILITY_BINS
         return cls(np.zeros(bins, np.int64), np.zeros(bins), np.zeros(bins))
 
@@ -305,10 +305,10 @@ class Comparison:
     Parameters
     ----------
     counts
-        Of the whole image: the figures that count.
+        Counts of the whole image, on which the score is based.
     slices
-        int64 (z, L) each: of each slice by itself, to find where a volume goes
-        wrong. None in two dimensions.
+        int64 (z, L) each: counts of each slice, to find errors in a volume. None in
+        two dimensions.
     left_out
         int64 (n, L) each: against the mean of all raters but one, for each of
         these; the same references that the raters' own spread has. None with
@@ -318,7 +318,7 @@ class Comparison:
         marked the voxel and 0 elsewhere (Brier, Monthly Weather Review 1950);
         over the whole image.
     brier_least
-        What it is for the raters' mean, and at least for any map.
+        Its value for the raters' mean, the minimum over all maps.
     reliability
         Over the whole image.
     """
@@ -364,12 +364,12 @@ def compare(
     probabilities
         Floating-point numbers from 0 to 1, of the reference's shape.
     settings
-        Levels, and what counts as reaching one.
+        The levels, and how they are reached.
 
     Raises
     ------
     LabelError
-        Where the shapes differ.
+        If the shapes differ.
     """
     if probabilities.shape != reference.shape:
         raise LabelError(
@@ -378,7 +378,7 @@ def compare(
         )
     n, n_levels = len(reference.raters), len(settings.levels)
     reached = levels_reached(probabilities, settings).ravel()
-    # The background, which is most of it, reaches nothing on either side.
+    # The background, most of the image, reaches no level on either side.
     somewhere = np.flatnonzero((reached > 0) | (reference.votes.ravel() > 0))
     own = reached[somewhere]
     votes = reference.votes.ravel()[somewhere]
@@ -453,7 +453,7 @@ def _reliability(reference: Reference, probabilities: NDArray[np.floating]) -> R
 def _touched(
     votes: NDArray[np.uint16], probabilities: NDArray[np.floating]
 ) -> Iterator[tuple[NDArray[np.uint16], NDArray[np.floating]]]:
-    """Give, flat, votes and probabilities where either is not 0.
+    """Yield votes and probabilities, flat, of voxels where either is not 0.
 
     Slice by slice: a volume in double precision would need twice its memory again.
     """
@@ -467,7 +467,7 @@ def _planes(image: NDArray[Any]) -> Sequence[NDArray[Any]]:
 
 
 class Standing(StrEnum):
-    """How a team stands to the raters' own spread."""
+    """The position of a team relative to the spread of the raters."""
 
     BELOW = "below"  # worse than every rater
     WITHIN = "within"  # between the worst and the best rater, or equal to one of them

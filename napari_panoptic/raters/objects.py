@@ -1,4 +1,4 @@
-"""How far several people who annotated objects agree on them, two by two."""
+"""Pairwise agreement of several raters on objects."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ObjectAgreement:
         The C classes.
     pq, f1
         float64 (C, n, n): panoptic quality, and F1 of objects matched at an
-        IoU above 0.5 that both call by the same class (DQ). NaN where neither
-        of the two has an object of the class.
+        IoU above 0.5 with the same class (DQ). NaN if neither rater has an object
+        of the class.
     """
 
     class_names: tuple[str, ...]
@@ -40,7 +40,7 @@ class ObjectAgreement:
 
 
 def object_agreement(labels: Sequence[LabelImage]) -> ObjectAgreement:
-    """Evaluate each two raters' objects as if the one were the reference of the other.
+    """Evaluate each pair of raters as if one were the reference of the other.
 
     At a threshold of 0.5 a matching is one to one, so that PQ and F1 are the
     same whichever of the two is the reference; no ambiguous area is cut.

@@ -1,4 +1,4 @@
-"""Outlines of masks along the edges of their pixels: what is drawn is what was counted."""
+"""Outlines of masks along pixel edges, exactly as counted, and the colours of raters."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ RATER_COLOURS: tuple[Rgb, ...] = (
     (120, 40, 0),
     (255, 200, 160),
 )
-"""Colours of raters, which read on grey and on where raters are divided; from the ninth on they
-come again. Under normal and three kinds of colour-deficient vision any two differ by a
+"""Colours of raters, legible on grey and on the disagreement colour; they repeat from the ninth
+on. Under normal and three kinds of colour-deficient vision any two differ by a
 CIEDE2000 of at least 16, and by 9 from the middle of the levels (the tests measure it)."""
 REFERENCE_COLOURS: tuple[Rgb, Rgb] = ((40, 90, 235), (190, 220, 255))
 PREDICTION_COLOURS: tuple[Rgb, Rgb] = ((215, 85, 0), (255, 225, 120))
-"""Colours of the lowest and the highest level, in blues and oranges; those between are mixed."""
+"""Colours of the lowest and the highest level, in blues and oranges; the others are mixed."""
 DIVIDED_COLOUR: Rgb = (217, 26, 217)
-"""The colour of voxels about which raters are divided, one in four against three."""
+"""The colour of voxels on which raters disagree."""
 
 
 def rater_colour(number: int) -> Rgb:
-    """Return the colour of a rater by their place in the cohort."""
+    """Return the colour of a rater by position in the cohort."""
     return RATER_COLOURS[number % len(RATER_COLOURS)]
 
 
@@ -51,8 +51,8 @@ def outline_segments(mask: NDArray[np.bool_]) -> NDArray[np.float32]:
     Returns
     -------
     float32 (n, 2, 2): segments from one (y, x) to another, pixel centres being
-    whole numbers. Edges in one line are joined; the image's own edge is an
-    edge of the mask, too.
+    whole numbers. Collinear edges are joined; the edge of the image is an edge of
+    the mask, too.
     """
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     if not rows.size:

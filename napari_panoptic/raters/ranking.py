@@ -1,15 +1,12 @@
-"""From scores per case to figures per structure and team, and ranks."""
+"""Aggregate scores per case to structures and teams, and rank the teams."""
 
 from __future__ import annotations
-
-import math
-import statistics
-from collections.abc import Sequence
 
 import pandas as pd
 
 from napari_panoptic.raters.levels import Standing, standing
-from napari_panoptic.statistics.ranks import competition_ranks, mean_defined
+from napari_panoptic.statistics.means import mean_defined, spread
+from napari_panoptic.statistics.ranks import competition_ranks
 
 CASE_COLUMNS = (
     "team",
@@ -25,7 +22,7 @@ CASE_COLUMNS = (
     "brier_least",
     "raters",
 )
-"""Columns of the table that everything here is computed from."""
+"""Columns of the table of cases."""
 
 
 def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
@@ -51,7 +48,7 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
                 "cases": len(own),
                 "missing": int((own["prediction"] != "there").sum()),
                 "dice": mean_defined(own["dice"]),
-                "dice_sd": _sd(own["dice"].dropna().tolist()),
+                "dice_sd": spread(own["dice"]).sd,
                 "dice_median": own["dice"].median(),
                 "dice_lowest": own["dice"].min(),
                 "left_out_dice": left_out,
@@ -68,13 +65,8 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
 
 
-def _sd(values: Sequence[float]) -> float:
-    """Compute the sample standard deviation from exact sums: of equal values it is 0."""
-    return statistics.stdev(values) if len(values) > 1 else math.nan
-
-
 def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
-    """Average the structures of each team, and rank teams by it; the best first.
+    """Average the structures of each team, and rank the teams, the best first.
 
     ``score`` is the mean over structures of the mean over cases, so that a
     structure with many cases weighs no more than others; ``dice_all_cases`` is
@@ -104,5 +96,6 @@ def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame(columns=["rank", "team", "score"])
     table = pd.DataFrame(rows)
-    table.insert(0, "rank", pd.Series(competition_ranks(table["score"].tolist()), dtype="Int64"))
+    ranks = pd.Series(competition_ranks(table["score"]), dtype="Int64")
+    table.insert(0, "rank", ranks.mask(ranks == 0))
     return table.sort_values("rank", kind="stable", ignore_index=True)

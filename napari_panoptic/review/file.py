@@ -1,18 +1,17 @@
-"""The file that holds a review: opened, checked, brought up to date, set aside when damaged.
+"""The SQLite file of a review: open, check, migrate, set aside if damaged.
 
-One SQLite file. This module knows its layout and its mishaps, not what its rows mean.
+This module knows the layout of the file and its failures, not the meaning of its rows.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, english_list
 
@@ -20,7 +19,7 @@ REVIEW_FILE = "panoptic-review.sqlite"
 """Name of the review file beside a cohort."""
 
 SCHEMA_VERSION = 1
-"""The layout of review files that this version writes."""
+"""Version of the layout that this program writes."""
 
 _SCHEMA = (
     "CREATE TABLE schema_version (version INTEGER NOT NULL, since TEXT NOT NULL)",
@@ -48,18 +47,18 @@ _SCHEMA = (
     "CREATE INDEX verdicts_by_revision ON verdicts (revision)",
 )
 
-# For looking an object up; a file without it is as good, only slower.
+# Speeds up the lookup of an object; not required.
 _LOOK_UP = (
     "CREATE INDEX IF NOT EXISTS verdicts_by_object "
     "ON verdicts (reviewer, region, team, side, class_name, centroid_y_px)"
 )
 
 LARGEST_BYTES = 2**30
-"""Of a review file: some millions of verdicts."""
+"""Largest review file: some millions of verdicts."""
 LONGEST_TEXT = 2**20
-"""Bytes of one value in a review file."""
+"""Largest value in a review file, in bytes."""
 
-# Of what is computed, the number of the column is -2.
+# The column number of a computed value is -2.
 _COMPUTED_INDEXES = """
     SELECT DISTINCT own.name
     FROM sqlite_master AS tables, pragma_index_list(tables.name) AS own,
@@ -68,9 +67,6 @@ _COMPUTED_INDEXES = """
 
 # Version -> the statements that lead from it to the next one.
 _MIGRATIONS: Mapping[int, Sequence[str]] = {}
-
-_NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "fuse.sshfs", "afs", "9p", "ceph", "glusterfs")
-_REMOTE_DRIVE = 4  # what Windows calls a drive on another machine
 
 
 class ReviewError(PanopticError):
@@ -102,18 +98,18 @@ class _DamagedError(Exception):
 
 
 def may_be_there(path: Path) -> bool:
-    """Return whether there is a file, or nobody can tell: to open it then says why."""
+    """Return whether a file exists, or cannot be checked; opening it then raises the reason."""
     try:
         return path.exists()
-    except OSError:  # a drive on another machine that is away, a folder that may not be read
+    except OSError:  # such as a disconnected network drive, or a folder that may not be read
         return True
 
 
 def suggested_path(path: Path) -> Path | None:
-    """Name a place of the user's own for a review file that cannot be at `path`."""
+    """Return a path in the user's home for a review file that cannot be at `path`."""
     try:
         home = Path.home()
-    except RuntimeError:  # nobody knows where home is
+    except RuntimeError:  # the home folder is unknown
         return None
     folder = path.absolute().parent
     number = zlib.crc32(str(folder).encode("utf-8", "surrogateescape"))
@@ -123,26 +119,26 @@ def suggested_path(path: Path) -> Path | None:
 def open_review_file(
     path: Path, timeout_s: float
 ) -> tuple[sqlite3.Connection, tuple[Finding, ...]]:
-    """Open a review file; set a damaged one aside and begin anew.
+    """Open a review file; set a damaged one aside and start a new one.
 
     Parameters
     ----------
     path
-        The file; made where it is not there.
+        The file; created if missing.
     timeout_s
-        How long to wait, in seconds, while somebody else writes.
+        Time to wait, in seconds, while another connection writes.
 
     Returns
     -------
     sqlite3.Connection
         For any thread, one at a time; transactions are begun by :func:`transaction`.
     tuple of Finding
-        What people should know: a file set aside or converted.
+        Files set aside or converted.
 
     Raises
     ------
     ReviewError
-        Where the file cannot be used.
+        If the file cannot be used.
     """
     _prepare_folder(path)
     notices: tuple[Finding, ...] = ()
@@ -151,7 +147,7 @@ def open_review_file(
         try:
             connection, found = _connected(path, timeout_s)
         except _DamagedError as error:
-            # Another window may have set it aside meanwhile: its fresh file must stay.
+            # Another window may have set it aside already; its new file must stay.
             if identity_of(path) == identity:
                 notices += (_set_aside(path, str(error)),)
             continue
@@ -188,7 +184,7 @@ def _connected(path: Path, timeout_s: float) -> tuple[sqlite3.Connection, tuple[
         _distrust(connection)
         notices = _prepared(connection, path)
     except UnicodeDecodeError as error:
-        # SQLite quotes what is wrong with a schema, and Python makes text of what it says.
+        # SQLite quotes the schema in its message, and Python decodes the message.
         if connection is not None:
             connection.close()
         raise _DamagedError("malformed database schema, which is no text") from error
@@ -206,10 +202,9 @@ def _connected(path: Path, timeout_s: float) -> tuple[sqlite3.Connection, tuple[
 
 
 def _distrust(connection: sqlite3.Connection) -> None:
-    """Let nothing that stands in the file's own schema run, and no value exhaust the memory.
+    """Run nothing that the file's schema contains, and bound the size of values.
 
-    What SQLite's authors advise for database files from somebody else
-    (https://www.sqlite.org/security.html).
+    As SQLite's documentation advises for untrusted files (https://www.sqlite.org/security.html).
     """
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
@@ -219,7 +214,7 @@ def _distrust(connection: sqlite3.Connection) -> None:
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Make sure that the file holds rows, and nothing that acts when they are read or written.
+    """Check that the file holds plain rows, and no code that runs on access.
 
     Raises
     ------
@@ -237,22 +232,22 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
         acting += [f"column {name}" for name, hidden in rows if hidden]
     if acting:
         raise ReviewError(
-            f"expected a review file of plain rows, found {english_list(acting)}, which would act "
-            f"by itself; this program writes nothing of the kind. It was left as it is: choose "
+            f"expected a review file of plain rows, found {english_list(acting)}, which would run "
+            f"code; this program writes nothing of the kind. The file was not changed: choose "
             f"another file",
             path=path,
         )
 
 
 def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]:
-    """Check a file, bring it up to date, and make sure that it can be written."""
-    # Before anything else: files of others stay untouched, whatever state they are in.
+    """Check a file, migrate it, and check that it can be written."""
+    # First of all: the files of other programs stay untouched, whatever their state.
     _check_version(_version(connection, path), path)
     _check_schema(connection, path)
     ((verdict,), *_) = connection.execute("PRAGMA quick_check(1)").fetchall()
     if verdict != "ok":
         raise _DamagedError(verdict)
-    _make_durable(connection, path)
+    _make_durable(connection)
     notices: list[Finding] = []
     with transaction(connection):
         version = _version(connection, path)
@@ -262,14 +257,13 @@ def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]
         elif version < SCHEMA_VERSION:
             notices.append(_migrated(connection, path, version))
         connection.execute(_LOOK_UP)
-        # Fails here, and not at the first verdict, where the place cannot be written to.
+        # Fails here and not at the first verdict if the file cannot be written.
         connection.execute("UPDATE schema_version SET version = version")
-    empty_log(connection)
     return tuple(notices)
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int | None:
-    """Return the version of the file's layout; None for a file with nothing in it."""
+    """Return the version of the file's layout; None for an empty file."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if not names:
         return None
@@ -313,7 +307,7 @@ def _check_version(version: int | None, path: Path) -> None:
 
 
 def _migrated(connection: sqlite3.Connection, path: Path, version: int) -> Finding:
-    """Bring an older file up to date, after a copy of it was kept."""
+    """Migrate an older file, after making a copy of it."""
     missing = next((v for v in range(version, SCHEMA_VERSION) if v not in _MIGRATIONS), None)
     if missing is not None:
         raise ReviewError(
@@ -335,8 +329,8 @@ def _migrated(connection: sqlite3.Connection, path: Path, version: int) -> Findi
 
 
 def _copy(path: Path, copy: Path) -> None:
-    """Copy a database, its journals included; somebody else may be in a transaction."""
-    # By a connection of its own: SQLite copies nothing for one that is in a transaction.
+    """Copy a database with its journals, even during a transaction of another connection."""
+    # With a new connection, since SQLite cannot copy for one that is in a transaction.
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
         try:
             source.backup(target)
@@ -355,56 +349,26 @@ def _note_version(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO schema_version VALUES (?, ?)", (SCHEMA_VERSION, stamp(now())))
 
 
-def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
-    """Have each transaction on the disk, and not only on its way there, when it ends."""
-    wanted = "delete" if _on_network(path) else "wal"
+def _make_durable(connection: sqlite3.Connection) -> None:
+    """Have each transaction on disk when it ends.
+
+    A rollback journal is also safe on network drives, and leaves one complete file. Files of
+    earlier versions have a write-ahead log, which SQLite writes into the file here.
+    """
     try:
-        (mode,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
+        connection.execute("PRAGMA journal_mode = DELETE").fetchone()
     except sqlite3.OperationalError as error:
-        # Other windows have the file open in another mode, which is as safe.
+        # A window of an earlier version has the file open with a write-ahead log: as safe.
         if _code(error) != sqlite3.SQLITE_BUSY:
             raise
-        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
+    connection.execute("PRAGMA synchronous = EXTRA")
     # Without it, macOS leaves the data in the drive's own memory.
     connection.execute("PRAGMA fullfsync = ON")
 
 
-def _on_network(path: Path) -> bool:
-    """Return whether other machines may use the file too, as far as can be seen.
-
-    The write-ahead log, which is quicker, must not be used between machines.
-    """
-    place = path.absolute()
-    if sys.platform == "win32":
-        import ctypes
-
-        drive = place.drive + "\\"
-        return bool(ctypes.windll.kernel32.GetDriveTypeW(drive) == _REMOTE_DRIVE)
-    if sys.platform == "darwin":
-        return place.parts[:2] == ("/", "Volumes")
-    return _mounted_from(place.resolve()).startswith(_NETWORK_FILE_SYSTEMS)
-
-
-def _mounted_from(place: Path) -> str:
-    """Return the type of the file system that a place is on; empty where nobody says."""
-    try:
-        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return ""
-    mounts = [line.split(" ") for line in lines if line.count(" ") >= 2]
-    above = [
-        (len(point), kind)
-        for _, point, kind, *_ in mounts
-        if PurePosixPath(place).is_relative_to(point.replace("\\040", " "))
-    ]
-    # The last one of the deepest mount points lies on top.
-    return max(reversed(above), key=lambda mount: mount[0])[1] if above else ""
-
-
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Do all or nothing; what was done is on disk at the end."""
+    """Run statements as one transaction, which is on disk at the end or did not happen."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -416,20 +380,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def empty_log(connection: sqlite3.Connection) -> None:
-    """Bring what the write-ahead log holds into the file itself.
-
-    Otherwise somebody who copies the file while a window is open would get it
-    without the latest verdicts; and where another file is put in its place,
-    SQLite would apply the old log to that one.
-    """
-    # Where it does not work now, all is as safe in the log, and the next time comes soon.
-    with suppress(sqlite3.Error):
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
 def _set_aside(path: Path, what: str) -> Finding:
-    """Move a damaged file out of the way, with the journals that belong to it."""
+    """Rename a damaged file and its journals."""
     target = _free_name(path, "corrupt")
     try:
         path.rename(target)
@@ -454,7 +406,7 @@ def _set_aside(path: Path, what: str) -> Finding:
 
 
 def _free_name(path: Path, why: str) -> Path:
-    """Name a file beside another that is not there yet."""
+    """Return an unused name beside a file."""
     stem = f"{path.name}.{why}-{now():%Y%m%dT%H%M%SZ}"
     number = 1
     candidate = path.with_name(stem)
@@ -465,7 +417,7 @@ def _free_name(path: Path, why: str) -> Path:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return which file is under a path, None for none."""
+    """Return device and inode of the file under a path; None if there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -486,18 +438,18 @@ def explained(
     region: str | None = None,
     object_id: int | None = None,
 ) -> ReviewError:
-    """Say in plain words what SQLite complains of.
+    """Return an error of SQLite as one with a plain message.
 
     Parameters
     ----------
     error
-        The complaint.
+        The error of SQLite.
     path
         The review file.
     failure
-        What could not be done, as the beginning of the message.
+        What failed, as the beginning of the message.
     region, object_id
-        What it was to be done for.
+        The object concerned.
     """
     suggestion = None
     match _code(error):
@@ -509,11 +461,11 @@ def explained(
             suggestion = suggested_path(path)
             why = _choose_other("the review file cannot be written to", suggestion)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            why = "the review file is damaged; open the review anew, which sets the file aside"
+            why = "the review file is damaged; open the review again, which sets the file aside"
         case sqlite3.SQLITE_IOERR:
             why = f"the disk or the network does not answer as it should ({error}); try again"
         case _:
-            why = f"SQLite says '{error}'; open the review anew"
+            why = f"SQLite reports '{error}'; open the review again"
     return ReviewError(
         f"{failure}: {why}",
         path=path,
@@ -538,10 +490,10 @@ def _choose_other(what: str, suggestion: Path | None) -> str:
 
 
 def now() -> datetime:
-    """Return the time, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def stamp(moment: datetime) -> str:
-    """Write a time as it stands in the file: ISO 8601, to the microsecond."""
+    """Return a time as the file stores it: ISO 8601, to the microsecond."""
     return moment.isoformat(timespec="microseconds")

@@ -1,7 +1,7 @@
-"""Which objects are the same, whatever their numbers and their outcomes.
+"""Identity of objects independent of their ids and outcomes.
 
-An object is known by its place, size and class, so that what was said of it is found
-again under other settings and after objects were numbered anew.
+An object is identified by its place, size and class, so that its verdict is found under other
+settings and after objects got new ids.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +27,21 @@ _NEAR = 0.5
 _AREA_FACTOR = 100.0
 
 
-Place = tuple[str, str, str, str, float, float, int]
-"""All that tells objects apart: team, region, side, class, centroid y and x in px, area in px."""
+class Place(NamedTuple):
+    """Everything that tells an object from others."""
+
+    team: str
+    region: str
+    side: str
+    class_name: str
+    centroid_y_px: float
+    centroid_x_px: float
+    area_px: float
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What an object is known by, whatever its number and its outcome.
+    """Identity of an object independent of its id and outcome.
 
     Parameters
     ----------
@@ -58,33 +67,32 @@ class Fingerprint:
             0 for equal ones, more for less similar ones; None for those of
             different objects.
         """
-        smaller, larger = sorted((max(1, self.area_px), max(1, other.area_px)))
-        distance = math.hypot(
-            self.centroid_y_px - other.centroid_y_px, self.centroid_x_px - other.centroid_x_px
-        )
-        reach = reach_px(smaller)
-        near = distance < reach and larger <= _AREA_FACTOR * smaller
-        if self.class_name != other.class_name or not near:
+        if self.class_name != other.class_name:
             return None
-        return distance / reach + 0.1 * math.log(larger / smaller)
+        found = float(_unlikeness(self._measures, other._measures))
+        return found if found < math.inf else None
+
+    @property
+    def _measures(self) -> tuple[float, float, int]:
+        return self.centroid_y_px, self.centroid_x_px, self.area_px
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """An object that can be judged, in the context in which it is seen.
+    """An object that can be judged, with its context.
 
     Parameters
     ----------
     team
-        Whose prediction it is, or is compared with.
+        The team whose prediction it is, or is compared with.
     region
-        Where it is.
+        The region that contains it.
     side
         Annotation or prediction.
     object_id
-        Its id under the settings of the moment.
+        Its id under the current settings.
     fingerprint
-        What it is known by.
+        Its identity.
     """
 
     team: str
@@ -100,19 +108,19 @@ class Subject:
 
 
 def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | None]:
-    """Find for each object the other that is the same object, each at most once.
+    """Find the same objects in another list, each at most once.
 
     Parameters
     ----------
     subjects
-        The objects to be found.
+        The objects to find.
     others
-        Among which to find them.
+        The list to search.
 
     Returns
     -------
     list of int or None
-        For each object the number of the other one; None where there is none.
+        For each object its position in `others`; None if it is not there.
     """
     subjects, others = list(subjects), list(others)
     result: list[int | None] = [None] * len(subjects)
@@ -130,17 +138,9 @@ def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | No
 
 
 def place_of(subject: Subject) -> Place:
-    """Return all that tells an object from others."""
+    """Return everything that tells an object from others."""
     own = subject.fingerprint
-    return (
-        subject.team,
-        subject.region,
-        subject.side,
-        own.class_name,
-        own.centroid_y_px,
-        own.centroid_x_px,
-        own.area_px,
-    )
+    return Place(subject.team, subject.region, subject.side, own.class_name, *own._measures)
 
 
 def _grouped(places: Sequence[Place]) -> dict[tuple[str, ...], list[int]]:
@@ -159,35 +159,42 @@ def _measures(places: Sequence[Place], numbers: Sequence[int]) -> NDArray[np.flo
 
 
 def _alike(own: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[list[int], list[int]]:
-    """Return the pairs of rows that can be the same object, the most similar first.
-
-    The same as :meth:`Fingerprint.likeness`, for many at a time.
-    """
+    """Return the pairs of rows that can be the same object, the most similar first."""
     from scipy.spatial import cKDTree
 
-    reaches = np.maximum(1.0, _NEAR * np.sqrt(np.maximum(own[:, 2], 1) / math.pi))
-    found = cKDTree(others[:, :2]).query_ball_point(own[:, :2], reaches)
+    found = cKDTree(others[:, :2]).query_ball_point(own[:, :2], reach_px(own[:, 2]))
     lengths = np.fromiter(map(len, found), np.intp, len(found))
     i = np.repeat(np.arange(len(own)), lengths)
     j = np.fromiter(chain.from_iterable(found), np.intp, len(i))
-    smaller = np.maximum(1, np.minimum(own[i, 2], others[j, 2]))
-    larger = np.maximum(1, np.maximum(own[i, 2], others[j, 2]))
-    distance = np.hypot(own[i, 0] - others[j, 0], own[i, 1] - others[j, 1])
-    reach = np.maximum(1.0, _NEAR * np.sqrt(smaller / math.pi))
-    near = np.flatnonzero((distance < reach) & (larger <= _AREA_FACTOR * smaller))
-    unlike = distance[near] / reach[near] + 0.1 * np.log(larger[near] / smaller[near])
-    order = near[np.lexsort((j[near], i[near], unlike))]
+    unlike = _unlikeness(own[i].T, others[j].T)
+    order = np.lexsort((j, i, unlike))[: np.count_nonzero(unlike < math.inf)]
     return i[order].tolist(), j[order].tolist()
 
 
-def reach_px(area_px: int) -> float:
+def _unlikeness(own: Any, other: Any) -> Any:
+    """Return how far objects are from being the same, infinity for different ones.
+
+    Parameters
+    ----------
+    own, other
+        Centroid y, centroid x and area, as numbers or as arrays.
+    """
+    smaller = np.maximum(1, np.minimum(own[2], other[2]))
+    larger = np.maximum(1, np.maximum(own[2], other[2]))
+    distance = np.hypot(own[0] - other[0], own[1] - other[1])
+    reach = reach_px(smaller)
+    is_near = (distance < reach) & (larger <= _AREA_FACTOR * smaller)
+    return np.where(is_near, distance / reach + 0.1 * np.log(larger / smaller), math.inf)
+
+
+def reach_px(area_px: Any) -> Any:
     """Return the distance within which a centroid can be the same object's, in px."""
     # Centroids of neighbouring single pixels are one pixel apart, which is too far.
-    return max(1.0, _NEAR * math.sqrt(area_px / math.pi))
+    return np.maximum(1.0, _NEAR * np.sqrt(np.maximum(area_px, 1) / math.pi))
 
 
 @lru_cache(maxsize=4096)
 def one_spelling(value: str) -> str:
-    """Make text that can be stored and compared: one spelling, no broken characters."""
+    """Return a text in one spelling (NFC) without lone surrogates, to store and compare."""
     whole = value.encode("utf-8", "replace").decode("utf-8")
     return unicodedata.normalize("NFC", whole)

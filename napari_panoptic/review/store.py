@@ -1,4 +1,4 @@
-"""The verdicts of reviewers, kept on disk from the moment they are given."""
+"""The store of verdicts: each one is on disk as soon as it is given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.file import (
     ReviewError,
-    empty_log,
     explained,
     identity_of,
     now,
@@ -63,7 +62,7 @@ _OWN_PLACE = (
 
 
 class _Where(TypedDict, total=False):
-    """What an error says of the place it is about."""
+    """The object that an error is about."""
 
     region: str
     object_id: int
@@ -80,21 +79,20 @@ class ReviewStore:
     Parameters
     ----------
     path
-        The file; made where it is not there. Its folder is made too, if the
-        folder above is there.
+        The file; created if missing, with its folder if the folder above exists.
     reviewer
-        Who reviews, by name.
+        The reviewer's name.
     timeout_s
-        How long to wait, in seconds, while another window writes.
+        Time to wait, in seconds, while another window writes.
     window
-        What tells the verdicts of this window from those of others, though it
-        opens the file several times; something new where None.
+        Id of the window, to tell its verdicts from those of others; a new one if
+        None.
 
     Raises
     ------
     ReviewError
-        Where the file cannot be used: a place that cannot be written to, a file
-        of a newer version or of another program (left untouched), a locked file.
+        If the file cannot be used: a place that cannot be written to, a file of a
+        newer version or of another program (left untouched), a locked file.
     """
 
     def __init__(
@@ -117,36 +115,36 @@ class ReviewStore:
 
     @property
     def reviewer(self) -> str:
-        """Who reviews."""
+        """The reviewer's name."""
         return self._reviewer
 
     @property
     def notices(self) -> tuple[Finding, ...]:
-        """What happened on opening that people should know: a file set aside or converted."""
+        """Files that were set aside or converted on opening."""
         return self._notices
 
     @property
     def times_opened(self) -> int:
-        """How often the file was opened: once more where another one took its place."""
+        """Number of times the file was opened: again whenever another file replaced it."""
         return self._times_opened
 
     def twin(self) -> ReviewStore:
-        """Open the file once more, for another thread.
+        """Open the file again, for another thread.
 
-        What either of the two writes is no news to the other one's `poll`;
-        what others wrote since this one was opened is.
+        Writes by either store are not reported by the other's `poll`; writes by other
+        windows since this one was opened are.
 
         Raises
         ------
         ReviewError
-            Where the file cannot be used.
+            If the file cannot be used.
         """
         twin = ReviewStore(self._path, reviewer=self._reviewer, window=self._writer)
         twin._seen = -1, self._seen[1]
         return twin
 
     def close(self) -> None:
-        """Let go of the file. Nothing is lost without it."""
+        """Close the file. Nothing is lost without calling it."""
         with self._lock:
             self._connection.close()
 
@@ -169,12 +167,12 @@ class ReviewStore:
         Returns
         -------
         ReviewRecord
-            What is on disk now.
+            The verdict as it is on disk.
 
         Raises
         ------
         ReviewError
-            Where it was not saved; the message says so, and why.
+            If it was not saved, with the reason.
         """
         fingerprint = subject.fingerprint
         record = ReviewRecord(
@@ -199,25 +197,24 @@ class ReviewStore:
             connection.execute(
                 f"INSERT INTO verdicts ({_COLUMNS}, replaces, revision, writer) "  # noqa: S608
                 f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*_row(record), replaced, self._next_revision(), self._writer),
+                (*record.values().values(), replaced, self._next_revision(), self._writer),
             )
         return record
 
     def undo(self) -> ReviewRecord | None:
-        """Withdraw the reviewer's newest verdict of this window; one that it replaced stands again.
+        """Withdraw the reviewer's newest verdict of this window; the one it replaced stands again.
 
-        What other windows gave is theirs to take back, and so is what this one gave
-        where another one has replaced it since.
+        Only verdicts that this window gave and no other window has replaced since.
 
         Returns
         -------
         ReviewRecord or None
-            What was withdrawn; None where no verdict of this window stands.
+            The withdrawn verdict; None if no verdict of this window stands.
 
         Raises
         ------
         ReviewError
-            Where it could not be withdrawn.
+            If it could not be withdrawn.
         """
         with self._writing("the verdict was NOT undone") as connection:
             row = connection.execute(
@@ -236,7 +233,7 @@ class ReviewStore:
         Raises
         ------
         ReviewError
-            Where the file cannot be read.
+            If the file cannot be read.
         """
         rows = self._read(
             f"SELECT 1 FROM verdicts WHERE reviewer = :reviewer AND writer = :writer "  # noqa: S608
@@ -246,24 +243,24 @@ class ReviewStore:
         return bool(rows)
 
     def withdraw(self, record: ReviewRecord) -> bool:
-        """Withdraw the reviewer's verdict on an object, whichever window gave it, and when.
+        """Withdraw the reviewer's verdict on an object, from any window and time.
 
         The verdict that it replaced stands again, as after :meth:`undo`.
 
         Parameters
         ----------
         record
-            The verdict that is seen; what stands on its object is withdrawn.
+            A verdict on the object; the one that stands is withdrawn.
 
         Returns
         -------
         bool
-            Whether there was one to withdraw.
+            Whether a verdict was withdrawn.
 
         Raises
         ------
         ReviewError
-            Where it could not be withdrawn.
+            If it could not be withdrawn.
         """
         with self._writing("the verdict was NOT withdrawn", record) as connection:
             number = self._standing_on(record)
@@ -292,14 +289,14 @@ class ReviewStore:
         region, team
             Only those of this region or team.
         include_others
-            Those of all reviewers, not only the own.
+            Also those of other reviewers.
         reviewer
-            Those of this reviewer, whoever asks; goes before `include_others`.
+            Those of this reviewer; overrides `include_others`.
 
         Raises
         ------
         ReviewError
-            Where the file cannot be read.
+            If the file cannot be read.
         """
         if reviewer is None and not include_others:
             reviewer = self._reviewer
@@ -318,7 +315,7 @@ class ReviewStore:
         Raises
         ------
         ReviewError
-            Where the file cannot be read.
+            If the file cannot be read.
         """
         rows = self._read(
             f"SELECT {_COLUMNS}, withdrawn_at, {_STANDING} FROM verdicts "  # noqa: S608
@@ -337,12 +334,12 @@ class ReviewStore:
         return [e for e in entries if own.likeness(e.record.fingerprint) is not None]
 
     def reviewers(self) -> list[str]:
-        """Name everybody with a verdict that stands, sorted.
+        """Return the names of all reviewers with a verdict that stands, sorted.
 
         Raises
         ------
         ReviewError
-            Where the file cannot be read.
+            If the file cannot be read.
         """
         rows = self._read(
             f"SELECT DISTINCT reviewer FROM verdicts WHERE {_STANDING} ORDER BY reviewer",  # noqa: S608
@@ -351,12 +348,12 @@ class ReviewStore:
         return [name for (name,) in rows]
 
     def regions(self, *, team: str) -> list[str]:
-        """Name the regions in which the reviewer's own verdicts on a team stand, sorted.
+        """Return the regions in which the reviewer's own verdicts on a team stand, sorted.
 
         Raises
         ------
         ReviewError
-            Where the file cannot be read.
+            If the file cannot be read.
         """
         rows = self._read(
             f"SELECT DISTINCT region FROM verdicts WHERE {_STANDING} "  # noqa: S608
@@ -366,12 +363,12 @@ class ReviewStore:
         return [name for (name,) in rows]
 
     def agreement(self, first: str, second: str) -> ReviewerAgreement:
-        """Compare two reviewers, which ends the blindness of whoever asks.
+        """Compare two reviewers. The reviewer who asks is no longer blind.
 
         Raises
         ------
         ReviewError
-            Where the file cannot be read.
+            If the file cannot be read.
         """
         pairs = paired(self.verdicts(reviewer=first), self.verdicts(reviewer=second))
         compared = cohens_kappa(
@@ -383,14 +380,14 @@ class ReviewStore:
         return ReviewerAgreement(first, second, compared, tuple(pairs), different)
 
     def poll(self, *, include_others: bool = False) -> tuple[str, ...]:
-        """Return where other windows have changed verdicts since the last call.
+        """Return the regions in which other windows changed verdicts since the last call.
 
         Cheap enough to be called every second.
 
         Parameters
         ----------
         include_others
-            Also where other reviewers' verdicts changed, not only the own ones.
+            Also changes of other reviewers' verdicts.
 
         Returns
         -------
@@ -400,7 +397,7 @@ class ReviewStore:
         Raises
         ------
         ReviewError
-            Where the file cannot be read.
+            If the file cannot be read.
         """
         with self._lock:
             version, newest = self._state_of_file()
@@ -422,17 +419,17 @@ class ReviewStore:
         return tuple(region for (region,) in rows)
 
     def export_csv(self, path: Path, *, include_others: bool = False) -> int:
-        """Write the verdicts that stand as a CSV file, whole or not at all.
+        """Write the verdicts that stand as a CSV file, completely or not at all.
 
         Returns
         -------
         int
-            How many there are.
+            Their number.
 
         Raises
         ------
         ReviewError
-            Where the review file cannot be read, or the CSV file not written.
+            If the review file cannot be read, or the CSV file not written.
         """
         records = self.verdicts(include_others=include_others)
         try:
@@ -454,14 +451,14 @@ class ReviewStore:
         try:
             self._seen = self._state_of_file()
         except BaseException:
-            # Otherwise nobody could set the damaged file aside while this one lives.
+            # An open connection would keep the damaged file from being set aside.
             self._connection.close()
             raise
 
     def _state_of_file(self) -> tuple[int, int]:
-        """Return a number that others' changes change, and the newest change's number."""
+        """Return SQLite's data version, and the number of the newest change."""
         # In this order: a change in between makes the first number outdated, so that the
-        # next look finds it in any case.
+        # next call finds it.
         ((version,),) = self._read("PRAGMA data_version", {})
         ((newest,),) = self._read(_NEWEST, {})
         return int(version), self._checked(newest)
@@ -485,17 +482,16 @@ class ReviewStore:
                     yield self._connection
             except sqlite3.Error as error:
                 raise explained(error, self._path, failure, **_where(record)) from error
-            empty_log(self._connection)
 
     def _follow_file(self, failure: str, record: ReviewRecord | None) -> None:
-        """Make sure that what is written goes to the file that people see under the path."""
+        """Open the file again if another one has replaced it under the path."""
         identity = identity_of(self._path)
         if identity == self._identity:
             return
         if identity is None:
             raise ReviewError(
                 f"{failure}: the review file was moved or deleted while it was in use; put it "
-                f"back, or open the review anew",
+                f"back, or open the review again",
                 path=self._path,
                 **_where(record),
             )
@@ -530,7 +526,7 @@ class ReviewStore:
             "class_name": one_spelling(subject.class_name),
             "y": float(fingerprint.centroid_y_px),
             "x": float(fingerprint.centroid_x_px),
-            "reach": reach_px(fingerprint.area_px),
+            "reach": float(reach_px(fingerprint.area_px)),
         }
 
     def _next_revision(self) -> int:
@@ -538,10 +534,10 @@ class ReviewStore:
         return self._checked(newest) + 1
 
     def _checked(self, newest: Any) -> int:
-        """Return the newest change's number, 0 where there is none yet."""
+        """Return the number of the newest change, 0 if there is none yet."""
         if newest is None:
             return 0
-        # SQLite keeps what it is given in any column, and no number above this one.
+        # SQLite stores any type in any column, and no number above this one.
         if not isinstance(newest, int) or not 0 <= newest < sys.maxsize:
             raise ReviewError(
                 f"a verdict has the number {str(newest)[:60]!r}, which none can have: the review "
@@ -563,24 +559,6 @@ def _reviewer_name(name: str) -> str:
     if not cleaned:
         raise ReviewError("a review needs the reviewer's name, found none; enter a name")
     return cleaned
-
-
-def _row(record: ReviewRecord) -> tuple[str | int | float, ...]:
-    return (
-        record.reviewer,
-        record.team,
-        record.region,
-        str(record.side),
-        record.object_id,
-        record.class_name,
-        record.fingerprint.centroid_y_px,
-        record.fingerprint.centroid_x_px,
-        record.fingerprint.area_px,
-        str(record.verdict),
-        record.tag,
-        record.note,
-        stamp(record.given_at),
-    )
 
 
 def _record(row: Sequence[Any], path: Path) -> ReviewRecord:

@@ -1,4 +1,4 @@
-"""What reviewers say of single objects.
+"""Verdicts of reviewers on single objects.
 
 A verdict belongs to an object, not to an outcome.
 """
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.review.identity import Subject, matched, place_of
-from napari_panoptic.statistics.kappa import Agreement
+from napari_panoptic.statistics.kappa import Kappa
 
 CSV_COLUMNS = (
     "reviewer",
@@ -34,7 +34,7 @@ CSV_COLUMNS = (
 
 
 class Verdict(StrEnum):
-    """Who is right about an object."""
+    """Which side is right about an object."""
 
     ANNOTATION_RIGHT = "annotation-right"  # the prediction is wrong
     PREDICTION_RIGHT = "prediction-right"  # the annotation is wrong
@@ -49,15 +49,15 @@ class ReviewRecord(Subject):
     Parameters
     ----------
     reviewer
-        Who gave it.
+        The reviewer's name.
     verdict
         Who is right.
     tag
-        A word for sorting, or empty.
+        A keyword, or empty.
     note
         A remark, or empty.
     given_at
-        When, in UTC.
+        Time in UTC.
     """
 
     reviewer: str
@@ -66,10 +66,28 @@ class ReviewRecord(Subject):
     note: str = ""
     given_at: datetime
 
+    def values(self) -> dict[str, str | int | float]:
+        """Return column of `CSV_COLUMNS` -> value, in the order of the review file."""
+        return {
+            "reviewer": self.reviewer,
+            "team": self.team,
+            "region": self.region,
+            "side": str(self.side),
+            "object_id": self.object_id,
+            "class": self.class_name,
+            "centroid_y_px": self.fingerprint.centroid_y_px,
+            "centroid_x_px": self.fingerprint.centroid_x_px,
+            "area_px": self.fingerprint.area_px,
+            "verdict": str(self.verdict),
+            "tag": self.tag,
+            "note": self.note,
+            "given_at": self.given_at.isoformat(timespec="microseconds"),
+        }
+
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """A verdict that was given once, and what became of it.
+    """A verdict from the history of an object.
 
     Parameters
     ----------
@@ -78,8 +96,8 @@ class HistoryEntry:
     standing
         Whether it holds.
     withdrawn_at
-        When it was undone, in UTC; None where it was not. One that neither
-        stands nor was undone was replaced by a later one.
+        When it was undone, in UTC, or None. A verdict that neither stands nor was
+        undone was replaced by a later one.
     """
 
     record: ReviewRecord
@@ -89,7 +107,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True)
 class Share:
-    """How many of a number of objects have a verdict."""
+    """Number of objects with a verdict, out of a total."""
 
     done: int
     total: int
@@ -113,7 +131,7 @@ class ReviewerAgreement:
 
     first: str
     second: str
-    agreement: Agreement
+    agreement: Kappa
     pairs: tuple[tuple[ReviewRecord, ReviewRecord], ...]
     disagreements: tuple[tuple[ReviewRecord, ReviewRecord], ...]
 
@@ -121,7 +139,7 @@ class ReviewerAgreement:
 def paired(
     first: Sequence[ReviewRecord], second: Sequence[ReviewRecord]
 ) -> list[tuple[ReviewRecord, ReviewRecord]]:
-    """Put two reviewers' verdicts on the same objects beside each other.
+    """Pair two reviewers' verdicts on the same objects.
 
     Objects that only one of them judged are left out.
     """
@@ -134,28 +152,12 @@ def paired(
 
 
 def csv_text(records: Iterable[ReviewRecord]) -> str:
-    """Write verdicts as CSV with a header, safe to be opened by a spreadsheet."""
+    """Return verdicts as CSV with a header, safe to open in a spreadsheet."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for record in records:
-        writer.writerow([inert(c) if isinstance(c, str) else c for c in _csv_row(record)])
+        values = record.values() | {"given_at": record.given_at.isoformat(timespec="seconds")}
+        row = [values[name] for name in CSV_COLUMNS]
+        writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in row])
     return text.getvalue()
-
-
-def _csv_row(record: ReviewRecord) -> tuple[str | int | float, ...]:
-    return (
-        record.reviewer,
-        record.team,
-        record.region,
-        str(record.side),
-        record.object_id,
-        record.class_name,
-        str(record.verdict),
-        record.tag,
-        record.note,
-        record.given_at.isoformat(timespec="seconds"),
-        record.fingerprint.centroid_y_px,
-        record.fingerprint.centroid_x_px,
-        record.fingerprint.area_px,
-    )

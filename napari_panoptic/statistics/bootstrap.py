@@ -1,26 +1,30 @@
-"""How sure a mean over patients is: bootstrap intervals."""
+"""Bootstrap intervals of means over patients."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
+
+from napari_panoptic.statistics.ranks import ROUNDING
 
 RESAMPLES = 10_000
 SEED = 0
 LEVEL = 0.95
 _DRAWN_AT_ONCE = 2**20
-_ROUNDING = 1e-12
+_DECIMALS = 12  # of values of at most 1; less is a rounding error
 
 
 class IntervalMethod(StrEnum):
-    """How the ends of an interval were found."""
+    """How the ends of an interval were computed."""
 
     BCA = "bca"  # bias-corrected and accelerated
-    PERCENTILE = "percentile"  # quantiles of the resampled means, where BCa is undefined
+    PERCENTILE = "percentile"  # quantiles of the resampled means, if BCa is undefined
     UNDEFINED = "undefined"  # there is no interval
 
 
@@ -31,15 +35,15 @@ class Interval:
     Parameters
     ----------
     n
-        Patients with a figure.
+        Number of patients with a figure.
     mean
-        Over these patients; NaN without any.
+        Mean over these patients; NaN without any.
     low, high
         Ends of the interval; NaN with fewer than two patients.
     method
-        How they were found.
+        How the ends were computed.
     why
-        Why it is not BCa, in words; empty where it is.
+        Why it is not BCa, in words; empty if it is.
     """
 
     n: int
@@ -62,39 +66,35 @@ def mean_interval(
     """Return a mean over patients with its bootstrap interval.
 
     Patients are drawn with replacement, as many as there are. The interval is
-    BCa (Efron, JASA 1987; Efron and Tibshirani 1993, chapter 14): with z0 the
-    normal quantile of the share of resampled means below the mean (those equal
-    to it count half), and a = sum(d^3) / (6 sum(d^2)^(3/2)), d being the mean of
-    the jackknife means minus each of them, its ends are the quantiles
-    Phi(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled means, z being the
-    normal quantiles of the level. Where that is undefined, the quantiles of the
-    level are taken as they are.
+    the BCa interval of `scipy.stats.bootstrap` (Efron, JASA 1987; Efron and
+    Tibshirani 1993, chapter 14). If that is undefined, it is the percentile
+    interval of the same resampled means.
 
     The same seed and number of patients give the same draws, so two metrics are
-    resampled alike. A difference of teams is resampled paired by patient by
-    giving the differences as figures.
+    resampled alike. To resample a difference between teams paired by patient,
+    pass the differences as figures.
 
     Parameters
     ----------
     figures
-        One per patient; NaN where there is none: such patients are left out.
+        One per patient; NaN if undefined: such patients are left out.
     weights
-        With how much weight each patient enters the mean, such as the number of
-        its regions for a mean over regions, resampled by patient; 1 where None.
-        Patients of weight 0 are left out.
+        Weight of each patient in the mean, such as the number of its regions
+        for a mean over regions, resampled by patient; 1 if None. Patients of
+        weight 0 are left out.
     level
         Share of resampled means inside the interval, between 0 and 1.
     resamples
-        How often patients are drawn.
+        Number of resamples.
     seed
-        Of the random numbers.
+        Seed of the random numbers (`numpy.random.default_rng`).
     unit
-        What patients are called in reasons.
+        The word for a patient in reasons.
 
     Raises
     ------
     ValueError
-        For a level or a number of resamples that cannot be.
+        For a level outside 0 to 1, or no resamples.
     """
     if not 0 < level < 1 or resamples < 1:
         raise ValueError(
@@ -107,83 +107,57 @@ def mean_interval(
     values, shares = values[used], shares[used]
     n = len(values)
     if n == 0:
-        nan = float("nan")
         return Interval(0, nan, nan, nan, IntervalMethod.UNDEFINED, f"no {unit} has a figure")
     mean = float((shares * values).sum() / shares.sum())
     if n == 1:
-        nan = float("nan")
         why = f"an interval needs at least two {unit}s, found 1"
         return Interval(1, mean, nan, nan, IntervalMethod.UNDEFINED, why)
-    if (np.abs(values - mean) <= _rounding(values)).all():
+    largest = float(np.abs(values).max())
+    if (np.abs(values - mean) <= ROUNDING * largest).all():
         why = f"all {n} figures are equal: the interval is a point"
         return Interval(n, mean, mean, mean, IntervalMethod.PERCENTILE, why)
-    drawn = resampled_means(values, shares, resamples, seed)
-    tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    corrected = _bca_tails(values, shares, mean, drawn, tails)
-    low, high = np.quantile(drawn, tails if corrected is None else corrected)
-    if corrected is None:
+    low, high, is_bca = _ends(values / largest, shares, level, resamples, seed)
+    if not is_bca:
         why = "BCa is undefined: its correction is infinite"
-        return Interval(n, mean, float(low), float(high), IntervalMethod.PERCENTILE, why)
-    return Interval(n, mean, float(low), float(high), IntervalMethod.BCA)
+        return Interval(n, mean, low * largest, high * largest, IntervalMethod.PERCENTILE, why)
+    return Interval(n, mean, low * largest, high * largest, IntervalMethod.BCA)
 
 
-def resampled_means(
-    values: NDArray[np.float64], weights: NDArray[np.float64], resamples: int, seed: int
-) -> NDArray[np.float64]:
-    """Return the weighted means of patients drawn with replacement.
-
-    Parameters
-    ----------
-    values, weights
-        float64 (n,) without gaps; at least one.
-    resamples, seed
-        As in ``mean_interval``.
-
-    Returns
-    -------
-    float64 (resamples,)
-    """
-    rng = np.random.default_rng(seed)
-    n = len(values)
-    weighted = weights * values
-    means = np.empty(resamples)
-    step = max(1, _DRAWN_AT_ONCE // n)  # bounded memory, however many patients
-    for start in range(0, resamples, step):
-        part = means[start : start + step]
-        patients = rng.integers(0, n, (len(part), n))
-        part[:] = weighted[patients].sum(axis=1) / weights[patients].sum(axis=1)
-    return means
-
-
-def _bca_tails(
+def _ends(
     values: NDArray[np.float64],
     weights: NDArray[np.float64],
-    mean: float,
-    drawn: NDArray[np.float64],
-    tails: NDArray[np.float64],
-) -> NDArray[np.float64] | None:
-    """Correct the tails for bias and skewness; None where that is undefined."""
-    from scipy.stats import norm  # takes longer than a window to open
+    level: float,
+    resamples: int,
+    seed: int,
+) -> tuple[float, float, bool]:
+    """Return both ends of an interval, and whether they are BCa.
 
-    # A resample that holds each patient once may miss the mean by a rounding error.
-    equal = np.abs(drawn - mean) <= _rounding(values)
-    below = (drawn < mean) & ~equal
-    share = (below.sum() + equal.sum() / 2) / len(drawn)
-    if not 0 < share < 1:
-        return None
-    # By how much the mean falls when one patient is left out.
-    fall = weights * (values - mean) / (weights.sum() - weights)
-    deviation = fall - fall.mean()
-    squares = float((deviation**2).sum())
-    acceleration = float((deviation**3).sum()) / (6.0 * squares**1.5)
-    z0 = norm.ppf(share)
-    z = z0 + norm.ppf(tails)
-    stretch = 1 - acceleration * z
-    if (stretch <= 0).any():
-        return None
-    corrected: NDArray[np.float64] = norm.cdf(z0 + z / stretch)
-    return corrected
+    Values are at most 1 in size.
+    """
+    from scipy import stats  # takes longer than a window to open
 
+    def weighted_mean(
+        values: NDArray[np.float64], weights: NDArray[np.float64], axis: int = -1
+    ) -> NDArray[np.float64]:
+        means = (weights * values).sum(axis) / weights.sum(axis)
+        # Resamples of the same patients in another order have the same mean.
+        rounded: NDArray[np.float64] = np.round(means, _DECIMALS)
+        return rounded
 
-def _rounding(values: NDArray[np.float64]) -> float:
-    return _ROUNDING * float(np.abs(values).max())
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore")  # the caller learns that BCa is undefined
+        found = stats.bootstrap(
+            (values, weights),
+            weighted_mean,
+            paired=True,
+            n_resamples=resamples,
+            batch=max(1, _DRAWN_AT_ONCE // len(values)),  # bounds the memory
+            confidence_level=level,
+            method="BCa",
+            rng=np.random.default_rng(seed),
+        )
+    low, high = found.confidence_interval
+    is_bca = not np.isnan([low, high]).any()
+    if not is_bca:
+        low, high = np.quantile(found.bootstrap_distribution, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high), is_bca

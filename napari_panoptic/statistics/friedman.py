@@ -16,10 +16,10 @@ SIGNIFICANCE = 0.05
 
 
 class MissingRule(StrEnum):
-    """What becomes of a patient for whom a team has no figure."""
+    """How a patient without a figure of some team is treated."""
 
     COMPLETE_CASES = "complete-cases"  # left out for all teams that are compared
-    WORST = "worst"  # what is missing counts as 0
+    WORST = "worst"  # a missing figure counts as 0
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Omission:
     Parameters
     ----------
     patient
-        Who.
+        Name of the patient.
     teams
         The compared teams without a figure for this patient.
     of
-        How many teams are compared.
+        Number of compared teams.
     unit
-        What teams are compared over, in words.
+        The word for a patient.
     """
 
     patient: str
@@ -45,7 +45,7 @@ class Omission:
 
     @property
     def reason(self) -> str:
-        """Describe why, in words."""
+        """The reason in words."""
         if len(self.teams) == self.of:
             return f"no team has a figure for {self.unit} {self.patient}"
         have = "has" if len(self.teams) == 1 else "have"
@@ -63,13 +63,13 @@ class PairedFigures:
     values
         float64 (T, n).
     missing
-        The rule by which gaps were treated.
+        How gaps were treated.
     omitted
         The patients that were left out.
     counted_as_worst
         ``(team, patient)`` of each missing figure that counts as the worst.
     unit
-        What the patients are called, in words.
+        The word for a patient.
     """
 
     teams: tuple[str, ...]
@@ -88,24 +88,24 @@ class TeamComparison:
     Parameters
     ----------
     figures
-        What was compared, and which patients were left out.
+        The compared figures, and the patients that were left out.
     mean_ranks
         float64 (T,): mean over patients of the team's rank, 1 for the best;
         NaN without patients.
     friedman_chi2, friedman_p
         Statistic, corrected for ties, and p-value of the Friedman test; NaN
-        where it is undefined.
+        if it is undefined.
     kendall_w
-        Kendall's W, the effect size of the Friedman test: 0 where patients rank
-        the teams without any agreement, 1 where all rank them alike. NaN where
-        the test is undefined.
+        Kendall's W, the effect size of the Friedman test: 0 if patients rank
+        the teams without any agreement, 1 if all rank them alike. NaN if the test is
+        undefined.
     nemenyi_p
-        float64 (T, T) of pairwise p-values, or None where the Friedman test
-        finds no difference.
+        float64 (T, T) of pairwise p-values, or None if the Friedman test finds no
+        difference.
     ranks
         Final ranks: 1 + the number of teams that are significantly better.
     why_undefined
-        Why there is no Friedman test, in words; empty where there is one.
+        Why there is no Friedman test, in words; empty if there is one.
     """
 
     figures: PairedFigures
@@ -130,7 +130,7 @@ class TeamComparison:
 
 @dataclass(frozen=True, eq=False)
 class CriticalDifference:
-    """What a critical-difference diagram shows (Demsar, JMLR 2006, figure 1).
+    """The content of a critical-difference diagram (Demsar, JMLR 2006, figure 1).
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ class CriticalDifference:
     groups
         Maximal runs of two or more teams among which no two differ
         significantly, the best first. All teams are one group where the
-        Friedman test finds no difference; there is none where it is undefined.
+        Friedman test finds no difference; there is none if it is undefined.
     why_undefined
-        Why, in words; empty where it is defined.
+        Why, in words; empty if it is defined.
     """
 
     teams: tuple[str, ...]
@@ -180,30 +180,30 @@ def paired_figures(
     ----------
     figures
         Team -> one figure per patient, in the same order of patients for all;
-        NaN where there is none.
+        NaN if undefined.
     patients
         Their names; "1", "2", ... where None.
     missing
         Whether patients with a gap are left out, or the gap counts as the worst.
     worst
-        What gaps then count as, in the form of `figures`; 0 where None. Of a mean
-        of which one part is missing, it is the mean with 0 for this part.
+        The values of gaps in that case, in the form of `figures`; 0 if None. If a part
+        of a mean is missing, it is the mean with 0 for that part.
     higher_is_better
         False for distances.
     unit
-        What patients are called in reasons: ``case`` where teams are compared over cases.
+        The word for a patient in reasons, such as ``case``.
 
     Raises
     ------
     ValueError
-        Where the teams' figures are not equally many, or not finite.
+        If the teams have different numbers of figures, or infinite ones.
     SettingsError
-        For a gap that should count as 0 where 0 is the best.
+        If a gap should count as 0 and 0 is the best.
     """
     if missing is MissingRule.WORST and not higher_is_better:
         raise SettingsError(
             "missing figures can count as 0 only where 0 is the worst, "
-            "found a metric of which lower is better; use complete-cases"
+            "found a metric for which lower is better; use complete-cases"
         )
     teams = tuple(figures)
     names, values = _as_matrix(figures, patients)
@@ -240,7 +240,7 @@ def _as_matrix(
         if length != n_listed:
             raise ValueError(
                 f"expected one figure per patient, {n_listed} of each team, "
-                f"found {length} of {team}; give NaN where there is none"
+                f"found {length} of {team}; give NaN where undefined"
             )
     values = np.array(list(figures.values()), np.float64).reshape(len(lengths), n_listed)
     if np.isinf(values).any():
@@ -260,10 +260,9 @@ def compare_teams(
 ) -> TeamComparison:
     """Compare teams by one metric over the same patients.
 
-    The Friedman test asks whether any difference is there; only where it says
-    so (p < 0.05) does the Nemenyi test say between which teams (Demsar,
-    JMLR 2006). Figures that differ by no more than a rounding error are tied,
-    see `with_ties`.
+    The Friedman test decides whether there is any difference; only if so
+    (p < 0.05), the Nemenyi test decides between which teams (Demsar, JMLR 2006).
+    Figures that differ by no more than a rounding error are tied, see `with_ties`.
 
     Parameters
     ----------
@@ -315,7 +314,7 @@ def compare_teams(
 
 
 def critical_difference(comparison: TeamComparison) -> CriticalDifference:
-    """Return what a critical-difference diagram shows, at the level 0.05.
+    """Return the content of a critical-difference diagram at the level 0.05.
 
     The difference is q sqrt(k (k + 1) / (6 n)) for k teams and n patients, with
     q the 95th percentile of the studentised range of k means with infinitely
@@ -392,7 +391,7 @@ def _maximal_groups(
         return [(0, n_teams)]
     groups: list[tuple[int, int]] = []
     for first in range(n_teams):
-        # p falls with the distance in rank, so who does not differ from the first is a run.
+        # p decreases with the distance in rank: teams that do not differ from the first are a run.
         alike = nemenyi_p[order[first], order[first:]] >= SIGNIFICANCE
         end = first + int(alike.sum())
         if end - first > 1 and (not groups or end > groups[-1][1]):

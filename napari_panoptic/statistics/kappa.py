@@ -1,4 +1,4 @@
-"""How far two reviewers agree beyond chance: Cohen's kappa."""
+"""Cohen's kappa: the agreement of two reviewers beyond chance."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ Z_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class Kappa:
     """Two reviewers compared over the objects that both have judged.
 
     Parameters
     ----------
     categories
-        The verdicts that occur, in the order asked for.
+        The verdicts that occur, in the requested order.
     table
         int64 (c, c): objects by verdict of the first (rows) and of the second
         reviewer (columns).
     observed
         Share of objects with the same verdict; NaN without objects.
     expected
-        Share to be expected if each gave their verdicts by chance, as often as
-        they did; NaN without objects.
+        Share expected by chance, from the frequencies of each reviewer's verdicts;
+        NaN without objects.
     kappa
-        (observed - expected) / (1 - expected); NaN where that is 0 / 0: without
-        objects, or where both gave one and the same verdict throughout.
+        (observed - expected) / (1 - expected); NaN if that is 0 / 0: without
+        objects, or if both always gave the same verdict.
     low, high
-        95 % interval of kappa, within -1 and 1; NaN where kappa is. It is an
+        95 % interval of kappa, within -1 and 1; NaN if kappa is. It is an
         approximation for large numbers, which shrinks to a point for perfect
         agreement however few objects there are.
     """
@@ -54,7 +54,7 @@ class Agreement:
 
 def cohens_kappa(
     first: Sequence[str], second: Sequence[str], *, order: Sequence[str] = ()
-) -> Agreement:
+) -> Kappa:
     """Compare two reviewers' verdicts on the same objects.
 
     Kappa is that of Cohen (Educational and Psychological Measurement 1960).
@@ -71,12 +71,12 @@ def cohens_kappa(
     first, second
         A verdict per object, in the same order of objects.
     order
-        In which order verdicts stand in the table; others follow, sorted.
+        Order of the verdicts in the table; others follow, sorted.
 
     Raises
     ------
     ValueError
-        Where the two are not equally long.
+        If the two differ in length.
     """
     if len(first) != len(second):
         raise ValueError(
@@ -87,23 +87,23 @@ def cohens_kappa(
     number = {category: i for i, category in enumerate(categories)}
     table = np.zeros((len(categories), len(categories)), np.int64)
     np.add.at(table, ([number[a] for a in first], [number[b] for b in second]), 1)
-    return _agreement(categories, table)
+    return _kappa(categories, table)
 
 
-def _agreement(categories: tuple[str, ...], table: NDArray[np.int64]) -> Agreement:
+def _kappa(categories: tuple[str, ...], table: NDArray[np.int64]) -> Kappa:
     n = int(table.sum())
     if n == 0:
         nan = math.nan
-        return Agreement(categories, table, nan, nan, nan, nan, nan)
+        return Kappa(categories, table, nan, nan, nan, nan, nan)
     observed = int(np.trace(table)) / n
-    # Whole numbers, so that "always the same verdict" is seen without rounding.
+    # Whole numbers: "always the same verdict" is recognised without rounding.
     by_chance = int(table.sum(axis=1) @ table.sum(axis=0))
     expected = by_chance / n**2
     if by_chance == n**2:
-        return Agreement(categories, table, observed, expected, math.nan, math.nan, math.nan)
+        return Kappa(categories, table, observed, expected, math.nan, math.nan, math.nan)
     kappa = (observed - expected) / (1 - expected)
     margin = Z_95 * _standard_error(table / n, n, observed, expected)
-    return Agreement(
+    return Kappa(
         categories,
         table,
         observed,
@@ -116,7 +116,7 @@ def _agreement(categories: tuple[str, ...], table: NDArray[np.int64]) -> Agreeme
 
 def _standard_error(shares: NDArray[np.float64], n: int, observed: float, expected: float) -> float:
     if observed == 1.0:
-        return 0.0  # what the formula gives but for rounding
+        return 0.0  # exactly, without rounding errors
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     agreed = np.diag(shares)
     on = float((agreed * ((1 - expected) - (rows + columns) * (1 - observed)) ** 2).sum())

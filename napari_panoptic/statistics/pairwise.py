@@ -1,4 +1,4 @@
-"""Two teams at a time: how far apart, how sure, and whether by chance."""
+"""Compare teams in pairs: difference, interval and p-value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PairComparison:
     first, second
         The teams.
     figures
-        What was compared, and which patients were left out.
+        The compared figures, and the patients that were left out.
     difference
         Mean over patients of the first team's figure minus the second's, with
         its bootstrap interval, paired by patient.
@@ -75,14 +75,14 @@ def compare_pairs(
     """Compare every pair of teams.
 
     Each pair is compared over its own patients: a gap of a third team leaves
-    nobody out.
+    no patient out.
 
     Parameters
     ----------
     figures, patients, missing, worst, higher_is_better, unit
-        As in ``statistics.paired_figures``.
+        As in `paired_figures`.
     resamples, seed
-        As in ``bootstrap.mean_interval``.
+        As in `mean_interval`.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def compare_pairs(
     Raises
     ------
     ValueError, SettingsError
-        As ``statistics.paired_figures``.
+        As in `paired_figures`.
     """
     pairs = []
     for first, second in itertools.combinations(figures, 2):
@@ -112,7 +112,7 @@ def compare_pairs(
 def _compare(paired: PairedFigures, resamples: int, seed: int) -> PairComparison:
     first, second = paired.teams
     apart = paired.values[0] - paired.values[1]
-    # Equal differences of figures may differ by a rounding error; they have to tie, by size.
+    # Equal differences may differ by a rounding error; they have to tie, by size.
     sizes = with_ties(np.append(np.abs(apart), 0.0), scale=paired.values)[:-1]
     ranked = np.copysign(sizes, apart)
     rank_biserial, p = signed_ranks(ranked)
@@ -154,7 +154,7 @@ def signed_ranks(apart: NDArray[np.float64]) -> tuple[float, float]:
     Returns
     -------
     correlation, p
-        NaN where no difference is other than 0.
+        NaN if all differences are 0.
     """
     from scipy import stats  # takes longer than a window to open
 
@@ -171,7 +171,7 @@ def signed_ranks(apart: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _exact_p(ranks: NDArray[np.float64], upper: float) -> float:
-    """Return how often signs thrown like coins put W+ as far out, on either side."""
+    """Return the exact two-sided p-value of W+ under random signs."""
     doubled = np.rint(2 * ranks).astype(np.int64)  # shared ranks are halves
     chance = np.zeros(int(doubled.sum()) + 1)
     chance[0] = 1.0

@@ -1,21 +1,14 @@
-"""Means and ranks that do not depend on the order of figures, nor on their rounding errors."""
+"""Ranks that depend neither on the order of figures nor on their rounding errors."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 ROUNDING = 1e-12
-"""Figures that are apart by at most this share of the largest differ by a rounding error."""
-
-
-def mean_defined(values: Iterable[float]) -> float:
-    """Average what is defined, from an exactly rounded sum; NaN where nothing is."""
-    defined = [float(value) for value in values if not math.isnan(value)]
-    return math.fsum(defined) / len(defined) if defined else math.nan
+"""Figures that differ by at most this share of the largest one differ by a rounding error."""
 
 
 def with_ties(
@@ -23,18 +16,18 @@ def with_ties(
 ) -> NDArray[np.float64]:
     """Make figures equal that differ by no more than a rounding error.
 
-    Neighbours in ascending order are tied where they are apart by at most
-    `ROUNDING` of the largest figure; of figures that are tied so, the least
-    stands for all. Unlike rounding to a number of digits, this never parts
-    two figures that lie close to each other.
+    Neighbours in ascending order are tied if they differ by at most `ROUNDING`
+    of the largest figure; the smallest of the tied figures replaces them all.
+    Unlike rounding to a number of digits, this never separates two figures that
+    lie close to each other.
 
     Parameters
     ----------
     values
         float64, of any shape; NaN stays.
     scale
-        The figures of which the largest counts, where these are not `values`:
-        differences have the rounding errors of what was subtracted.
+        The figures whose largest value is the yardstick, if not `values`:
+        differences have the rounding errors of the numbers subtracted.
     """
     flat = values.ravel()
     sizes = np.abs(values if scale is None else scale)
@@ -47,17 +40,30 @@ def with_ties(
     return np.where(np.isnan(values), np.nan, tied.reshape(values.shape))
 
 
-def competition_ranks(scores: Sequence[float]) -> list[int | None]:
-    """Rank scores: 1 + the number of better ones, as far as they differ; None for NaN.
+def competition_ranks(scores: ArrayLike) -> NDArray[np.int64]:
+    """Rank scores, the highest first: 1 + the number of higher ones.
 
-    Scores that differ by no more than a rounding error are tied, see `with_ties`.
+    Scores that differ by no more than a rounding error share a rank, see
+    `with_ties`; the ranks after it are left out.
+
+    Parameters
+    ----------
+    scores
+        float64 (T,), or (T, P) to rank the rows of each column; NaN where undefined.
+
+    Returns
+    -------
+    int64, of the same shape; 0 where undefined.
     """
-    from scipy import stats  # takes longer than a window to open
+    values = np.asarray(scores, np.float64)
+    tied = np.empty_like(values)
+    for place in np.ndindex(values.shape[1:]):
+        tied[:, *place] = with_ties(values[:, *place])
+    higher = (tied[None, :] > tied[:, None]).sum(axis=1)
+    return np.where(np.isnan(tied), 0, higher + 1).astype(np.int64)
 
-    values = np.array(scores, np.float64)
-    defined = ~np.isnan(values)
-    ranks: list[int | None] = [None] * len(values)
-    found = stats.rankdata(-with_ties(values[defined]), method="min").astype(int).tolist()
-    for place, rank in zip(np.flatnonzero(defined).tolist(), found, strict=True):
-        ranks[place] = rank
-    return ranks
+
+def ranked_teams(figures: Mapping[str, float]) -> dict[str, int]:
+    """Return team -> `competition_ranks` of its figure, without the undefined ones."""
+    ranks = competition_ranks(list(figures.values())).tolist()
+    return {team: rank for team, rank in zip(figures, ranks, strict=True) if rank}

@@ -67,7 +67,7 @@ class ObjectFacts:
 
     @property
     def explanation(self) -> str:
-        """Say in one sentence what status and cause mean."""
+        """Return one sentence that explains status and cause."""
         if self.status is None:
             return "There is nothing to compare it with."
         return styles.CAUSE_MEANINGS[self.cause] or styles.STATUS_MEANINGS[self.status]

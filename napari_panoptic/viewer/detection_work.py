@@ -11,14 +11,14 @@ from psygnal import Signal
 from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.detections.cohort import DetectionCohort, Frame
 from napari_panoptic.detections.evaluate import (
-    FrameStandings,
+    FrameCounts,
     LoadedFrame,
+    count_frame_or_why,
     load_frame,
-    standings_or_why,
 )
-from napari_panoptic.detections.scores import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.io.images import SlideImage, read_image
 from napari_panoptic.viewer.workers import connect_worker
 
@@ -163,7 +163,7 @@ def _words(error: Exception) -> str:
 class StandingsFinder:
     """Finds out behind the window what frames amount to; one lot of frames at a time."""
 
-    found = Signal(object)  # list[FrameStandings]
+    found = Signal(object)  # list[FrameCounts]
     ended = Signal()
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class StandingsFinder:
             self._worker.quit()
             self._worker = None
 
-    def _on_found(self, worker: Any, found: list[FrameStandings]) -> None:
+    def _on_found(self, worker: Any, found: list[FrameCounts]) -> None:
         if worker is self._worker:
             self.found.emit(found)
 
@@ -198,14 +198,12 @@ class StandingsFinder:
             self.ended.emit()
 
 
-def _stand_each(
-    frames: Sequence[LoadedFrame], distance_um: float
-) -> Iterator[list[FrameStandings]]:
+def _stand_each(frames: Sequence[LoadedFrame], distance_um: float) -> Iterator[list[FrameCounts]]:
     """Judge one frame after the other, and tell of several at once."""
-    found: list[FrameStandings] = []
+    found: list[FrameCounts] = []
     told = time.monotonic()
     for loaded in frames:
-        found.append(standings_or_why(loaded, distance_um))
+        found.append(count_frame_or_why(loaded, distance_um))
         if time.monotonic() - told > TOLD_EVERY_S:
             yield found
             found, told = [], time.monotonic()

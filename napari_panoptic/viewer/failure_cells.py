@@ -42,7 +42,7 @@ SHARE_ALPHAS = (0.76, 0.65, 0.81, 0.76, 0.84)
 
 @dataclass(frozen=True)
 class CellCount:
-    """What became of the objects of one square.
+    """Outcomes of the objects of one square.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class CellCount:
 
     @property
     def text(self) -> str:
-        """Say it in a line."""
+        """Return the outcomes in one line."""
         if not self.objects:
             return "no objects"
         noun = "object" if self.objects == 1 else "objects"
@@ -127,7 +127,7 @@ class FailureCells:
         return self.shape[0] / rows, self.shape[1] / columns
 
     def at(self, y: int, x: int) -> CellCount | None:
-        """Tell about the square that a pixel lies in; None beyond the slide."""
+        """Return the square that contains a pixel; None beyond the slide."""
         if not (0 <= y < self.shape[0] and 0 <= x < self.shape[1]):
             return None
         rows, columns = self.counts.shape[1:]
@@ -168,7 +168,7 @@ _NOTHING, _OBJECT, _MISSED, _INVENTED, _MISCLASSIFIED = -1, 0, 1, 2, 3
 
 
 def _cell_kinds() -> dict[Side, NDArray[np.int8]]:
-    """Give, for each status code of a side, what it is counted as."""
+    """Return the column in which each status code of a side is counted."""
     reference = np.full(len(STATUSES), _NOTHING, np.int8)
     reference[STATUS_CODE[Status.TP]] = _OBJECT
     reference[STATUS_CODE[Status.FN]] = _MISSED

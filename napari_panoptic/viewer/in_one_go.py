@@ -39,7 +39,7 @@ def put_data(
     *,
     origin_yx_px: tuple[float, float] = (0, 0),
 ) -> None:
-    """Give a labels layer other data.
+    """Set the data of a labels layer.
 
     Data of the same type are no news to colours and controls: who listens is
     then told by the event ``set_data`` alone.

@@ -124,7 +124,7 @@ class Subjects:
             own = self.evaluation.outcomes
             name = own.class_names[int(own.side(side).class_index[row]) - 1]
             y, x = centroids[row]
-            yield self.team, self.region, side, name, y, x, areas[row]
+            yield Place(self.team, self.region, side, name, y, x, areas[row])
 
     def _slots_of(self, side: Side) -> NDArray[np.int64]:
         """Return the row in label image and overlap table of each row of the outcomes.

@@ -8,7 +8,7 @@ from napari_panoptic.viewer.owned import is_own
 
 
 def take_unit(viewer: Any, unit: str) -> None:
-    """Give the hidden layers of all desks the unit of what is shown now.
+    """Set the unit of the hidden layers of all desks to the current one.
 
     napari warns, and shows no scale any more, where units of layers differ,
     also of hidden ones; whoever shows them again gives them theirs.

@@ -406,12 +406,12 @@ class Link:
             self._say_when_empty(slide_words.waiting(saying, share))
 
     def _say_when_empty(self, words: str | None) -> None:
-        """Say why there are no figures and no objects; None for the reasons of any region."""
+        """Show why there are no figures and no objects; None for the general reasons."""
         self._panels.metrics.say_when_empty(words or NO_FIGURES)
         self._panels.objects.say_when_empty(words or NO_OBJECTS)
 
     def _show_scale(self, words: str) -> None:
-        """Say what the squares mean; near, where there are none, that there are some."""
+        """Explain the squares; at a zoom without squares, mention that there are some."""
         self._panels.title.slide.show_words(words or NEAR_A_SLIDE, SCALE_MEANING if words else "")
 
     def _show_settings(self, settings: EvaluationSettings) -> None:
@@ -538,7 +538,7 @@ class Link:
         ]
 
     def _why_not_shown(self, snapshot: RegionSnapshot) -> str:
-        """Say in two words why there are no figures of the region and team."""
+        """Return in two words why there are no figures of the region and team."""
         if self._session.team in snapshot.pending:
             return "being evaluated"
         return NO_ANNOTATION if snapshot.region.reference is None else "not evaluated"
@@ -578,7 +578,7 @@ class Link:
             self.loader.look_ahead([name for name in steps if name is not None])
 
     def _tell_preparing(self) -> None:
-        """Say what is waited for on a first start, until the first region is there."""
+        """Show the progress of a first start until the first region is loaded."""
         is_over = not self._table or self._session.snapshot is not None
         if is_over or not self.loader.is_busy:
             self._preparing.stop()

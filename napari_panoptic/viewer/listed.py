@@ -28,7 +28,7 @@ class Others(StrEnum):
 
     @property
     def short(self) -> str:
-        """The same for a button."""
+        """The value as the text of a button."""
         return {Others.SHOWN: "all", Others.DIMMED: "in context"}.get(self, str(self))
 
     @property

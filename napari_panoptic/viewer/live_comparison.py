@@ -167,7 +167,7 @@ class LiveComparison:
         return sources.arrays_of(self._choice, self._viewer).write(folder)
 
     def be_silent(self) -> None:
-        """Tell nothing any more: the dock that listened is gone."""
+        """Stop emitting signals: the dock that listened is gone."""
         self._tell = self._opened = None
 
     def close(self) -> None:
@@ -460,7 +460,7 @@ class LiveComparison:
         self._gone.start()
 
     def _report_removed(self) -> None:
-        """Say once which layers are gone, and go on without them where that is possible."""
+        """Report once which layers are gone, and continue without them if possible."""
         names, self._removed = self._removed, []
         if not self._is_alive():
             return

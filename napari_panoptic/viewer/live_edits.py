@@ -126,7 +126,7 @@ class LiveEdits:
         return self._revision
 
     def last_change(self, copied: Copied) -> int:
-        """Tell at which revision something was edited last; 0 where it is saved."""
+        """Return the revision of the last edit; 0 if it is saved."""
         return self._unsaved.get(copied, 0)
 
     def drawn(self, copied: Copied) -> Drawn | None:
@@ -259,7 +259,7 @@ class LiveEdits:
         watch.layer.selected_label = watch.values.value(chosen.id)
 
     def new_class(self) -> str:
-        """Tell the class that a new object gets."""
+        """Return the class of new objects."""
         if self._chosen_class is not None:
             return self._chosen_class
         session = self._around.session
@@ -272,7 +272,7 @@ class LiveEdits:
         return names[int(counts[1:].argmax())]
 
     def selected_class(self) -> str | None:
-        """Tell the class of the selected object; None where none is selected."""
+        """Return the class of the selected object; None if none is selected."""
         session = self._around.session
         chosen, evaluation = session.selection, session.evaluation
         if chosen is None or evaluation is None:
@@ -281,7 +281,7 @@ class LiveEdits:
         return session.cohort.scheme.names[int(own.class_index[chosen.row]) - 1]
 
     def set_class(self, name: str) -> None:
-        """Give the selected object another class: a step that can be undone, as a stroke can.
+        """Set the class of the selected object; it can be undone like a stroke.
 
         The layer of the object becomes the active one, so that it is there that
         the next step is undone.
@@ -299,7 +299,7 @@ class LiveEdits:
             self._around.viewer.layers.selection.active = watch.layer
 
     def _give_classes(self, side: Side, names: Mapping[int, str]) -> bool:
-        """Give objects their classes (id -> class); what is refused is said."""
+        """Set the classes of objects (id -> class), and report what is refused."""
         try:
             for id_, name in names.items():
                 self._around.session.set_class(side, id_, name)

@@ -107,7 +107,7 @@ class WorstFirst(StrEnum):
 
     @property
     def short(self) -> str:
-        """The same for a button."""
+        """The value as the text of a button."""
         return str(self)
 
     @property
@@ -381,7 +381,7 @@ class ObjectRows:
         return _ordered(self._ranks("iou"), larger_first)
 
     def _ranks(self, name: str) -> NDArray[np.int32]:
-        """Give every row the number of its value among those of the column, undefined ones last."""
+        """Return the rank of each row's value in its column, undefined ones last."""
         if name not in self._known_ranks:
             values = self.values[name]
             if name in self.words:

@@ -148,7 +148,7 @@ class Opened:
 
 
 def read_folder(folder: str | Path, *, allow_outside: bool = False) -> Opened:
-    """Find out what a folder is about and holds; needs no window.
+    """Detect the task and content of a folder, without a window.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def ask_for_folder(viewer: napari.Viewer, parent: QWidget | None = None) -> None
 
 
 def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bool = False) -> None:
-    """Find out what a folder holds, then show it; where it cannot be, say why.
+    """Open a folder and show it; report why if that fails.
 
     Where links lead out of it, and are not allowed to, somebody is asked.
     """

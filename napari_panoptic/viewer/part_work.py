@@ -234,7 +234,7 @@ def _generated(generate: Callable[[], Iterator[T]]) -> Iterator[T]:
 
 
 class Sight(QObject):
-    """Tells when a panel comes into sight or goes out of it.
+    """Reports when a panel becomes visible or hidden.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ class PointScene:
         return not any(self._layer(side).visible for side in self._known)
 
     def set_sure(self, confidence: float) -> None:
-        """Say how sure detections are that somebody adds by hand."""
+        """Set the confidence of detections added by hand."""
         if confidence != self._sure:
             self._sure = confidence
             points = self._known.get(Side.PREDICTION)
@@ -294,7 +294,7 @@ class PointScene:
         return next((side for side, layer in self._connected.items() if layer is active), None)
 
     def side_edited(self) -> Side:
-        """Tell whose points the tools work on: the active layer's, else the team's."""
+        """Return the side that the tools edit: the active layer's, else the team's."""
         return self._active_side() or Side.PREDICTION
 
     def release(self) -> None:
@@ -454,7 +454,7 @@ class PointScene:
         self._set_look(side, layer)
 
     def _set_defaults(self, side: Side, layer: Points, points: PointValues) -> None:
-        """Say what points get that somebody adds: the next number, and how sure they are."""
+        """Set the id and the confidence of the next added point."""
         following = float(points.ids.max(initial=0) + 1)
         sure = np.nan
         if side is Side.PREDICTION and points.all_have_confidence:

@@ -161,7 +161,7 @@ class RankingPart(SeenPart):
     # What was evaluated.
 
     def _on_progress(self, done: int, total: int) -> None:
-        """Say what is going on, and how far it is, unless figures are shown meanwhile."""
+        """Show the progress of the work, unless figures are shown meanwhile."""
         self._progress = (done, total)
         self._panel.show_progress((done, total))
         if self._found is None and self._panel.chosen_view() not in OF_REGION:

@@ -74,7 +74,7 @@ def picture_layer_data(picture: CasePicture) -> tuple[Any, dict[str, Any], str]:
 
 
 def _named_images(picture: CasePicture) -> dict[str, tuple[str, NDArray[Any]]]:
-    """Give modality and values of each image by the name of its layer; a black one without any."""
+    """Return layer name -> modality and values of each image; a black one without any."""
     images = {
         f"image {modality}".strip(): (modality, values)
         for modality, values in picture.pictures.items()

@@ -22,7 +22,7 @@ from napari_panoptic.raters.evaluate import (
     load_map,
     load_reference,
 )
-from napari_panoptic.raters.levels import Agreement, Comparison, agreement, compare
+from napari_panoptic.raters.levels import Comparison, RaterAgreement, agreement, compare
 from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
 from napari_panoptic.viewer.workers import connect_worker
@@ -70,7 +70,7 @@ class CaseView:
     loaded: LoadedReference
     prediction: LoadedMap | None
     comparison: Comparison | None
-    raters: Agreement | None
+    raters: RaterAgreement | None
     objects: ObjectAgreement | None
     images: CaseImages
     picture: CasePicture

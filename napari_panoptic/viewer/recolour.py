@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 
 def set_colours(layer: Labels, lut: NDArray[np.float32], viewer: Any = None) -> None:
-    """Give every label of a layer its own colour.
+    """Set the colour of every label of a layer.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def _exchange_on_card(layer: Labels, lut: NDArray[np.float32], viewer: Any) -> b
 
 
 def _table_on_card(layer: Labels, viewer: Any) -> Any | None:
-    """Give what draws a layer, if its colours can be exchanged there."""
+    """Return the visual of a layer if its colours can be replaced there."""
     try:
         visual = viewer.window._qt_viewer.canvas.layer_to_visual[layer]
         texture = visual.node.shared_program["texture2D_values"]

@@ -226,7 +226,7 @@ class ReviewPart(DeskPart):
     # What somebody does.
 
     def give(self, verdict: Verdict) -> None:
-        """Give a verdict on the selected object, and go on to the next failure without one.
+        """Save a verdict on the selected object, and select the next failure without one.
 
         Only an object that was selected since the last verdict gets one: where there is nothing
         to go on to, pressing the key again changes nothing.
@@ -419,7 +419,7 @@ class ReviewPart(DeskPart):
         self._saved = record
 
     def _say(self, text: str, *, saved: bool | None = None) -> None:
-        """Say in the panel what became of a verdict; no verdict is then shown as saved."""
+        """Show the state of a verdict in the panel; no verdict is then shown as saved."""
         self._saved = None
         self.panel.show_state(text, saved=saved)
 
@@ -612,7 +612,7 @@ class ReviewPart(DeskPart):
         self._follow_saved()
 
     def _follow_saved(self) -> None:
-        """Say so where another window took back or replaced what is shown as saved here."""
+        """Report if another window withdrew or replaced the verdict that is shown as saved."""
         record, reviewing, around = self._saved, self.reviewing, self.around
         if record is None or reviewing is None or around is None or reviewing.judged is None:
             return

@@ -72,7 +72,7 @@ class Looked:
 
 
 def look_for_file(path: Path, place: Place) -> Looked:
-    """Find out whether another window has begun a review."""
+    """Look whether another window has started a review."""
     return Looked(place, is_there=may_be_there(path))
 
 
@@ -96,7 +96,7 @@ class Watch:
         self._is_closed = False
 
     def look(self, place: Place, *, is_outdated: bool) -> Looked:
-        """Find out what others did since the look before; for any thread.
+        """Return what others changed since the previous call; thread-safe.
 
         Parameters
         ----------

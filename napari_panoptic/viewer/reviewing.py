@@ -85,7 +85,7 @@ class Reviewing:
 
     @property
     def reviewer(self) -> str:
-        """Who reviews; empty where nobody has said so yet."""
+        """Name of the reviewer; empty if not yet given."""
         return self._reviewer
 
     @property
@@ -335,7 +335,7 @@ class Reviewing:
         return self._store
 
     def _records(self, region: str) -> list[ReviewRecord]:
-        """Give the reviewer's verdicts in a region, read from the file where they are not known."""
+        """Return the reviewer's verdicts in a region, from the cache or the file."""
         if self._store is None:
             return []
         if self._known is None or self._known[0] != region:

@@ -248,7 +248,7 @@ class Scene:
             self._apply_colours()
 
     def mark_edited(self, edited: Sequence[tuple[Side, str | None]]) -> None:
-        """Say in the names of layers which of them show working copies."""
+        """Mark the names of layers that show working copies."""
         roles = frozenset(
             REFERENCE if side is Side.REFERENCE else _TEAM + str(team) for side, team in edited
         )
@@ -505,7 +505,7 @@ class Scene:
                 self._forget(role)
 
     def _take_unit(self) -> None:
-        """Give all layers the region's unit before one is added: napari then draws at once."""
+        """Set the region's unit for all layers before one is added: napari then draws at once."""
         for layer in self._viewer.layers:
             is_mine = role_of(layer, ROLE) is not None  # or an earlier scene's
             if is_mine and {str(own) for own in layer.units} != set(self._pixels.units):
@@ -594,7 +594,7 @@ class Scene:
         self._contents[role] = labels
 
     def _put_objects(self, role: str, layer: Labels, labels: LabelImage) -> None:
-        """Give a layer other objects."""
+        """Set the objects of a layer."""
         self._values[role] = LayerValues(labels.ids)
         own = self._arrays.get(role)
         can_reuse = own is not None and own is layer.data and own.shape == labels.shape

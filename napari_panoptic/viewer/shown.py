@@ -35,7 +35,7 @@ def shown(text: str) -> str:
 
 
 def show_error(text: str) -> None:
-    """Tell of an error by napari's notifications."""
+    """Show an error as a napari notification."""
     notifications.show_error(shown(text))
 
 

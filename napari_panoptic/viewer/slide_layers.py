@@ -317,7 +317,7 @@ def _area_as_labels(area: TiledArea) -> TiledLabels:
 
 
 def _touched(mask: NDArray[np.bool_], step: int) -> NDArray[np.bool_]:
-    """Tell which squares of ``step`` px hold a pixel of a mask; those at its end may be cut off."""
+    """Return which squares of ``step`` px hold a pixel of a mask; the last ones may be cut off."""
     rows = np.logical_or.reduceat(mask, np.arange(0, mask.shape[0], step), axis=0)
     touched: NDArray[np.bool_] = np.logical_or.reduceat(
         rows, np.arange(0, mask.shape[1], step), axis=1

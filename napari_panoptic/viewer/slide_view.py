@@ -397,7 +397,7 @@ class SlideView:
         return layer
 
     def _draw(self, side: Side, look: Look) -> None:
-        """Give a side the codes, colours and outline widths that are asked for."""
+        """Set the codes, colours and outline widths of a side."""
         layer, drawn = self._mine(self._names[side]), self._sides[side]
         if layer is None:
             return

@@ -389,7 +389,7 @@ class TeamGrid:
             self._tell_progress()
 
     def _tell_progress(self) -> None:
-        """Tell how many steps of layers made and cells filled are done."""
+        """Report how many steps are done: layers created and cells filled."""
         cells = self._coming or self._shown
         if cells is None or not (self._coming or self._unfilled):
             self._progress(0, 0)
@@ -416,7 +416,7 @@ class TeamGrid:
                 self._viewer.layers.remove(layer)
 
     def _show(self, cells: _Cells) -> None:
-        """Give complete cells the canvas; they are filled one by one."""
+        """Show complete cells on the canvas; they are filled one by one."""
         contents, region = cells.contents, cells.contents.snapshot.region
         if self._before is None:
             self._selection = self._session.selection

@@ -8,7 +8,7 @@ from weakref import ref
 
 
 def connect_worker(worker: Any, **slots: Callable[..., object]) -> None:
-    """Tell slots what a worker signals, each with the worker before anything else.
+    """Connect slots to a worker's signals, with the worker as the first argument.
 
     A slot that kept the worker itself would close a circle through the worker's
     signals: PySide, other than PyQt, cannot see such circles and never frees them.

@@ -4,8 +4,8 @@ from argparse import Namespace
 
 import pytest
 
-from napari_panoptic.cli import main as cli
-from napari_panoptic.cli.main import main
+from napari_panoptic.cli.main import command_parser, main
+from napari_panoptic.cli.tasks import TASKS
 from napari_panoptic.nuclei.values.cohort import Task
 
 
@@ -14,25 +14,30 @@ def _about(tmp_path, task):
     return tmp_path
 
 
-@pytest.mark.parametrize("command", ["evaluate", "report"])
+@pytest.mark.parametrize("command", ["evaluate", "report", "convert"])
 @pytest.mark.parametrize("task", list(Task))
 def test_each_task_has_its_own_command_or_says_that_there_is_none(
     command, task, tmp_path, monkeypatch, capsys
 ):
     asked = []
-    table = {"evaluate": "_EVALUATE", "report": "_REPORT"}[command]
-    known = getattr(cli, table)
-    stand_ins = {key: lambda _options, key=key: asked.append(key) or 0 for key in known}
-    monkeypatch.setattr(cli, table, stand_ins)
+    known = [own for own, commands in TASKS.items() if command in commands.commands]
+    for own in known:
+        called = f"{TASKS[own].module}.{command}"
+        monkeypatch.setattr(called, lambda _options, own=own: asked.append(own) or 0)
+    arguments = ["--to", "labels"] if command == "convert" else []
 
-    status = main([command, str(_about(tmp_path, task)), "--output", str(tmp_path / "out")])
+    try:
+        out = str(tmp_path / "out")
+        status = main([command, str(_about(tmp_path, task)), "--output", out, *arguments])
+    except SystemExit as stop:
+        status = stop.code
 
-    assert (status, asked) == ((0, [task]) if task in known else (1, []))
-    assert task in known or f"no '{command}' for {task}" in capsys.readouterr().err
+    assert (status, asked) == ((0, [task]) if task in known else (2, []))
+    assert task in known or f"there is no '{command}' for {task}" in capsys.readouterr().err
 
 
 def test_an_option_of_another_task_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cli, "_EVALUATE", dict.fromkeys(Task, lambda _options: 0))
+    monkeypatch.setattr("napari_panoptic.cli.raters.evaluate", lambda _options: 0)
     about = [str(_about(tmp_path, Task.RATERS)), "--output", str(tmp_path / "out")]
 
     assert main(["evaluate", *about]) == 0
@@ -43,9 +48,11 @@ def test_an_option_of_another_task_is_refused(tmp_path, monkeypatch, capsys):
     assert "--iou-threshold is for cohorts about nuclei" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", list(cli._ONLY_FOR))
+@pytest.mark.parametrize(
+    "name", sorted({name for own in TASKS.values() for name in (*own.options, *own.without_effect)})
+)
 def test_options_of_tasks_exist(name):
-    parser = cli._parser()
+    parser = command_parser()
     options = [
         parser.parse_args([command, "COHORT", "--output", "OUT"])
         for command in ("evaluate", "report")

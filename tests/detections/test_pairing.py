@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.detections.curve import adds_a_pair, precision_recall
 from napari_panoptic.detections.pairing import (
     DetectionCounts,
     DetectionSettings,
     _dense,
     _sparse,
-    adds_a_pair,
     pair_points,
-    precision_recall,
-    summed,
 )
 
 # Small whole numbers: points meet, distances are equal, and many lie exactly at the limit.
@@ -160,11 +158,14 @@ def test_the_curve_is_the_best_pairing_at_each_threshold(frames):
     assert curve.thresholds.tolist() == thresholds
     area, recall = 0.0, 0.0
     for place, threshold in enumerate(thresholds):
-        expected = summed(
-            DetectionCounts(n, len(kept) - n, len(reference) - n)
-            for reference, detections in frames
-            for kept in [[d[:2] for d in detections if d[2] >= threshold]]
-            for n in [_best(reference, kept, limit)[0]]
+        expected = sum(
+            (
+                DetectionCounts(n, len(kept) - n, len(reference) - n)
+                for reference, detections in frames
+                for kept in [[d[:2] for d in detections if d[2] >= threshold]]
+                for n in [_best(reference, kept, limit)[0]]
+            ),
+            DetectionCounts(),
         )
         assert curve.counts_at(place) == expected
         assert curve.precision[place] == pytest.approx(expected.precision)
@@ -193,7 +194,7 @@ def test_counts_are_undefined_where_there_is_nothing():
 def test_the_f_measure_of_several_is_their_weighted_mean():
     counts = [DetectionCounts(3, 1, 2), DetectionCounts(0, 2, 1), DetectionCounts(5, 0, 0)]
     mean = np.average([c.f_measure for c in counts], weights=[c.weight for c in counts])
-    assert summed(counts).f_measure == pytest.approx(mean)
+    assert sum(counts, DetectionCounts()).f_measure == pytest.approx(mean)
 
 
 def test_detections_without_a_confidence_always_count():

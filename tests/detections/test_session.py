@@ -5,12 +5,16 @@ import pytest
 
 from napari_panoptic.detections.cohort import Points
 from napari_panoptic.detections.evaluate import (
+    count_frame,
+    count_frame_or_why,
     evaluate_detections,
     load_frame,
-    standings_of,
-    standings_or_why,
 )
-from napari_panoptic.detections.pairing import DetectionSettings, judge_points, summed
+from napari_panoptic.detections.pairing import (
+    DetectionCounts,
+    DetectionSettings,
+    judge_points,
+)
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -29,7 +33,7 @@ def session(detection_sample):
 def _find_out(session):
     """Do what is done in another thread."""
     distance_um = session.settings.distance_um
-    session.take_standings([standings_of(loaded, distance_um) for loaded in session.outdated])
+    session.take_counts([count_frame(loaded, distance_um) for loaded in session.outdated])
 
 
 def _moved(points, row, by):
@@ -147,17 +151,17 @@ def test_a_selected_point_that_is_gone_is_selected_no_more(session):
 
 def test_at_another_distance_no_old_figure_is_shown(session):
     near = DetectionSettings(3.0)
-    old = [standings_of(session._frames[name], 8.0) for name in ("A01_00b", "A02_00a")]
+    old = [count_frame(session._frames[name], 8.0) for name in ("A01_00b", "A02_00a")]
     session.set_settings(near)
     assert session.n_known == 1  # the frame shown
     assert session.pooled("eager") == session.counts("A01_00a", "eager")
     assert session.counts("A01_00b", "eager") is None
-    session.take_standings(old)  # for a distance that is no more
+    session.take_counts(old)  # for a distance that is no more
     assert session.n_known == 1
     fresh = evaluate_detections(session.cohort, near)
     counts = {result.frame.name: result.counts for result in fresh.by_team["eager"]}
     found = session.outdated
-    session.take_standings([standings_of(found[0], 3.0)])
+    session.take_counts([count_frame(found[0], 3.0)])
     name = found[0].frame.name
     assert session.counts(name, "eager") == counts[name]
     assert session.n_known == 2
@@ -172,7 +176,7 @@ def test_what_was_found_out_of_points_that_are_no_more_is_dropped(session):
     session.show("A01_00b")
     session.edit(Side.PREDICTION, Points.none())
     expected = session.judged.counts
-    session.take_standings([standings_of(old[0], 3.0)])
+    session.take_counts([count_frame(old[0], 3.0)])
     assert session.counts("A01_00b", "careful") == expected
     assert expected.tp == expected.fp == 0
 
@@ -248,7 +252,7 @@ def failing_for(name):
     def judge(loaded, distance_um):
         if loaded.frame.name == name and distance_um != 5.0:
             raise ValueError("no finite cost")
-        return standings_of(loaded, distance_um)
+        return count_frame(loaded, distance_um)
 
     return judge
 
@@ -258,16 +262,16 @@ def test_a_frame_that_cannot_be_judged_is_said_once_and_tried_again_at_another_d
 ):
     told = []
     session.judging_failed.connect(told.append)
-    monkeypatch.setattr("napari_panoptic.detections.evaluate.standings_of", failing_for("A01_00b"))
+    monkeypatch.setattr("napari_panoptic.detections.evaluate.count_frame", failing_for("A01_00b"))
     session.set_settings(DetectionSettings(3.0))
     for _ in range(3):
-        session.take_standings([standings_or_why(own, 3.0) for own in session.outdated])
+        session.take_counts([count_frame_or_why(own, 3.0) for own in session.outdated])
     assert session.outdated == []
     assert len(told) == 1
     assert "A01_00b cannot be judged (no finite cost)" in told[0]
     fresh = evaluate_detections(session.cohort, DetectionSettings(3.0))
     others = [r.counts for r in fresh.by_team["careful"] if r.frame.name != "A01_00b"]
-    assert session.pooled("careful") == summed(others)
+    assert session.pooled("careful") == sum(others, DetectionCounts())
     assert session.lacking("A01_00b", "careful") == "not judged"
 
     session.show("A01_00b")

@@ -226,7 +226,7 @@ def test_a_file_that_becomes_another_one_during_evaluate_is_told(
 
 def _at_the_end(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Do something when the last region is done."""
-    from napari_panoptic.cli import main as cli
+    from napari_panoptic.cli import nuclei as cli
 
     original = cli._results
 
@@ -339,12 +339,12 @@ def test_what_a_killed_evaluate_has_left_of_tables_goes_with_the_next(
 
 
 def test_ctrl_c_while_the_program_is_imported_is_one_line(tmp_path: Path) -> None:
-    # A module that is imported early, in place of the one that takes long.
+    # A module that the command imports first, in place of the one that takes long.
     (tmp_path / "tqdm.py").write_text(
         "import sys, time\nprint('importing', flush=True)\ntime.sleep(60)\n", encoding="utf-8"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "napari_panoptic", "--version"],
+        [sys.executable, "-m", "napari_panoptic", "dump", "nothing.txt"],
         cwd=REPOSITORY,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(REPOSITORY)])},
         stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.cli import main as cli
+from napari_panoptic.cli import nuclei as cli
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -289,7 +289,7 @@ def test_ctrl_c_keeps_what_is_done(
     monkeypatch.setattr(cli, "cohort_report", stopped)
     output = tmp_path / "report.html"
     assert main(["report", str(folder), "-o", str(output), "--jobs", "1"]) == 130
-    assert "the same command goes on from here" in capsys.readouterr().err
+    assert "run the same command again to resume" in capsys.readouterr().err
     assert not output.exists()
     assert n_kept(tmp_path / ".report.html.parts") == 1
 

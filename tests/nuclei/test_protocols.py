@@ -17,7 +17,6 @@ from napari_panoptic.nuclei.protocols import (
     challenge_versions,
     differences,
     protocol_table,
-    ranks_of,
 )
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import (
@@ -68,11 +67,6 @@ def test_every_column_is_the_score_by_itself(seed: int) -> None:
             assert table.scores[row, column] == team_score(counts, version)
             per_patient = Correction.PER_PATIENT in version
             assert table.n_units[row, column] <= (2 if per_patient else 6)
-
-
-def test_equal_scores_share_a_rank() -> None:
-    ranks = ranks_of(np.array([[0.5, np.nan], [0.7, 0.1], [0.5, 0.2], [0.4, np.nan]]))
-    np.testing.assert_array_equal(ranks, [[2, 0], [1, 2], [2, 1], [4, 0]])
 
 
 @pytest.mark.parametrize("seed", range(8))

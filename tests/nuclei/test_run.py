@@ -625,7 +625,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_tables(
     assert not list(output.glob("*.csv"))
     if how == "Ctrl-C":
         assert process.returncode == 130
-        assert "the same command goes on from here" in said
+        assert "run the same command again to resume" in said
         assert "Traceback" not in said
     n_done = len(list((output / ".parts").glob("*.part.json")))
     assert n_done in (20, 21)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_panoptic.cli.main import _parser, main
+from napari_panoptic.cli.main import command_parser, main
 from tests.support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -59,7 +59,7 @@ def test_code_runs(page: str, text: str, place: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_are_understood(command: str) -> None:
     words = command.replace("…", "").split()
-    assert _parser().parse_args(words[1:]).command == words[1]
+    assert command_parser().parse_args(words[1:]).command == words[1]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
@@ -124,7 +124,7 @@ def test_every_table_and_column_is_described(task: str, tmp_path: Path) -> None:
 
 def test_the_options_of_a_report_are_described() -> None:
     text = (DOCS / "report.md").read_text("utf-8")
-    parser = _parser().parse_args(["report", "a", "-o", "b.html"]).parser
+    parser = command_parser().parse_args(["report", "a", "-o", "b.html"]).parser
     options = set(re.findall(r"--[a-z-]+", parser.format_usage())) - {"--resume"}
     assert {option for option in options if f"`{option}" not in text} == set()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_panoptic.cli.main import _parser, main
+from napari_panoptic.cli.main import command_parser, main
 from tests.support.paths import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -33,7 +33,7 @@ def test_the_python_example_gives_what_its_comments_say(capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_is_understood(command: list[str]) -> None:
-    assert _parser().parse_args(command[1:]).command == command[1]
+    assert command_parser().parse_args(command[1:]).command == command[1]
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.images import probe_image, read_image
-from napari_panoptic.nuclei.patients import spread
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.statistics.means import spread
 from tests.support.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 
 pytestmark = needs_shared_cases

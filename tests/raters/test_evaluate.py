@@ -140,7 +140,10 @@ def test_options_that_do_nothing_are_told_of(tmp_path, capsys):
     assert "No Friedman test of Dice: the Friedman test needs at least three teams" not in out.out
     assert main([*command, "--no-resume", "--scheduler", "processes"]) == 0
     told = capsys.readouterr().err
-    assert "--no-resume does nothing for cohorts about raters: nothing is kept" in told
+    assert (
+        "--no-resume does nothing for cohorts about raters: an interrupted run keeps nothing"
+        in told
+    )
     assert "--scheduler does nothing for cohorts about raters" in told
 
 

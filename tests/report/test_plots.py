@@ -20,11 +20,12 @@ from matplotlib.text import Text
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.palette import TEAM_COLOURS, team_styles
-from napari_panoptic.nuclei.protocols import ProtocolTable, ranks_of
+from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.robustness import Robustness
 from napari_panoptic.report import plots
 from napari_panoptic.report.plots import Plot, Point
 from napari_panoptic.statistics.friedman import compare_teams, critical_difference
+from napari_panoptic.statistics.ranks import competition_ranks
 from tests.support.reports import HOSTILE_TEAMS
 from tests.viewer.vision import VISIONS, difference
 
@@ -50,13 +51,13 @@ def patients() -> pd.DataFrame:
 def protocol_table(scores: Any) -> ProtocolTable:
     values = np.array(scores, float)
     return ProtocolTable(
-        TEAMS, ("one", "two"), values, ranks_of(values), np.full(values.shape, 3, np.int64)
+        TEAMS, ("one", "two"), values, competition_ranks(values), np.full(values.shape, 3, np.int64)
     )
 
 
 def robustness(pq: Any, names: tuple[str, ...], changes: Any = ()) -> Robustness:
     values = np.array(pq, float)
-    ranks = ranks_of(values)
+    ranks = competition_ranks(values)
     counts = np.full(values.shape, 3, np.int64)
     teams = TEAMS[: len(values)]
     return Robustness(teams, names, values, values, values, counts, ranks, tuple(changes))

@@ -8,7 +8,6 @@ import scikit_posthocs
 from scipy import stats
 
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.nuclei.patients import spread
 from napari_panoptic.statistics.friedman import (
     MissingRule,
     compare_teams,
@@ -74,30 +73,6 @@ def test_undefined_where_too_few_compare(figures: dict[str, list[float]]) -> Non
     found = compare_teams(figures)
     assert np.isnan(found.friedman_p)
     assert found.ranks == (1,) * len(figures)
-
-
-def test_spread_counts_what_is_defined() -> None:
-    found = spread([1.0, float("nan"), 3.0, 8.0])
-    assert (found.n, found.mean, found.median) == (3, 4.0, 3.0)
-    assert found.sd == pytest.approx(np.std([1.0, 3.0, 8.0], ddof=1))
-    assert np.isnan(spread([]).mean)
-    assert np.isnan(spread([2.0]).sd)
-    assert spread([1.0, 4.0]).sd == pytest.approx(np.sqrt(4.5))
-
-
-@pytest.mark.parametrize("value", [0.1, 0.7137, 1 / 3, 1e-9, 0.9999999999999999])
-def test_equal_figures_are_their_mean_and_spread_by_nothing(value: float) -> None:
-    for n in range(2, 60):
-        found = spread([value] * n)
-        assert (found.mean, found.sd, found.median) == (value, 0.0, value)
-
-
-def test_the_order_of_patients_does_not_matter() -> None:
-    values = np.random.default_rng(4).random(25)
-    found = spread(values.tolist())
-    assert spread(values[::-1].tolist()) == spread(sorted(values.tolist())) == found
-    assert found.mean == pytest.approx(values.mean(), rel=1e-15)
-    assert found.sd == pytest.approx(values.std(ddof=1), rel=1e-14)
 
 
 @pytest.mark.parametrize(("n_teams", "n_patients"), [(3, 30), (4, 25), (6, 12), (9, 40)])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.statistics.kappa import Agreement, cohens_kappa
+from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
 
 
-def compare(table: list[list[int]]) -> Agreement:
+def compare(table: list[list[int]]) -> Kappa:
     """Write out a table as two lists of verdicts, and compare them."""
     names = "abcdef"
     pairs = [

@@ -11,10 +11,10 @@ from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox
 
+from napari_panoptic.detections.atypia import MISSING_ANSWER
 from napari_panoptic.detections.cohort import Points
-from napari_panoptic.detections.evaluate import evaluate_detections, standings_of
+from napari_panoptic.detections.evaluate import count_frame, evaluate_detections
 from napari_panoptic.detections.pairing import DetectionSettings
-from napari_panoptic.detections.scores import MISSING_ANSWER
 from napari_panoptic.io.points import read_points
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side, Status
 from napari_panoptic.viewer import kept_in_place
@@ -453,10 +453,10 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
         tried.append(loaded.frame.name)
         if loaded.frame.name.startswith("A02"):
             raise ValueError("no finite cost")
-        return standings_of(loaded, distance_um)
+        return count_frame(loaded, distance_um)
 
     desk.session.judging_failed.connect(told.append)
-    monkeypatch.setattr("napari_panoptic.detections.evaluate.standings_of", fail)
+    monkeypatch.setattr("napari_panoptic.detections.evaluate.count_frame", fail)
     desk._on_settings(DetectionSettings(3.0))
     wait_until(lambda: desk.is_settled)
     assert sorted(tried) == sorted(frame.name for frame in desk.session.cohort.frames)

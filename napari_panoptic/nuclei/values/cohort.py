@@ -14,24 +14,32 @@ Rgb = tuple[int, int, int]
 
 
 class _Named(Protocol):
-    """What has a name that is unique in its cohort."""
+    """An object with a name that is unique in its cohort."""
 
     @property
     def name(self) -> str: ...
 
 
+class _OfPatient(_Named, Protocol):
+    """A region of a patient."""
+
+    @property
+    def patient(self) -> str: ...
+
+
 _NamedT = TypeVar("_NamedT", bound=_Named)
+_OfPatientT = TypeVar("_OfPatientT", bound=_OfPatient)
 
 
 class FoundByName(Generic[_NamedT]):
-    """What cohorts of every kind offer: their regions and teams are found by their names."""
+    """Base of all cohorts: lookup of regions and teams by name."""
 
     region_word: ClassVar[str] = "region"
-    """What people call such a region."""
+    """The word for a region in messages."""
 
     @property
     def all_regions(self) -> Sequence[_NamedT]:
-        """Its regions, whatever it calls them."""
+        """The regions of the cohort."""
         raise NotImplementedError
 
     @property
@@ -64,6 +72,32 @@ class FoundByName(Generic[_NamedT]):
         if name not in self.team_names:
             raise CohortError(no_such("team", name, self.team_names))
         return name
+
+
+ONLY_CLASS = "Nucleus"
+"""Class of every object if neither files nor arrays state classes."""
+
+
+class PatientCohort(FoundByName[_OfPatientT]):
+    """Base of the cohorts whose regions belong to patients."""
+
+    teams: tuple[Team, ...]
+    prediction_places: tuple[str, ...]
+
+    @property
+    def patients(self) -> tuple[str, ...]:
+        """Patient ids, in order, each once."""
+        return tuple(dict.fromkeys(region.patient for region in self.all_regions))
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """Names of the teams, in order."""
+        return tuple(team.name for team in self.teams)
+
+    @property
+    def predictions_expected(self) -> str:
+        """Where predictions are expected, for a message if there are none."""
+        return expected_at(self.prediction_places)
 
 
 MOST_CLASSES = 256
@@ -292,7 +326,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Team:
-    """Somebody's predictions.
+    """A team and its predictions.
 
     Parameters
     ----------
@@ -328,7 +362,7 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class Cohort(FoundByName[Region]):
+class Cohort(PatientCohort[Region]):
     """Regions, teams, and which files hold which team's predictions.
 
     Parameters
@@ -367,29 +401,14 @@ class Cohort(FoundByName[Region]):
     placement: Placement | None = None
 
     @property
-    def patients(self) -> tuple[str, ...]:
-        """Patient ids, in order, each once."""
-        return tuple(dict.fromkeys(region.patient for region in self.regions))
-
-    @property
     def all_regions(self) -> tuple[Region, ...]:
         """Its regions."""
         return self.regions
 
     @property
-    def team_names(self) -> tuple[str, ...]:
-        """Names of the teams, in order."""
-        return tuple(team.name for team in self.teams)
-
-    @property
     def annotation_expected(self) -> str:
-        """Where an annotation is expected, for users who have none."""
+        """Where the annotation is expected, for a message if there is none."""
         return expected_at(self.annotation_places)
-
-    @property
-    def predictions_expected(self) -> str:
-        """Where predictions are expected, for users who have none."""
-        return expected_at(self.prediction_places)
 
     @property
     def competing_teams(self) -> tuple[Team, ...]:
@@ -398,7 +417,7 @@ class Cohort(FoundByName[Region]):
 
 
 def expected_at(places: Sequence[str]) -> str:
-    """Return where missing files are expected, for users."""
+    """Return where missing files are expected."""
     description = "a cohort.toml that says where they are"
     if not places:
         return f"expected is {description}"

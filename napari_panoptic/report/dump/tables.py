@@ -17,7 +17,8 @@ from napari_panoptic.io.challenge_dump import Dump, organ_of
 from napari_panoptic.report.writing import write_set
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_interval
 from napari_panoptic.statistics.friedman import MissingRule
-from napari_panoptic.statistics.ranks import competition_ranks, mean_defined
+from napari_panoptic.statistics.means import mean_defined
+from napari_panoptic.statistics.ranks import ranked_teams
 from napari_panoptic.statistics.teams import (
     TeamStatistics,
     bootstrap_record,
@@ -152,9 +153,8 @@ class DumpEvaluation:
     @cached_property
     def places(self) -> dict[str, int | None]:
         """Each team's place by its score; equal scores share one, None where undefined."""
-        teams = list(self.scores)
-        ranks = competition_ranks(list(self.scores.values()))
-        return dict(zip(teams, ranks, strict=True))
+        ranks = ranked_teams(self.scores)
+        return {team: ranks.get(team) for team in self.scores}
 
     @cached_property
     def organ_by_patient(self) -> dict[str, str]:

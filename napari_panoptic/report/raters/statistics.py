@@ -17,7 +17,7 @@ import pandas as pd
 from napari_panoptic.raters.evaluate import RatedEvaluation
 from napari_panoptic.report.statistics import friedman_sentence
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
-from napari_panoptic.statistics.ranks import mean_defined
+from napari_panoptic.statistics.means import mean_defined
 from napari_panoptic.statistics.teams import (
     TeamStatistics,
     bootstrap_record,

@@ -11,8 +11,13 @@ from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import QCheckBox, QTreeWidgetItem, QVBoxLayout, QWidget
 
-from napari_panoptic.detections.atypia import POINTS_RULE, AnswerState
-from napari_panoptic.detections.scores import AtypiaAnswer, AtypiaEvaluation, LoadedScores
+from napari_panoptic.detections.atypia import (
+    POINTS_RULE,
+    AnswerState,
+    AtypiaAnswer,
+    AtypiaEvaluation,
+    LoadedScores,
+)
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.viewer.glossary import ATYPIA_MEANINGS
 from napari_panoptic.viewer.shown import PlainLabel, shown

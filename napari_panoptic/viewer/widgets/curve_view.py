@@ -10,7 +10,8 @@ from qtpy.QtCore import QPointF, QRectF, QSize, Qt
 from qtpy.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import QSizePolicy, QWidget
 
-from napari_panoptic.detections.pairing import DetectionCounts, PrecisionRecall
+from napari_panoptic.detections.curve import PrecisionRecall
+from napari_panoptic.detections.pairing import DetectionCounts
 from napari_panoptic.nuclei.palette import TEAM_COLOURS
 from napari_panoptic.viewer.styles import ratio_text
 from napari_panoptic.viewer.widgets.parts import qcolor

@@ -299,7 +299,7 @@ class Desk:
         self.companions.clear()
 
     def _arrange(self, window: QMainWindow) -> None:
-        """Give each panel its place; nothing is cut off in a window of 1280 x 800."""
+        """Place each panel; nothing is cut off in a window of 1280 x 800."""
         cohort, metrics = self._docks[COHORT_DOCK], self._docks[METRICS_DOCK]
         objects, inspector = self._docks[OBJECTS_DOCK], dock_of(self._inspector)
         vertical = Qt.Orientation.Vertical
@@ -315,7 +315,7 @@ class Desk:
         (objects if window.height() >= TALL_WINDOW else metrics).raise_()
 
     def _give_sizes(self) -> None:
-        """Give each panel its share of the window."""
+        """Set each panel's share of the window."""
         window = self._inspector.window()
         if self._is_closed or not isinstance(window, QMainWindow):
             return

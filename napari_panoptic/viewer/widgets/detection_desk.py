@@ -282,7 +282,7 @@ class DetectionDesk:
             (self.reader.shown_read, self._on_shown_read),
             (self.reader.other_read, self._on_other_read),
             (self.reader.scores_read, session.set_scores),
-            (self.finder.found, session.take_standings),
+            (self.finder.found, session.take_counts),
             (self.finder.ended, self._find_out),
         ]
         for signal, slot in self._connected:
@@ -394,7 +394,7 @@ class DetectionDesk:
         self._follow()
 
     def _find_out(self) -> None:
-        """Find out, unless it goes on or was stopped, what frames amount to that were read."""
+        """Count the loaded frames, unless that is running or was stopped."""
         session = self.session
         if session is None or self._is_paused or self.finder.is_busy:
             return

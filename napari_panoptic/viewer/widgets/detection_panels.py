@@ -28,11 +28,11 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.detections.cohort import DetectionCohort
+from napari_panoptic.detections.curve import PrecisionRecall
 from napari_panoptic.detections.pairing import (
     DISTANCE_UM,
     DetectionCounts,
     DetectionSettings,
-    PrecisionRecall,
 )
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.nuclei.values.cohort import Rgb
@@ -220,7 +220,7 @@ class DetectionNavigator(QWidget):
 
 
 def _lacking(session: DetectionSession, frame: str, team: str | None) -> str:
-    """Say in a word why there are no counts; nothing while they are not known."""
+    """Return in a word why there are no counts; empty while they are not known."""
     if team is None or not session.is_known(frame):
         return ""
     if frame in session.failed:

@@ -162,7 +162,7 @@ def put_napari_below(window: QMainWindow, dock: QDockWidget, *, controls_first: 
 
 
 def share_left_column(window: QMainWindow, dock: QDockWidget) -> None:
-    """Give a dock most of the left column, and napari's own docks the rest."""
+    """Resize a dock to most of the left column, and napari's own docks to the rest."""
     layer_list, _ = napari_docks(window)
     if layer_list is not None:
         share_height(window, {dock: LIST_SHARE, layer_list: 1 - LIST_SHARE})
@@ -175,7 +175,7 @@ def left_stack(window: QMainWindow, dock: QDockWidget) -> list[tuple[QDockWidget
 
 
 def share_height(window: QMainWindow, shares: Mapping[QDockWidget, float]) -> None:
-    """Give docks above each other their shares of the window's height."""
+    """Set the shares of docks above each other in the window's height."""
     heights = [round(share * window.height()) for share in shares.values()]
     window.resizeDocks(list(shares), heights, Qt.Orientation.Vertical)
 

@@ -743,7 +743,7 @@ class EditsPart(DeskPart):
         return answer == QMessageBox.StandardButton.Yes
 
     def _side_to_open(self) -> Copied:
-        """Tell whose objects are meant: those of the active layer, else of the side chosen."""
+        """Return the side to edit: that of the active layer, else the chosen one."""
         edits, around = self.edits, self.around
         active = None if edits is None else edits.active_side
         side = active or self._panel.chosen_side()

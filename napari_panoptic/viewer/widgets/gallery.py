@@ -90,7 +90,7 @@ class GalleryPanel(QWidget):
         self.setFocusProxy(self.view)
 
     def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802
-        """Tell that somebody looks: a panel that comes from behind others is told nothing else."""
+        """Report that the panel is visible; Qt sends no other event when it comes to the front."""
         super().paintEvent(event)
         self._seen.start()
 

@@ -18,7 +18,7 @@ _HORIZONTAL, _VERTICAL = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
 
 
 class KeptSizes(QObject):
-    """Gives docks the sizes that they had before their window became smaller.
+    """Restores the sizes that docks had before their window became smaller.
 
     Qt takes from the docks what a smaller window lacks, and a larger one gives
     all that is new to the image.

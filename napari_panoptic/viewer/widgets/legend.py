@@ -176,7 +176,7 @@ class LegendStrip(QWidget):
                 self._fill(side, status_chips(outcomes, side))
 
     def show_instead(self, text: str) -> None:
-        """Say what other colours mean, where another view is shown; empty where none is."""
+        """Set the meaning of the colours of another view; empty for none."""
         self._instead.set_rich(text)
         self._instead.setVisible(bool(text))
         for widget in (*self._of_objects, self._colour_by):

@@ -143,7 +143,7 @@ class MetricsPanel(QScrollArea):
         return not self._content.isHidden()
 
     def say_when_empty(self, words: str = EMPTY) -> None:
-        """Say why there are no figures, wherever there are none."""
+        """Set the text shown without figures."""
         self._message.setText(words)
 
     def message_text(self) -> str:

@@ -252,7 +252,7 @@ class Navigator(QWidget):
             fill_item(item, 1, (ratio_text(summary.metrics.pq), *_failures(summary.counts)))
 
     def _lacking(self, region: str) -> str:
-        """Say in a word what a region without figures lacks."""
+        """Return in a word what a region without figures lacks."""
         return NO_ANNOTATION if region in self._unannotated else _MISSING
 
     def _fill_patient(self, patient: str) -> None:

@@ -203,7 +203,7 @@ class ObjectTable(QWidget):
         return self._count.text()
 
     def say_when_empty(self, words: str = EMPTY) -> None:
-        """Say why there are no objects, wherever there are none."""
+        """Set the text shown without objects."""
         self._empty = words
         if not len(self.model.rows):
             self._hint.setText(words)

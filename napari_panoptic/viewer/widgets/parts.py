@@ -287,7 +287,7 @@ class Figure(QWidget):
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
-        """Tell of a click."""
+        """Emit a signal for a click."""
         if event is None or not self._is_link:
             super().mouseReleaseEvent(event)
             return

@@ -28,7 +28,7 @@ from qtpy.QtWidgets import (
 from napari_panoptic.common.errors import Finding
 from napari_panoptic.nuclei.palette import hex_colour
 from napari_panoptic.raters.cohort import RatedCohort, RatersSettings
-from napari_panoptic.raters.levels import Agreement, Comparison, Standing, standing
+from napari_panoptic.raters.levels import Comparison, RaterAgreement, Standing, standing
 from napari_panoptic.raters.objects import ObjectAgreement
 from napari_panoptic.raters.outlines import (
     DIVIDED_COLOUR,
@@ -216,7 +216,7 @@ class LevelsPanel(QWidget):
     def show_figures(
         self,
         found: Comparison | None,
-        raters: Agreement | None,
+        raters: RaterAgreement | None,
         level: int,
         *,
         why_none: str = COMPUTING,
@@ -379,7 +379,7 @@ class RatersPanel(QScrollArea):
 
     def show_raters(
         self,
-        found: Agreement | None,
+        found: RaterAgreement | None,
         numbers: Sequence[int],
         team: tuple[str, float] | None,
         objects: ObjectAgreement | None,
@@ -521,7 +521,7 @@ def _unbroken(text: str) -> str:
     return html.escape(text).replace(" ", "&nbsp;")
 
 
-def _said(found: Agreement, team: tuple[str, float] | None) -> str:
+def _said(found: RaterAgreement, team: tuple[str, float] | None) -> str:
     low, high = found.spread
     if math.isnan(low):
         return "One rater has no spread to compare with."

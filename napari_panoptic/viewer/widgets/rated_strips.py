@@ -61,7 +61,7 @@ class SliceStrip(QWidget):
             self.slice_chosen.emit(number)
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
-        """Say what is under the mouse; with a button pressed, go there."""
+        """Show what is under the mouse; with a button pressed, go there."""
         number = None if event is None else self._slice_at(event.position().x())
         if event is None or number is None:
             return

@@ -211,7 +211,7 @@ class ReviewPanel(QScrollArea):
         self._show_draft()
 
     def show_state(self, text: str, *, saved: bool | None) -> None:
-        """Say what became of the last verdict; `saved` only where it is on disk."""
+        """Show the state of the last verdict; `saved` only if it is on disk."""
         sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
         self._state.setText(f"{sign}{text}")
         self._state.setVisible(bool(text))

@@ -55,7 +55,7 @@ class SlideBar(QWidget):
         self.hide()
 
     def show_words(self, words: str, tooltip: str = "") -> None:
-        """Say something about the slide, as rich text."""
+        """Show a text about the slide, as rich text."""
         self._words.set_rich(words)
         self._words.setToolTip(tooltip)
         self.show()

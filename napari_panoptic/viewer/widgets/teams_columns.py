@@ -147,6 +147,6 @@ _FATES = {
 
 
 def place_sentence(place: InventedPlace) -> str:
-    """Say who invents something at a place."""
+    """Return which teams have an FP at a place."""
     y, x = place.centroid_yx_px
     return f"Nothing is annotated at ({y:.0f}, {x:.0f}) px: invented by {', '.join(place.teams)}."

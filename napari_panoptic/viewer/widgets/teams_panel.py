@@ -273,7 +273,7 @@ class TeamsPanel(QWidget):
             self._sentence.setText(object_sentence(comparison.consensus, int(self._rows[row])))
 
     def _show_legend(self, teams: int) -> None:
-        """Say what the colours of the consensus mean, from none to all teams."""
+        """Explain the colours of the consensus, from none to all teams."""
         colours = level_colours(teams)
         count = self.count()
         numbers = range(teams + 1) if count is Count.FOUND else range(teams, -1, -1)

@@ -1,0 +1,380 @@
+"""The commands for cohorts of nuclei."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from napari_panoptic.cli.console import (
+    cell,
+    check_report,
+    chosen_teams,
+    number,
+    print_table,
+    progress_bar,
+    report_date,
+    report_findings,
+    tables_in,
+    words,
+)
+from napari_panoptic.common.errors import SettingsError, checked_name, english_list
+from napari_panoptic.common.visible import visible
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.cohorts.pair import pair_cohort
+from napari_panoptic.io.locking import held_alone
+from napari_panoptic.io.metadata import metadata_beside, read_metadata
+from napari_panoptic.nuclei import conversion
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
+from napari_panoptic.nuclei.cohort_report import (
+    ReportRequest,
+    cohort_report,
+    n_passes,
+    remove_kept,
+)
+from napari_panoptic.nuclei.conditions import Condition
+from napari_panoptic.nuclei.experiment import Experiment
+from napari_panoptic.nuclei.result_store import PartStore
+from napari_panoptic.nuclei.results import ObjectsFile, RegionResult
+from napari_panoptic.nuclei.run import RegionDone, run_regions
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import (
+    Correction,
+    EvaluationSettings,
+    Overlaps,
+    Restoration,
+    Scoring,
+    protocol,
+)
+from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
+from napari_panoptic.report.writing import RECORD
+
+_STORE, _LOCK = ".parts", ".lock"
+
+
+def evaluate(options: argparse.Namespace) -> int:
+    """Write the tables of a cohort."""
+    settings = settings_from(options)
+    cohort = cohort_from(options)
+    names = _team_names(cohort, options.teams)
+    source = _source_from(options, cohort, names)
+    with tables_in(options.output, TABLE_NAMES, cohort.root):
+        evaluation = _evaluate_alone(options, settings, cohort, names, source)
+    if evaluation is None:
+        return _stopped()
+    if not evaluation.evaluated:
+        print(
+            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
+            f"{_why_nothing(cohort, names)}",
+            file=sys.stderr,
+        )
+        return 1
+    _print_scores(evaluation, options.output)
+    return 0
+
+
+def _evaluate_alone(
+    options: argparse.Namespace,
+    settings: EvaluationSettings,
+    cohort: Cohort,
+    names: Sequence[str],
+    source: Source | None,
+) -> CohortEvaluation | None:
+    """Evaluate into a folder that is locked; return None if it was stopped."""
+    conditions = [Condition(options.protocol, settings, source)]
+    if settings.overlaps is Overlaps.KEEP:
+        # Their effect is printed beside the figures.
+        other = settings.replaced(overlaps=Overlaps.FLATTEN, distances=False)
+        conditions.append(Condition(str(Overlaps.FLATTEN), other, source))
+    work = Experiment(tuple(names), tuple(conditions), held_up_to_px=options.held_up_to)
+    store = PartStore(options.output / _STORE)
+    if options.resume is False:
+        store.remove()
+    watch = InputWatch(cohort, names)
+    remove_unfinished(options.output, TABLE_NAMES)
+    try:
+        with ObjectsFile(options.output) as objects:
+            results, flattened = _results(cohort, work, store, objects, options)
+            evaluation = watch.noted(
+                CohortEvaluation(cohort, settings, options.protocol, results, flattened)
+            )
+            is_written = bool(evaluation.evaluated)
+            report_findings(evaluation.findings, RECORD if is_written else None)
+            if is_written:
+                write_tables(evaluation, options.output, objects)
+    except KeyboardInterrupt:
+        return None
+    store.remove()
+    return evaluation
+
+
+def _results(
+    cohort: Cohort,
+    work: Experiment,
+    store: PartStore,
+    objects: ObjectsFile,
+    options: argparse.Namespace,
+) -> tuple[list[RegionResult], list[RegionResult]]:
+    """Evaluate all regions; write objects to their file immediately, and keep only sums.
+
+    Returns
+    -------
+    results, flattened
+        Of the first condition, and of the second, if there is one.
+    """
+    results: list[RegionResult] = []
+    flattened: list[RegionResult] = []
+    with _Progress(cohort) as progress:
+        for found, *others in run_regions(
+            cohort,
+            work,
+            jobs=options.jobs,
+            scheduler=options.scheduler,
+            store=store.folder,
+            on_result=progress.on_result,
+            on_progress=progress.on_progress,
+        ):
+            for result in found:
+                objects.add(result)
+                results.append(result.without_objects())
+            flattened += [result.without_objects() for other in others for result in other]
+    return results, flattened
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the report of a cohort."""
+    settings = _protocol_from(options)
+    if options.overlaps is not None:
+        settings = settings.replaced(overlaps=options.overlaps)
+    check_report(options.output, options.cohort or options.reference)
+    cohort = cohort_from(options)
+    names = tuple(_team_names(cohort, options.teams))
+    metadata = (
+        metadata_beside(cohort.root, cohort.patients)
+        if options.metadata is None
+        else read_metadata(options.metadata, cohort.patients)
+    )
+    request = ReportRequest(
+        cohort,
+        settings,
+        options.protocol,
+        names,
+        _source_from(options, cohort, names),
+        metadata,
+        options.group,
+        options.held_up_to,
+    )
+    store = options.output.with_name(f".{options.output.name}{_STORE}")
+    lock = options.output.with_name(f".{options.output.name}{_LOCK}")
+    with held_alone(lock, "a report", "choose another --output"):
+        return _report_alone(options, request, store)
+
+
+def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Path) -> int:
+    """Write a report whose file is locked."""
+    # matplotlib takes long to import: only the report needs it.
+    from napari_panoptic.report.nuclei.page import write_report
+
+    if options.resume is False:
+        remove_kept(store)
+    remove_unfinished(options.output.parent, [options.output.name])
+    try:
+        with _Progress(request.cohort, n_passes()) as progress:
+            found = cohort_report(
+                request,
+                jobs=options.jobs,
+                scheduler=options.scheduler,
+                store=store,
+                on_result=progress.on_result,
+            )
+        if found is None:
+            return 1
+        report_findings(found.findings, "the report")
+        write_report(found, options.output, date=report_date(is_wanted=options.date))
+    except KeyboardInterrupt:
+        return _stopped()
+    remove_kept(store)
+    print(visible(f"report written to {options.output}"))
+    return 0
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Write a team, or the annotation, in another format."""
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    team = options.team
+    if team is not None:
+        team = checked_name("--team", team, cohort.checked_team)
+    settings = EvaluationSettings().replaced(**_restoration_from(options))
+    source = _source_from(options, cohort, () if team is None else (team,))
+    form = conversion.form_to_write(options.to)
+    work = conversion.Conversion(cohort, team, form, settings, source, options.force)
+    report_findings(conversion.convert(work, options.output), None)
+    print(visible(f"{options.to} written to {options.output}"))
+    return 0
+
+
+def cohort_from(options: argparse.Namespace) -> Cohort:
+    """Open the cohort, or make one of the two files given in its place."""
+    if options.reference is None:
+        return open_cohort(options.cohort, allow_outside=options.allow_outside)
+    classes = options.classes
+    is_table = classes is not None and Path(classes).is_file()
+    return pair_cohort(
+        options.reference,
+        options.prediction,
+        image=options.image,
+        classes=None if classes is None or is_table else words(classes),
+        class_table=Path(classes) if is_table else None,
+    )
+
+
+def _team_names(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:
+    usual = [team.name for team in cohort.competing_teams]
+    return chosen_teams(wanted, usual, cohort.checked_team)
+
+
+def _source_from(
+    options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
+) -> Source | None:
+    """Return the requested form of predictions.
+
+    Raises
+    ------
+    SettingsError
+        If these teams have predictions, but none in this form.
+    """
+    if options.source is None:
+        return None
+    source = Source(options.source)
+    given = [forms for (team, _), forms in cohort.predictions.items() if team in names]
+    there = sorted({str(form) for forms in given for form in forms})
+    if there and source not in there:
+        raise SettingsError(
+            f"--source: no prediction of {english_list(names)} has the form '{source}'; there is "
+            f"{english_list(there)}"
+        )
+    return source
+
+
+def settings_from(options: argparse.Namespace) -> EvaluationSettings:
+    """Combine the protocol and the options given beside it.
+
+    Raises
+    ------
+    SettingsError
+        For a value that is not allowed, or options that do not go together.
+    """
+    settings = _protocol_from(options)
+    given = _restoration_from(options) | {
+        name: value
+        for name in ("matching", "iou_threshold", "ambiguous", "overlaps", "outlines")
+        if (value := getattr(options, name)) is not None
+    }
+    if options.no_distances:
+        given["distances"] = False
+    return settings.replaced(**given)
+
+
+def _restoration_from(options: argparse.Namespace) -> dict[str, Any]:
+    """Return restoration and radius if given; a radius alone means border-dilated."""
+    names = ("restoration", "radius")
+    given = {n: value for n in names if (value := getattr(options, n)) is not None}
+    if "radius" not in given:
+        return given
+    grown = {"restoration": Restoration.BORDER_DILATED} | given
+    if grown["restoration"] != Restoration.BORDER_DILATED:
+        raise SettingsError(
+            f"--radius: only --restoration {Restoration.BORDER_DILATED} grows objects; "
+            f"leave one of the two out"
+        )
+    return grown
+
+
+def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
+    settings = protocol(options.protocol)
+    if options.correct is None:
+        return settings
+    if settings.scoring is not Scoring.CHALLENGE:
+        raise SettingsError(
+            "--correct corrects errors of the challenge's scoring: "
+            "give --protocol monusac-2020-as-run with it"
+        )
+    # In addition to those of the protocol.
+    return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
+
+
+class _Progress:
+    """A progress bar, and a note on regions reused from an interrupted run."""
+
+    def __init__(self, cohort: Cohort, n_passes: int = 1) -> None:
+        self._n_regions, self._n_passes = len(cohort.regions), n_passes
+        self._taken_over = 0
+        self._bar = progress_bar(n_passes * self._n_regions, "region")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self._bar.close()
+        if error is not None or not self._taken_over:
+            return
+        passes = "" if self._n_passes == 1 else f", each evaluated {self._n_passes} times,"
+        print(
+            f"napari-panoptic: {self._taken_over} of {self._n_passes * self._n_regions} regions"
+            f"{passes} were done by an interrupted run and have not changed since",
+            file=sys.stderr,
+        )
+
+    def on_result(self, done: RegionDone) -> None:
+        """Count a finished region."""
+        if not done.is_again:
+            self._bar.update()
+            self._taken_over += done.is_taken_over
+        if done.remark:
+            self._bar.write(visible(f"napari-panoptic: {done.remark}"), file=sys.stderr)
+
+    def on_progress(self, region: str, share: float, saying: str) -> None:
+        """Show the progress within a large region."""
+        self._bar.set_postfix_str(visible(f"{region}: {saying}, {share:.0%}"))
+
+
+def _stopped() -> int:
+    print("napari-panoptic: stopped; run the same command again to resume", file=sys.stderr)
+    return 130
+
+
+def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
+    if not cohort.regions:
+        return "it has no regions"
+    if not names:
+        return f"it has no predictions; {cohort.predictions_expected}"
+    if all(region.reference is None for region in cohort.regions):
+        return f"no region has an annotation; {cohort.annotation_expected}"
+    return "no region has both a readable annotation and a readable prediction"
+
+
+def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
+    scores = {team: evaluation.score(team) for team in evaluation.team_names}
+    # The best first; teams without a score last.
+    ordered = sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team]))
+    print_table(("team", "score"), [(team, scores[team]) for team in ordered])
+    regions = {(result.patient, result.region) for result in evaluation.evaluated}
+    per_region = (
+        evaluation.settings.scoring is Scoring.CHALLENGE
+        and Correction.PER_PATIENT not in evaluation.settings.corrections
+    )
+    n_patients = len({patient for patient, _ in regions})
+    unit = "regions" if per_region else "patients"
+    evaluated = f"{number(len(regions), 'region')} of {number(n_patients, 'patient')}"
+    print(f"score: PQ, mean over {unit} ({evaluated})")
+    if evaluation.settings.overlaps is Overlaps.KEEP:
+        for team in scores:
+            flat = cell(evaluation.without_overlaps.score(team))
+            print(
+                f"overlaps kept: {evaluation.overlapping_objects(team)} predicted objects of "
+                f"{visible(team)} share pixels; if the last one has them, the score is {flat}"
+            )
+    print(visible(f"tables written to {folder}"))

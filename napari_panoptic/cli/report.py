@@ -1,0 +1,60 @@
+"""The command ``report``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from napari_panoptic.cli.options import (
+    add_cohort,
+    add_detections,
+    add_held,
+    add_overlaps,
+    add_run,
+    add_teams_and_protocol,
+)
+from napari_panoptic.cli.tasks import run_for_task
+
+HELP = "write everything about a whole cohort as one HTML file"
+ABOUT = (
+    "Evaluate a cohort under every version of the challenge's scoring, ways to average, "
+    "restorations, rules, radii, thresholds and shifts, and write all tables, plots and pictures "
+    "of the worst failures into one HTML file that needs no other files. Exit status: 0 done, 1 "
+    "nothing could be evaluated or written, 2 wrong arguments."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    from napari_panoptic.io.metadata import METADATA_FILE
+
+    add_cohort(parser, or_pair=True)
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE.html", help="the file to write"
+    )
+    add_teams_and_protocol(parser)
+    add_overlaps(parser)
+    parser.add_argument(
+        "--metadata",
+        type=Path,
+        metavar="FILE",
+        help="a table with a column patient and others, such as organ, by which patients are "
+        f"grouped (default: {METADATA_FILE} in the cohort's folder, if it is there)",
+    )
+    parser.add_argument(
+        "--group",
+        default="",
+        metavar="COLUMN",
+        help="the column to group patients by (default: organ if there is one, else the first)",
+    )
+    add_run(parser)
+    add_held(parser)
+    parser.add_argument(
+        "--date",
+        action="store_true",
+        help="write today's date into the report; without it the same files give the same report",
+    )
+    add_detections(parser)
+
+
+run = run_for_task

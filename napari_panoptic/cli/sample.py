@@ -1,0 +1,35 @@
+"""The command ``sample``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from napari_panoptic.common.visible import visible
+from napari_panoptic.nuclei.values.cohort import Task
+
+HELP = "write the built-in sample cohort into a folder"
+ABOUT = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    from napari_panoptic.samples.write import SAMPLES
+
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="created if it is missing")
+    parser.add_argument(
+        "--task",
+        choices=[str(task) for task in SAMPLES],
+        default=str(Task.NUCLEI),
+        help="what it is about (default: %(default)s)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write a sample cohort."""
+    from napari_panoptic.samples.write import write_sample
+
+    folder = write_sample(options.folder, Task(options.task))
+    print(visible(f"sample cohort written to {folder}"))
+    print(visible(f"look at it with: napari-panoptic view {folder}"))
+    return 0

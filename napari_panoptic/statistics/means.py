@@ -1,0 +1,58 @@
+"""Quotients, means and standard deviations that treat undefined values alike."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A figure over several units.
+
+    Parameters
+    ----------
+    n
+        Number of units in which the figure is defined.
+    mean, sd, median
+        Over these units; sd is the sample standard deviation (n - 1). NaN
+        without units, and for sd with fewer than two.
+    """
+
+    n: int
+    mean: float
+    sd: float
+    median: float
+
+
+def quotient(above: float, below: float) -> float:
+    """Return a quotient; NaN if the denominator is 0."""
+    return above / below if below else math.nan
+
+
+def mean_defined(values: Iterable[float]) -> float:
+    """Return the mean of the defined values, from an exactly rounded sum; NaN without any."""
+    defined = _defined(values)
+    return math.fsum(defined) / len(defined) if defined else math.nan
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """Compute mean, standard deviation and median of the defined values.
+
+    Sums are exact and rounded once, at the end. So the mean of equal values is
+    that value and their standard deviation is 0, which sums of rounded numbers
+    miss by a rounding error, and the order of the values does not matter.
+    """
+    defined = _defined(values)
+    return Spread(
+        n=len(defined),
+        mean=statistics.mean(defined) if defined else math.nan,
+        sd=statistics.stdev(defined) if len(defined) > 1 else math.nan,
+        median=statistics.median(defined) if defined else math.nan,
+    )
+
+
+def _defined(values: Iterable[float]) -> list[float]:
+    return [float(value) for value in values if not math.isnan(value)]
