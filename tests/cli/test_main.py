@@ -21,7 +21,7 @@ from scipy.ndimage import gaussian_filter
 from napari_panoptic import __version__
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.guard import VARIABLE
-from napari_panoptic.nuclei import run as jobs
+from napari_panoptic.nuclei import cluster
 from tests.support.paths import REPOSITORY
 from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
 
@@ -295,7 +295,7 @@ def test_a_scheduler_that_does_not_answer_leaves_no_report(
     run: Run, intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "report.html"
-    monkeypatch.setattr(jobs, "_CONNECT_S", 0.2)
+    monkeypatch.setattr(cluster, "_CONNECT_S", 0.2)
     with socket.socket() as taken:  # nobody listens there
         taken.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
