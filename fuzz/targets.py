@@ -23,9 +23,9 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.label_images import read_sidecar
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
 from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
 from napari_panoptic.io.formats.polygons.imagescope import read_annotation, read_polygons
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.nuclei.result_store import PartStore

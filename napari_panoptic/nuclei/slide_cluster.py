@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.fingerprints import file_fingerprints, file_stamps
-from napari_panoptic.io.formats.windowed_loading import open_masks
+from napari_panoptic.io.formats.registry import open_masks
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.window_run import Elsewhere

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
-from napari_panoptic.io.formats.windowed_masks import TiledMasks
+from napari_panoptic.io.formats.format import TiledMasks
 from napari_panoptic.nuclei.reading import (
     HELD_UP_TO_PX,
     OpenedMasks,

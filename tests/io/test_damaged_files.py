@@ -38,10 +38,10 @@ from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_items
 from napari_panoptic.io.formats.labels.label_images import read_sidecar
 from napari_panoptic.io.formats.labels.submissions import mat_variables
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
 from napari_panoptic.io.formats.polygons.annotation_store import read_store
 from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
 from napari_panoptic.io.formats.polygons.imagescope import read_annotation
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.label_windows import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.metadata import read_metadata

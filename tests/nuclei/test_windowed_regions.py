@@ -17,7 +17,7 @@ import zarr
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei import reading as pipeline
 from napari_panoptic.nuclei import slide_cluster
 from napari_panoptic.nuclei.conditions import Condition, Experiment, threshold_conditions

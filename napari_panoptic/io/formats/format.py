@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, PanopticError, english_list
-from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import Restoration
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledLabels
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,33 @@ class LoadedMasks:
     findings: tuple[Finding, ...] = ()
     mpp: float | None = None
     restored: Callable[[Restoration, int], LoadedMasks] | None = None
+    magnification: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TiledMasks:
+    """The objects of one side of a slide that is too large to hold, as opened from disk.
+
+    Parameters
+    ----------
+    labels
+        The scored objects; windows of their pixels are read from the files on
+        request.
+    ambiguous
+        Where the file marks an excluded area; None where it marks none.
+    findings
+        Problems found while reading.
+    findings_after
+        Returns the findings that need every window to have been read, given
+        bool (n,): which objects have a pixel. None if there are none.
+    magnification
+        Magnification of the image in whose px the objects are, if the file states it.
+    """
+
+    labels: TiledLabels
+    ambiguous: TiledArea | None
+    findings: tuple[Finding, ...] = ()
+    findings_after: Callable[[NDArray[np.bool_]], tuple[Finding, ...]] | None = None
     magnification: float | None = None
 
 
@@ -114,7 +141,7 @@ class Objects:
 
 
 class OpenTiles(Protocol):
-    """Opens the files of one form; see `napari_panoptic.io.formats.windowed_loading.open_masks`."""
+    """Opens the files of one form; see `napari_panoptic.io.formats.registry.open_masks`."""
 
     def __call__(
         self,

@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import MappingProxyType
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
-from napari_panoptic.io.formats import writers
-from napari_panoptic.io.formats.format import Form, PerClass
+from napari_panoptic.common.errors import (
+    Finding,
+    FindingKind,
+    PanopticError,
+    UnreadableFileError,
+    english_list,
+)
+from napari_panoptic.io.formats.format import Form, LoadedMasks, LoadRequest, PerClass, TiledMasks
 from napari_panoptic.io.formats.labels import arrays as array_sets
 from napari_panoptic.io.formats.labels import (
     coco_panoptic,
     colour_coded,
     hovernet_mat,
     label_images,
+    label_tiff,
     ome_zarr,
     submissions,
 )
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.io.formats.polygons import annotation_store, hovernet, imagej_rois, rasterize
+from napari_panoptic.io.formats.polygons import (
+    annotation_store,
+    geojson_writer,
+    hovernet,
+    imagej_rois,
+    imagescope_edits,
+    rasterize,
+)
 from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
-from napari_panoptic.nuclei.values.cohort import Source
+from napari_panoptic.io.images import probe_image
+from napari_panoptic.io.links import check_links
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import size_text
+from napari_panoptic.nuclei.values.settings import Restoration
 
 ENTRY_POINTS = "napari_panoptic.formats"
 """The group of entry points by which plugins bring forms: each names a `Form`."""
@@ -42,8 +60,8 @@ BUILT_IN = (
         open_tiles=open_label_tiles,
         per_class=PerClass.EITHER,
         endings=(".tif", ".tiff"),
-        write=writers.write_label_tiff,
-        beside=writers.beside_label_tiff,
+        write=label_tiff.write_label_tiff,
+        beside=label_tiff.beside_label_tiff,
     ),
     Form(
         name=Source.SUBMISSION,
@@ -58,7 +76,7 @@ BUILT_IN = (
         load=rasterize.load_files,
         open_tiles=open_polygon_tiles,
         endings=(".xml",),
-        write=writers.write_xml,
+        write=imagescope_edits.write_files,
     ),
     Form(
         name=Source.GEOJSON,
@@ -66,7 +84,7 @@ BUILT_IN = (
         load=rasterize.load_files,
         open_tiles=open_polygon_tiles,
         endings=(".geojson", ".json"),
-        write=writers.write_features,
+        write=geojson_writer.write_files,
     ),
     Form(
         name=Source.PANNUKE,
@@ -192,6 +210,132 @@ def form_of(source: str) -> Form | None:
 def plugin_findings() -> tuple[Finding, ...]:
     """Return which plugins with forms are broken."""
     return _KNOWN.with_plugins().findings
+
+
+def load_masks(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    *,
+    shape: tuple[int, int] | None,
+    restoration: Restoration = Restoration.BORDER_REMOVED,
+    radius: int = 1,
+    region: str | None = None,
+    team: str | None = None,
+) -> LoadedMasks:
+    """Load the objects of one side of one region.
+
+    Parameters
+    ----------
+    files
+        Which files, in which form.
+    scheme
+        The classes.
+    shape
+        Height and width of the region in px, which masks must have. Polygons,
+        and submissions without a single mask, cannot do without; for others
+        None means: whatever the file has.
+    restoration, radius
+        How objects are recovered from colour-coded masks; without effect on
+        other forms.
+    region, team
+        Names, for findings and errors.
+
+    Raises
+    ------
+    UnreadableFileError
+        Where nothing usable can be read.
+    """
+    form = form_of(files.source)
+    if form is None or form.load is None:
+        raise UnreadableFileError(
+            f"there is no reader for masks in the form '{files.source}'", region=region
+        )
+    request = LoadRequest(
+        shape=shape, restoration=restoration, radius=radius, region=region, team=team
+    )
+    check_links(files)
+    return form.load(files, scheme, request)
+
+
+def open_masks(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    shape: tuple[int, int],
+    *,
+    region: str | None = None,
+    team: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TiledMasks:
+    """Open the objects of one side of a slide, without reading all pixels where possible.
+
+    Parameters
+    ----------
+    files
+        Which files, in which form.
+    scheme
+        The classes.
+    shape
+        Height and width of the slide in px.
+    region, team
+        Names, for findings and errors.
+    progress
+        Told how much of how much is done; what it raises ends the work.
+
+    Raises
+    ------
+    UnreadableFileError
+        For forms that can only be read whole, and where nothing usable can be
+        read.
+    """
+    form = form_of(files.source)
+    if form is None or form.open_tiles is None:
+        forms = english_list([f.name for f in known_forms().values() if f.open_tiles])
+        raise UnreadableFileError(
+            f"the region of {size_text(shape)} is too large to be held, and masks in the form "
+            f"'{files.source}' can only be read as a whole; forms that can be read in windows: "
+            f"{forms}",
+            path=files.all_paths[0] if files.all_paths else None,
+            region=region,
+        )
+    check_links(files)
+    return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
+
+
+def reference_shape(
+    image: Path | None, masks: Iterable[MaskFiles], *, image_item: str | None = None
+) -> tuple[int, int] | None:
+    """Find out how large a region is: from its image, else from any mask of it.
+
+    Parameters
+    ----------
+    image
+        The region's image, if any; it may be unreadable.
+    masks
+        Masks of the region, the most trustworthy first; they may be unreadable.
+    image_item
+        Which image of a file that holds many.
+
+    Returns
+    -------
+    Height and width in px, or None where no file tells them.
+    """
+    if image is not None:
+        try:
+            return probe_image(image, image_item).shape
+        except PanopticError:
+            # Whoever wants the image hears of it then; masks know the size as well.
+            pass
+    return next((shape for files in masks if (shape := _mask_shape(files))), None)
+
+
+def _mask_shape(files: MaskFiles) -> tuple[int, int] | None:
+    if (form := form_of(files.source)) is None:
+        return None
+    try:
+        check_links(files)
+        return form.shape(files)
+    except PanopticError:
+        return None
 
 
 def _broken(known: _Known, points: Iterable[EntryPoint]) -> Iterator[Finding]:

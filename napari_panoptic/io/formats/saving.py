@@ -9,9 +9,8 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import Finding, PanopticError, UnwritableFileError, english_list
 from napari_panoptic.common.visible import encodable
-from napari_panoptic.io.formats.format import Form, Objects
-from napari_panoptic.io.formats.loading import LoadedMasks, load_masks
-from napari_panoptic.io.formats.registry import known_forms
+from napari_panoptic.io.formats.format import Form, LoadedMasks, Objects
+from napari_panoptic.io.formats.registry import known_forms, load_masks
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 

@@ -18,7 +18,7 @@ from napari_panoptic.common.errors import FindingKind, PanopticError, Unreadable
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats import registry as forms
 from napari_panoptic.io.formats.format import Form, LoadedMasks
-from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import noise, two_objects, write_svs, write_tiff
 from tests.support.paths import REPOSITORY

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io.files import check_size
 from napari_panoptic.io.formats.class_tables import ClassTable, class_table, read_class_table
-from napari_panoptic.io.formats.format import LoadRequest, located
+from napari_panoptic.io.formats.format import LoadRequest, TiledMasks, located
 from napari_panoptic.io.formats.labels.label_images import (
     SIDECAR_SUFFIXES,
     WHAT,
@@ -28,7 +28,6 @@ from napari_panoptic.io.formats.labels.label_images import (
 )
 from napari_panoptic.io.formats.labels.masks import BINARY_VALUES, vanished_findings, whole_numbers
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
-from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, is_zarr, open_pixels
 from napari_panoptic.io.limits import largest_px
 from napari_panoptic.kernels.jit import compiled

@@ -193,6 +193,12 @@ def write_geojson(path: Path, objects: Iterable[GeoObject], *, scheme: ClassSche
     return count
 
 
+def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write the objects of a region; see `napari_panoptic.io.formats.format.Form`."""
+    write_geojson(path, objects_and_areas(objects), scheme=objects.scheme)
+    return (path,)
+
+
 def _sorted_out(values: Mapping[str, object]) -> tuple[dict[str, float], dict[str, str]]:
     """Tell numbers from texts; leave out what is not known."""
     numbers: dict[str, float] = {}

@@ -20,15 +20,29 @@ from napari_panoptic.io.formats.polygons.imagescope import (
     layer_names,
     read_polygons,
     vertex_text,
+    write_annotation,
 )
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, class_number
 from napari_panoptic.io.formats.polygons.rasterize import RasterizedAnnotation, rasterize_polygons
-from napari_panoptic.io.formats.polygons.trace import imagescope_vertices
-from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.io.formats.polygons.trace import imagescope_polygons, imagescope_vertices
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
 
 _MOST_ROUNDS = 8
 _MEASURES = ("Length", "Area", "LengthMicrons", "AreaMicrons")
 """What ImageScope notes of a region and computes again where it is 0."""
+
+
+def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write the objects of a region; those read from ImageScope XML into a copy of that file."""
+    original = objects.original
+    is_edited = original is not None and original.source == Source.IMAGESCOPE
+    if original is not None and is_edited and write_edited(path, original.all_paths[0], objects):
+        return (path,)
+    polygons = imagescope_polygons(
+        objects.labels, ambiguous=objects.ambiguous, ambiguous_class=objects.ambiguous_class
+    )
+    write_annotation(path, polygons, objects.mpp)
+    return (path,)
 
 
 def write_edited(path: Path, original: Path, objects: Objects) -> bool:

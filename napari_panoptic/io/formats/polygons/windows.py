@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.io.formats.format import LoadRequest, located
+from napari_panoptic.io.formats.format import LoadRequest, TiledMasks, located
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import (
     drawing_order,
@@ -18,7 +18,6 @@ from napari_panoptic.io.formats.polygons.rasterize import (
     read_outlines,
     scored_rows,
 )
-from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.kernels.fill import Flat, bounds, boxes_by_tile, draw_window
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.io.formats.polygons import geojson_reader
 from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, ReadingStoppedError
 from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,

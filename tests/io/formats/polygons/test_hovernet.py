@@ -17,10 +17,10 @@ from scipy.ndimage import binary_fill_holes, label
 
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.io.formats.polygons import hovernet
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_hovernet
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, ReadingStoppedError
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from tests.support.contour_files import HOVERNET, label_image
