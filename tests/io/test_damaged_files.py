@@ -39,8 +39,8 @@ from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_item
 from napari_panoptic.io.formats.labels.label_images import read_sidecar
 from napari_panoptic.io.formats.labels.submissions import mat_variables
 from napari_panoptic.io.formats.polygons.annotation_store import read_store
-from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
-from napari_panoptic.io.formats.polygons.imagescope import read_annotation
+from napari_panoptic.io.formats.polygons.geojson import read_geojson
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.label_windows import open_pixels, zarr_areas, zarr_label
@@ -482,7 +482,7 @@ def test_an_annotation_that_is_cut_off_is_closed(tmp_path: Path, content: str) -
     path = tmp_path / "a.xml"
     path.write_text(content)
     with every_file_closed(), pytest.raises(UnreadableFileError):
-        read_annotation(path, MONUSAC_CLASSES)
+        read_polygons(path, MONUSAC_CLASSES)
 
 
 # --- volumes --------------------------------------------------------------------------------

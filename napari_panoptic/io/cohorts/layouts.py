@@ -18,7 +18,7 @@ from napari_panoptic.common.errors import (
 )
 from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
-from napari_panoptic.io.formats.format import Form, PerClass
+from napari_panoptic.io.formats.format import Format, PerClass
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_scheme
 from napari_panoptic.io.formats.registry import BUILT_IN, known_forms
 from napari_panoptic.io.images import IMAGE_ENDINGS
@@ -443,7 +443,7 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
     return {name: OutlineRules(**rules) for name, rules in by_team.items()}
 
 
-def _placeholders(form: Form) -> tuple[set[str], set[str]]:
+def _placeholders(form: Format) -> tuple[set[str], set[str]]:
     """Return which placeholders the patterns of a form need, and which others they may have."""
     required: set[str] = set()
     allowed: set[str] = set()

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, PanopticError, english_list
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.io.formats.polygons.model import PolygonFile
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import Restoration
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -156,6 +157,21 @@ class OpenTiles(Protocol):
         """Open the files."""
 
 
+class ReadOutlines(Protocol):
+    """Reads a file of outlines without drawing them."""
+
+    def __call__(
+        self,
+        path: Path,
+        scheme: ClassScheme,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        is_wanted: Callable[[], bool] = ...,
+        rules: OutlineRules = ...,
+    ) -> PolygonFile:
+        """Read the file; raise ReadingStoppedError when ``is_wanted`` returns False."""
+
+
 Load = Callable[[MaskFiles, ClassScheme, LoadRequest], LoadedMasks]
 MeasureShape = Callable[[MaskFiles], tuple[int, int] | None]
 Write = Callable[[Path, Objects], tuple[Path, ...]]
@@ -196,7 +212,7 @@ class PerClass(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class Format:
     """A form in which objects can be on disk, and what can be done with its files.
 
     Only a name, a title and one of ``load``, ``write`` and ``write_all`` are needed.
@@ -219,6 +235,14 @@ class Form:
     open_tiles
         Opens the files of a slide too large to be held; None where they can
         only be read whole.
+    outlines
+        Reads outlines without drawing them; None for a format of pixels, whose
+        files tell the size of the region. See
+        `napari_panoptic.io.formats.polygons.polygon_format`, which makes formats
+        of outlines.
+    companions
+        Lists the files beside one that decide how it is read, such as a table
+        that names classes.
     per_class
         Whether patterns in a ``cohort.toml`` have the placeholder ``{class}``.
     items
@@ -250,6 +274,8 @@ class Form:
     load: Load | None = None
     shape: MeasureShape = lambda files: None  # noqa: ARG005
     open_tiles: OpenTiles | None = None
+    outlines: ReadOutlines | None = None
+    companions: Callable[[Path], tuple[Path, ...]] = lambda path: ()  # noqa: ARG005
     per_class: PerClass = PerClass.NEVER
     items: ListItems | None = None
     endings: tuple[str, ...] = ()

@@ -15,7 +15,8 @@ from napari_panoptic.common.errors import (
     UnreadableFileError,
     english_list,
 )
-from napari_panoptic.io.formats.format import Form, LoadedMasks, LoadRequest, PerClass, TiledMasks
+from napari_panoptic.io.formats.class_numbers import tables_beside
+from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass, TiledMasks
 from napari_panoptic.io.formats.labels import arrays as array_sets
 from napari_panoptic.io.formats.labels import (
     coco_panoptic,
@@ -29,13 +30,14 @@ from napari_panoptic.io.formats.labels import (
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.polygons import (
     annotation_store,
+    geojson,
     geojson_writer,
     hovernet,
     imagej_rois,
+    imagescope,
     imagescope_edits,
-    rasterize,
 )
-from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
+from napari_panoptic.io.formats.polygons.polygon_format import outline_format
 from napari_panoptic.io.images import probe_image
 from napari_panoptic.io.links import check_links
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
@@ -43,16 +45,16 @@ from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.settings import Restoration
 
 ENTRY_POINTS = "napari_panoptic.formats"
-"""The group of entry points by which plugins bring forms: each names a `Form`."""
+"""The group of entry points by which plugins bring forms: each names a `Format`."""
 
 BUILT_IN = (
-    Form(
+    Format(
         name=Source.COLOUR_CODED,
         title="Colour-coded mask",
         load=colour_coded.load_files,
         shape=colour_coded.files_shape,
     ),
-    Form(
+    Format(
         name=Source.LABELS,
         title="Label image with a table of classes",
         load=label_images.load_files,
@@ -63,30 +65,30 @@ BUILT_IN = (
         write=label_tiff.write_label_tiff,
         beside=label_tiff.beside_label_tiff,
     ),
-    Form(
+    Format(
         name=Source.SUBMISSION,
         title="N-ary masks of MATLAB",
         load=submissions.load_files,
         shape=submissions.files_shape,
         per_class=PerClass.ALWAYS,
     ),
-    Form(
+    outline_format(
         name=Source.IMAGESCOPE,
         title="ImageScope XML",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".xml",),
+        read=imagescope.read_polygons,
+        has_numbers=False,
         write=imagescope_edits.write_files,
     ),
-    Form(
+    outline_format(
         name=Source.GEOJSON,
         title="GeoJSON, opens in QuPath",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".geojson", ".json"),
+        read=geojson.read_geojson,
+        has_conventions=True,
         write=geojson_writer.write_files,
     ),
-    Form(
+    Format(
         name=Source.PANNUKE,
         title="PanNuke arrays",
         load=array_sets.load_pannuke,
@@ -94,7 +96,7 @@ BUILT_IN = (
         items=array_sets.array_items,
         write_all=array_sets.write_pannuke,
     ),
-    Form(
+    Format(
         name=Source.CONIC,
         title="CoNIC arrays",
         load=array_sets.load_conic,
@@ -102,7 +104,7 @@ BUILT_IN = (
         items=array_sets.array_items,
         write_all=array_sets.write_conic,
     ),
-    Form(
+    Format(
         name=Source.COCO_PANOPTIC,
         title="COCO panoptic",
         load=coco_panoptic.load_files,
@@ -110,41 +112,40 @@ BUILT_IN = (
         items=coco_panoptic.panoptic_items,
         write_all=coco_panoptic.write_panoptic,
     ),
-    Form(
+    Format(
         name="ome-zarr",
         title="OME-Zarr labels",
         endings=(".ome.zarr",),
         write=ome_zarr.write_ome_zarr,
     ),
-    Form(
+    outline_format(
         name=Source.HOVERNET,
         title="HoVer-Net JSON",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".hovernet.json",),
+        read=hovernet.read_hovernet,
         write=hovernet.write_files,
         losses=hovernet.losses,
     ),
-    Form(
+    Format(
         name=Source.HOVERNET_MAT,
         title="HoVer-Net and CoNSeP MATLAB file",
         load=hovernet_mat.load_files,
         shape=hovernet_mat.files_shape,
+        companions=tables_beside,
     ),
-    Form(
+    outline_format(
         name=Source.ANNOTATION_STORE,
         title="TIAToolbox annotation store",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".db",),
+        read=annotation_store.read_store,
         write=annotation_store.write_files,
     ),
-    Form(
+    outline_format(
         name=Source.IMAGEJ_ROI,
         title="ImageJ ROIs, open in Fiji",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".roi.zip", ".zip"),
+        read=imagej_rois.read_rois,
+        has_conventions=True,
         write=imagej_rois.write_files,
     ),
 )
@@ -155,7 +156,7 @@ class _Known:
     """The forms known to this process."""
 
     def __init__(self) -> None:
-        self.forms: dict[str, Form] = {form.name: form for form in BUILT_IN}
+        self.forms: dict[str, Format] = {form.name: form for form in BUILT_IN}
         self.findings: tuple[Finding, ...] = ()
         self.has_plugins = False
         self.lock = threading.RLock()
@@ -168,7 +169,7 @@ class _Known:
                 self.findings = tuple(_broken(self, entry_points(group=ENTRY_POINTS)))
         return self
 
-    def add(self, form: Form) -> None:
+    def add(self, form: Format) -> None:
         with self.lock:
             if (other := self.forms.get(form.name)) is not None and other is not form:
                 kind = "is built in" if other in BUILT_IN else "is there already"
@@ -181,7 +182,7 @@ class _Known:
 _KNOWN = _Known()
 
 
-def register(form: Form) -> None:
+def register(form: Format) -> None:
     """Make a form known to this process; a plugin names it as an entry point instead.
 
     Parameters
@@ -197,12 +198,12 @@ def register(form: Form) -> None:
     _KNOWN.with_plugins().add(form)
 
 
-def known_forms() -> Mapping[str, Form]:
+def known_forms() -> Mapping[str, Format]:
     """Return every form by its name, the preferred first; those of plugins come last."""
     return MappingProxyType(_KNOWN.with_plugins().forms)
 
 
-def form_of(source: str) -> Form | None:
+def form_of(source: str) -> Format | None:
     """Find a form by its name; None where nobody knows it."""
     return known_forms().get(source)
 
@@ -344,9 +345,9 @@ def _broken(known: _Known, points: Iterable[EntryPoint]) -> Iterator[Finding]:
     for point in sorted(points, key=lambda p: (p.name, p.value)):
         try:
             form = point.load()
-            if not isinstance(form, Form):
+            if not isinstance(form, Format):
                 raise PanopticError(
-                    "expected a napari_panoptic.io.formats.format.Form, found a "
+                    "expected a napari_panoptic.io.formats.format.Format, found a "
                     f"{type(form).__name__}"
                 )
             known.add(form)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import Finding, PanopticError, UnwritableFileError, english_list
 from napari_panoptic.common.visible import encodable
-from napari_panoptic.io.formats.format import Form, LoadedMasks, Objects
+from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import known_forms, load_masks
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -99,7 +99,7 @@ def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> Loa
     return load_masks(MaskFiles(Source(form.name), {"": (path,)}), scheme, shape=shape)
 
 
-def readable_forms() -> Iterator[Form]:
+def readable_forms() -> Iterator[Format]:
     """Return the forms in which one region can be opened again, the preferred first."""
     return (form for form in writable_forms() if form.load is not None)
 
@@ -146,17 +146,17 @@ def check_not_in_cohort(paths: Iterable[Path], cohort: Path) -> None:
             )
 
 
-def writable_forms() -> Iterator[Form]:
+def writable_forms() -> Iterator[Format]:
     """Return the forms in which one region can be saved, the preferred first."""
     return (form for form in known_forms().values() if form.write is not None)
 
 
-def form_for(path: Path) -> Form | None:
+def form_for(path: Path) -> Format | None:
     """Tell by the ending of a file's name in which form it is to be written; None for others."""
     return _form_among(writable_forms(), path)
 
 
-def _unknown_ending(path: Path, forms: Iterable[Form]) -> PanopticError:
+def _unknown_ending(path: Path, forms: Iterable[Format]) -> PanopticError:
     endings = [ending for form in forms for ending in form.endings]
     return PanopticError(
         f"the ending of the file's name tells its form: expected {english_list(endings)}, found "
@@ -165,7 +165,7 @@ def _unknown_ending(path: Path, forms: Iterable[Form]) -> PanopticError:
     )
 
 
-def _form_among(forms: Iterable[Form], path: Path) -> Form | None:
+def _form_among(forms: Iterable[Format], path: Path) -> Format | None:
     name = path.name.casefold()
     fitting = [
         (len(ending), form)

@@ -17,7 +17,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import FindingKind, PanopticError, UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats import registry as forms
-from napari_panoptic.io.formats.format import Form, LoadedMasks
+from napari_panoptic.io.formats.format import Format, LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import noise, two_objects, write_svs, write_tiff
@@ -115,11 +115,11 @@ def test_among_the_folders_of_monusac_its_files_are_found(install: Install, tmp_
     [
         ("raise RuntimeError('no licence')", "no licence"),
         ("import a_module_that_is_not_there", "No module named 'a_module_that_is_not_there'"),
-        ("F = 3", "expected a napari_panoptic.io.formats.format.Form, found a int"),
+        ("F = 3", "expected a napari_panoptic.io.formats.format.Format, found a int"),
         ("G = 3", "has no attribute 'F'"),
         (
-            "from napari_panoptic.io.formats.format import Form\n"
-            "F = Form(name='labels', title='Mine', load=print)",
+            "from napari_panoptic.io.formats.format import Format\n"
+            "F = Format(name='labels', title='Mine', load=print)",
             "the format 'labels' is built in, and cannot be replaced; choose another name",
         ),
     ],
@@ -149,7 +149,7 @@ def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch
     def load(*_: object) -> LoadedMasks:
         return expected
 
-    mine = Form(name="mine", title="Mine", load=load)
+    mine = Format(name="mine", title="Mine", load=load)
     files = MaskFiles(Source("mine"), {})
     with pytest.raises(UnreadableFileError, match="no reader for masks in the form 'mine'"):
         load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
@@ -157,9 +157,9 @@ def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch
     forms.register(mine)
     assert load_masks(files, MONUSAC_CLASSES, shape=SHAPE) is expected
     with pytest.raises(PanopticError, match="'mine' is there already"):
-        forms.register(Form(name="mine", title="Other", load=load))
+        forms.register(Format(name="mine", title="Other", load=load))
     with pytest.raises(PanopticError, match="'geojson' is built in"):
-        forms.register(Form(name="geojson", title="Other", load=load))
+        forms.register(Format(name="geojson", title="Other", load=load))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch
 )
 def test_a_format_that_cannot_be_used(fields: dict[str, object], match: str) -> None:
     with pytest.raises(PanopticError, match=match):
-        Form(title="Mine", **fields)  # type: ignore[arg-type]
+        Format(title="Mine", **fields)  # type: ignore[arg-type]
 
 
 def test_the_page_lists_every_built_in_format() -> None:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError, UnwritableFileError
 from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.polygons.trace import Part, pixel_outlines
-from napari_panoptic.kernels.restore import components
+from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -137,13 +136,6 @@ def objects_and_areas(objects: Objects) -> Iterator[GeoObject]:
         yield from geo_objects(areas, side=objects.side, region=objects.region, team="ambiguous")
 
 
-def connected_areas(mask: NDArray[np.bool_], name: str) -> LabelImage:
-    """Take every connected piece of an area for an object of a class."""
-    pieces = components(np.ascontiguousarray(mask).view(np.uint8))
-    count = int(pieces.max(initial=0))
-    return LabelImage.from_array(pieces, dict.fromkeys(range(1, count + 1), name), (name,))
-
-
 def write_geojson(path: Path, objects: Iterable[GeoObject], *, scheme: ClassScheme) -> int:
     """Write objects so that QuPath opens them, over the image they belong to.
 
@@ -194,7 +186,7 @@ def write_geojson(path: Path, objects: Iterable[GeoObject], *, scheme: ClassSche
 
 
 def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write the objects of a region; see `napari_panoptic.io.formats.format.Form`."""
+    """Write the objects of a region; see `napari_panoptic.io.formats.format.Format`."""
     write_geojson(path, objects_and_areas(objects), scheme=objects.scheme)
     return (path,)
 

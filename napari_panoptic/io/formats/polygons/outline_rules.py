@@ -14,13 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind
-from napari_panoptic.io.formats.polygons.contours import as_contours
-from napari_panoptic.io.formats.polygons.model import (
-    AMBIGUOUS,
-    PolygonFile,
-    Polygons,
-    object_findings,
-)
+from napari_panoptic.io.formats.polygons.collect import BETWEEN_PIXELS, object_findings
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, Polygons
+from napari_panoptic.io.formats.polygons.trace import as_contours
 from napari_panoptic.nuclei.values.cohort import Multipolygons, OutlineRules, Vertices
 
 LOOKED_AT = 2000
@@ -40,7 +36,7 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
     Parameters
     ----------
     file
-        Outlines as they stand in the file, with float64 vertices.
+        Outlines as they stand in the file.
     rules
         How they are read. Parts were split on reading.
     path
@@ -55,14 +51,14 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
         findings += _look_traced(polygons, path, side)
     elif rules.vertices is Vertices.PIXEL_CENTRES:
         polygons, between = _through_centres(polygons)
-        message = "outline(s) with vertices between pixels, which were rounded to whole ones"
+        message = BETWEEN_PIXELS.replace("contour", "outline")
         findings += object_findings(FindingKind.FALLBACK, between, message, path)
     return replace(file, polygons=polygons, findings=tuple(findings))
 
 
 def _through_centres(polygons: Polygons) -> tuple[Polygons, NDArray[np.int64]]:
     """Read vertices as pixels; return the ids of objects of which vertices were rounded."""
-    xy = polygons.vertices_xy.astype(np.float64, copy=False)
+    xy = polygons.vertices_xy
     whole = np.rint(xy)
     moved = (whole != xy).any(axis=1)
     if 2 * np.count_nonzero(moved) > len(moved):
@@ -72,7 +68,7 @@ def _through_centres(polygons: Polygons) -> tuple[Polygons, NDArray[np.int64]]:
         polygons.ring_starts[polygons.object_starts], np.flatnonzero(moved), side="right"
     )
     between = polygons.ids[np.unique(objects) - 1]
-    return as_contours(replace(polygons, vertices_xy=whole.astype(np.int32))), between
+    return as_contours(replace(polygons, vertices_xy=whole)), between
 
 
 def _look_traced(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]:
@@ -106,7 +102,7 @@ def traced_outlines(polygons: Polygons) -> tuple[int, int, int]:
     """
     sizes = np.diff(polygons.ring_starts[: LOOKED_AT + 1])
     is_outer = ~polygons.is_hole[: len(sizes)] & (sizes > 2)
-    xy = polygons.vertices_xy[: polygons.ring_starts[len(sizes)]].astype(np.float64)
+    xy = polygons.vertices_xy[: polygons.ring_starts[len(sizes)]]
     xy = xy[np.repeat(is_outer, sizes)]
     sizes = sizes[is_outer]
     if not len(sizes):
@@ -157,4 +153,4 @@ def _far_apart(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]:
 
 def _box(polygons: Polygons, ring: int) -> NDArray[np.float64]:
     xy = polygons.vertices_xy[polygons.ring_starts[ring] : polygons.ring_starts[ring + 1]]
-    return np.concatenate([xy.min(axis=0), xy.max(axis=0)]).astype(np.float64)
+    return np.concatenate([xy.min(axis=0), xy.max(axis=0)])
