@@ -231,7 +231,7 @@ def test_other_forms_say_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[s
     output = tmp_path / "tables"
     assert main(["evaluate", str(root), "--output", str(output), *IN_WINDOWS]) == 1
     said = capsys.readouterr().err
-    assert "masks in the form 'colour-coded' can only be read as a whole" in said
+    assert "masks in the format 'colour-coded' can only be read as a whole" in said
     assert "labels, imagescope, geojson, hovernet, annotation-store and imagej-roi" in said
 
 

@@ -1,4 +1,4 @@
-"""Every form in which objects can be on disk: the built-in ones, and those that plugins bring."""
+"""All known formats, built in or of plugins; loads and opens files of any of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.settings import Restoration
 
 ENTRY_POINTS = "napari_panoptic.formats"
-"""The group of entry points by which plugins bring forms: each names a `Format`."""
+"""The group of entry points by which plugins add formats: each names a `Format`."""
 
 BUILT_IN = (
     Format(
@@ -149,11 +149,11 @@ BUILT_IN = (
         write=imagej_rois.write_files,
     ),
 )
-"""The forms of this package; of several that are there, the first is read."""
+"""The formats of this package; if files of several exist, the first is read."""
 
 
 class _Known:
-    """The forms known to this process."""
+    """The formats known to this process."""
 
     def __init__(self) -> None:
         self.forms: dict[str, Format] = {form.name: form for form in BUILT_IN}
@@ -162,7 +162,7 @@ class _Known:
         self.lock = threading.RLock()
 
     def with_plugins(self) -> _Known:
-        """Look for plugins, once."""
+        """Load plugins, once."""
         with self.lock:
             if not self.has_plugins:
                 self.has_plugins = True
@@ -183,33 +183,33 @@ _KNOWN = _Known()
 
 
 def register(form: Format) -> None:
-    """Make a form known to this process; a plugin names it as an entry point instead.
+    """Add a format to this process; a plugin names it as an entry point instead.
 
     Parameters
     ----------
     form
-        Its name must be new. The same form once more changes nothing.
+        Its name must be new. Adding the same format again changes nothing.
 
     Raises
     ------
     PanopticError
-        For a name that another form has.
+        If another format has this name.
     """
     _KNOWN.with_plugins().add(form)
 
 
 def known_forms() -> Mapping[str, Format]:
-    """Return every form by its name, the preferred first; those of plugins come last."""
+    """Return every format by its name, the preferred first; those of plugins come last."""
     return MappingProxyType(_KNOWN.with_plugins().forms)
 
 
 def form_of(source: str) -> Format | None:
-    """Find a form by its name; None where nobody knows it."""
+    """Return a format by its name; None if it is unknown."""
     return known_forms().get(source)
 
 
 def plugin_findings() -> tuple[Finding, ...]:
-    """Return which plugins with forms are broken."""
+    """Return findings about plugins whose formats cannot be used."""
     return _KNOWN.with_plugins().findings
 
 
@@ -228,28 +228,28 @@ def load_masks(
     Parameters
     ----------
     files
-        Which files, in which form.
+        The files and their format.
     scheme
         The classes.
     shape
         Height and width of the region in px, which masks must have. Polygons,
-        and submissions without a single mask, cannot do without; for others
-        None means: whatever the file has.
+        and submissions without a single mask, need it; for others None means
+        the size of the file.
     restoration, radius
-        How objects are recovered from colour-coded masks; without effect on
-        other forms.
+        How objects are restored from colour-coded masks; without effect on
+        other formats.
     region, team
         Names, for findings and errors.
 
     Raises
     ------
     UnreadableFileError
-        Where nothing usable can be read.
+        If nothing usable can be read.
     """
     form = form_of(files.source)
     if form is None or form.load is None:
         raise UnreadableFileError(
-            f"there is no reader for masks in the form '{files.source}'", region=region
+            f"there is no reader for masks in the format '{files.source}'", region=region
         )
     request = LoadRequest(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
@@ -272,7 +272,7 @@ def open_masks(
     Parameters
     ----------
     files
-        Which files, in which form.
+        The files and their format.
     scheme
         The classes.
     shape
@@ -280,20 +280,20 @@ def open_masks(
     region, team
         Names, for findings and errors.
     progress
-        Told how much of how much is done; what it raises ends the work.
+        Receives the amount done and the total; an exception in it cancels.
 
     Raises
     ------
     UnreadableFileError
-        For forms that can only be read whole, and where nothing usable can be
+        If files of the format can only be read whole, or nothing usable can be
         read.
     """
     form = form_of(files.source)
     if form is None or form.open_tiles is None:
         forms = english_list([f.name for f in known_forms().values() if f.open_tiles])
         raise UnreadableFileError(
-            f"the region of {size_text(shape)} is too large to be held, and masks in the form "
-            f"'{files.source}' can only be read as a whole; forms that can be read in windows: "
+            f"the region of {size_text(shape)} is too large to be held, and masks in the format "
+            f"'{files.source}' can only be read as a whole; formats that can be read in windows: "
             f"{forms}",
             path=files.all_paths[0] if files.all_paths else None,
             region=region,
@@ -305,7 +305,7 @@ def open_masks(
 def reference_shape(
     image: Path | None, masks: Iterable[MaskFiles], *, image_item: str | None = None
 ) -> tuple[int, int] | None:
-    """Find out how large a region is: from its image, else from any mask of it.
+    """Return the size of a region: from its image, else from any mask of it.
 
     Parameters
     ----------
@@ -314,17 +314,17 @@ def reference_shape(
     masks
         Masks of the region, the most trustworthy first; they may be unreadable.
     image_item
-        Which image of a file that holds many.
+        The image, if the file holds many.
 
     Returns
     -------
-    Height and width in px, or None where no file tells them.
+    Height and width in px, or None if no file states them.
     """
     if image is not None:
         try:
             return probe_image(image, image_item).shape
         except PanopticError:
-            # Whoever wants the image hears of it then; masks know the size as well.
+            # Reported when the image is opened; masks have the size as well.
             pass
     return next((shape for files in masks if (shape := _mask_shape(files))), None)
 
@@ -340,8 +340,8 @@ def _mask_shape(files: MaskFiles) -> tuple[int, int] | None:
 
 
 def _broken(known: _Known, points: Iterable[EntryPoint]) -> Iterator[Finding]:
-    """Add the forms of plugins; report those that cannot be had."""
-    # The order in which distributions lie on disk must not decide which form is preferred.
+    """Add the formats of plugins; report those that cannot be used."""
+    # The order in which distributions lie on disk must not decide which format is preferred.
     for point in sorted(points, key=lambda p: (p.name, p.value)):
         try:
             form = point.load()

@@ -198,7 +198,7 @@ def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch
 
     mine = Format(name="mine", title="Mine", load=load)
     files = MaskFiles(Source("mine"), {})
-    with pytest.raises(UnreadableFileError, match="no reader for masks in the form 'mine'"):
+    with pytest.raises(UnreadableFileError, match="no reader for masks in the format 'mine'"):
         load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
     forms.register(mine)
     forms.register(mine)

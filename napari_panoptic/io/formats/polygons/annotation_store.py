@@ -83,9 +83,9 @@ def read_store(
     scheme
         The classes.
     progress
-        Is told rows read and rows in all.
+        Receives rows read and rows in all.
     is_wanted
-        Asked now and then whether to go on.
+        Asked between batches whether to continue.
 
     Returns
     -------
@@ -97,10 +97,10 @@ def read_store(
     Raises
     ------
     UnreadableFileError
-        Where the file is missing, damaged or no such store, or a row of it is
+        If the file is missing, damaged or no such store, or a row of it is
         none. It is refused as a whole.
     ReadingStoppedError
-        Where ``is_wanted`` said no.
+        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     with path.open("rb") as file:
@@ -136,19 +136,19 @@ def write_store(path: Path, objects: Iterable[GeoObject]) -> int:
     Parameters
     ----------
     path
-        Where to write; an existing file is replaced.
+        The file to write; an existing one is replaced.
     objects
-        What to write, with different keys.
+        The objects to write, with different keys.
 
     Returns
     -------
     int
-        How many objects were written.
+        The number of objects written.
 
     Raises
     ------
     UnwritableFileError
-        Where the file cannot be written; an existing one is as it was.
+        If the file cannot be written; an existing one stays as it was.
     """
     try:
         with closing(sqlite3.connect(":memory:")) as connection:
@@ -299,7 +299,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _class_value(properties: Any) -> Any:
-    """Find what the properties of an object say of its class."""
+    """Return the class stated in the properties of an object."""
     if properties is None:
         return None
     if not isinstance(properties, str) or len(properties) > LARGEST_PROPERTIES:
@@ -316,9 +316,9 @@ def _class_value(properties: Any) -> Any:
 
 
 def _write(connection: sqlite3.Connection, objects: Iterable[GeoObject]) -> int:
-    """Fill an empty data base; give the number of objects."""
+    """Fill an empty database; return the number of objects."""
     count = 0
-    # What is unfinished is thrown away: nothing has to be written twice.
+    # An unfinished database is discarded: no journal is needed.
     connection.execute("PRAGMA journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
     with connection:

@@ -84,25 +84,25 @@ def read_geojson(
     scheme
         The classes.
     progress
-        Is told bytes read and bytes in all.
+        Receives bytes read and bytes in all.
     is_wanted
-        Asked now and then whether to go on.
+        Asked between batches whether to continue.
     rules
         Whether each part of a MultiPolygon is an object; ids then count parts.
 
     Returns
     -------
     PolygonFile
-        With float64 vertices, as they stand in the file. A file without a feature gives no objects.
+        Vertices as in the file. A file without a feature has no objects.
 
     Raises
     ------
     UnreadableFileError
-        Where the file is missing, empty, cut off, no GeoJSON, or has features
+        If the file is missing, empty, cut off, no GeoJSON, or has features
         that are none. It is refused as a whole: with half an annotation, good
         predictions would count as false.
     ReadingStoppedError
-        Where ``is_wanted`` said no.
+        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     features = _Features(path, scheme, splits=rules.multipolygons is Multipolygons.SPLIT)
@@ -243,12 +243,12 @@ class _Features:
 
 
 def _class_names(classification: Any) -> tuple[str, ...]:
-    """Return what a class may be called, the most precise first.
+    """Return possible names of a class, the most precise first.
 
     Raises
     ------
     TypeError
-        For what QuPath never writes there.
+        If QuPath never writes such a value.
     """
     if classification is None:
         return ()
@@ -264,7 +264,7 @@ def _class_names(classification: Any) -> tuple[str, ...]:
 
 
 def _with_children(features: list[Any]) -> Iterator[Any]:
-    """Yield features, and after each those nested into it."""
+    """Yield features, each followed by those nested in it."""
     waiting = features[::-1]
     while waiting:
         feature = waiting.pop()
@@ -313,7 +313,7 @@ def _is_coordinate(value: Any) -> bool:
 def _batches(
     path: Path, progress: Callable[[int, int], None] | None, is_wanted: Callable[[], bool]
 ) -> Iterator[_Batch]:
-    """Split a file into batches of features, and make sure that nothing else is wrong."""
+    """Split a file into batches of features, and check the rest."""
     with path.open("rb") as file, _unpacked(path, file) as plain:
         splitter = _Splitter(path, plain)
         total = path.stat().st_size
@@ -331,7 +331,7 @@ def _batches(
 
 @contextmanager
 def _unpacked(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
-    """Open what is packed, and let through what is not."""
+    """Open the file, unpacked if it is packed."""
     start = file.read(4)
     file.seek(0)
     if start.startswith(GZIP_MAGIC):
@@ -389,7 +389,7 @@ class _Splitter:
         self._was_split = False
 
     def read_on(self) -> bool:
-        """Read the next block; more of it where the last did not suffice for anything."""
+        """Read the next block, a larger one if the last held no complete token."""
         block = self._file.read(max(BLOCK_BYTES, len(self._data)))
         if not self._features and not self._frame and not self._counts[1] and not self._data:
             block = self._begin(block)
@@ -434,7 +434,7 @@ class _Splitter:
         self._data = self._data[at:]
 
     def last_batch(self) -> _Batch:
-        """Return the features behind the last full batch, and check what is around them."""
+        """Return the features after the last full batch, and check the text around them."""
         if self._data or self._state[DEPTH] != 0 or not self._frame:
             raise self._error("it is cut off, or its brackets do not match")
         batch = self._parsed(is_last=True)
@@ -453,7 +453,7 @@ class _Splitter:
         features = self._loaded(b"[" + self._batch[:text].tobytes() + b"]")
         # A comma was taken away before or behind: there has to be something.
         if not features and (self._was_split or not is_last):
-            raise self._error("it has a comma with no feature behind it")
+            raise self._error("it has a comma with no feature after it")
         ends = np.cumsum(self._ring_sizes[:rings]).tolist()
         batch = _Batch(features, self._xy[:points].copy(), ends)
         self._features += len(features)

@@ -66,9 +66,9 @@ def read_hovernet(
     scheme
         The classes.
     progress
-        Is told bytes read and bytes in all.
+        Receives bytes read and bytes in all.
     is_wanted
-        Asked now and then whether to go on.
+        Asked between batches whether to continue.
 
     Returns
     -------
@@ -76,16 +76,16 @@ def read_hovernet(
         With vertices rounded to whole pixels, which count by them, and
         ``type_prob`` as scores.
         Holes are not in such files. Its magnification is ``mag``: HoVer-Net
-        gives contours of a slide in px of the magnification at which it was
+        writes contours of a slide in px of the magnification at which it was
         processed, and of a smaller image, without ``mag``, in px of that.
 
     Raises
     ------
     UnreadableFileError
-        Where the file is missing, empty, cut off or of another form. It is
+        If the file is missing, empty, cut off or of another form. It is
         refused as a whole, as half an annotation would do harm.
     ReadingStoppedError
-        Where ``is_wanted`` said no.
+        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     nuclei = Collector(path, scheme, PixelRule.VERTEX, renumbered=_RENUMBERED)
@@ -115,7 +115,7 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 
 def losses(objects: Objects) -> tuple[Finding, ...]:
-    """Return which objects and excluded areas come back with other pixels than they have."""
+    """Return findings about objects and excluded areas whose pixels change."""
     found: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
     if changed := _changed(objects.labels):
         found.append((f"{len(changed)} object(s)", changed, changed))
@@ -138,7 +138,7 @@ def losses(objects: Objects) -> tuple[Finding, ...]:
 
 
 def _changed(labels: LabelImage) -> tuple[int, ...]:
-    """Return the ids of objects whose outer contour is not all there is of them."""
+    """Return the ids of objects that are more than their outer contour."""
     return tuple(int(labels.ids[row]) for row, _, is_same in _outer_contours(labels) if not is_same)
 
 
@@ -159,16 +159,16 @@ def write_hovernet(
     Parameters
     ----------
     path
-        Where to write; an existing file is replaced.
+        The file to write; an existing one is replaced.
     labels
         The objects; ids become keys, and ``type`` is the number of the class, from 1.
     magnification
-        That of the image, written as ``mag``; None where unknown.
+        That of the image, written as ``mag``; None if unknown.
     ambiguous
         bool image (y, x) of an excluded area, or None: its connected pieces
         are written last, with the name of the class as ``type``.
     scheme
-        Tells that name.
+        States that name.
     """
     name = "Ambiguous" if scheme is None else scheme.ambiguous or "Ambiguous"
     sides: list[tuple[LabelImage, int, str | None]] = [(labels, 0, None)]
@@ -190,7 +190,7 @@ def write_hovernet(
 
 
 def _outer_contours(labels: LabelImage) -> Iterator[tuple[int, NDArray[np.int32], bool]]:
-    """Yield the row, the contour, and whether it says all, of each object with a pixel."""
+    """Yield row and contour of each object with a pixel, and whether the contour has all of it."""
     from scipy.ndimage import find_objects  # takes long to import, and only writing needs it
 
     n = len(labels)
@@ -206,7 +206,7 @@ def _outer_contours(labels: LabelImage) -> Iterator[tuple[int, NDArray[np.int32]
 def _outer_contour(
     mask: NDArray[np.bool_], box: tuple[slice, slice]
 ) -> tuple[NDArray[np.int32], bool]:
-    """Trace an object without its holes; tell whether the contour says all of it."""
+    """Trace an object without its holes; return also whether the contour has all of it."""
     from scipy.ndimage import binary_fill_holes
 
     filled = binary_fill_holes(mask)

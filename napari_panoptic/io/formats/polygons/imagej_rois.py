@@ -67,7 +67,7 @@ def read_rois(
 ) -> PolygonFile:
     """Read the objects of a ROI file or of an archive of them.
 
-    An object is a ROI that has an area: a polygon, a freehand or traced
+    An object is a ROI with an area: a polygon, a freehand or traced
     outline, a rectangle, an oval, or a composite of several outlines, filled by the
     even-odd rule. Coordinates lie between pixels, as in ImageJ: the square from 0, 0 to
     10, 10 has the pixels 0 to 9. The class is the first of these that the scheme knows:
@@ -84,9 +84,9 @@ def read_rois(
     scheme
         The classes.
     progress
-        Is told ROIs read and ROIs in all.
+        Receives ROIs read and ROIs in all.
     is_wanted
-        Asked now and then whether to go on.
+        Asked between batches whether to continue.
     rules
         What the vertices of outlines run through. Rectangles and ovals always
         cover whole pixels; where outlines run through pixel centres, so do theirs.
@@ -94,17 +94,17 @@ def read_rois(
     Returns
     -------
     PolygonFile
-        With float64 vertices, as they stand in the file. ROIs without an area are
+        Vertices as in the file. ROIs without an area are
         left out, and reported.
 
     Raises
     ------
     UnreadableFileError
-        Where the file is missing, empty, damaged, or holds ROIs of several
+        If the file is missing, empty, damaged, or holds ROIs of several
         planes of a stack. It is refused as a whole: with half of its ROIs, good
         predictions would count as false.
     ReadingStoppedError
-        Where ``is_wanted`` said no.
+        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     objects = _Rois(path, scheme, rules)
@@ -119,7 +119,7 @@ def read_rois(
 
 
 def _members(path: Path) -> Iterator[tuple[int, int, str, bytes]]:
-    """Yield how many ROIs came before, how many there are, and the name and bytes of each."""
+    """Yield for each ROI its place, the number of ROIs, its name, and its bytes."""
     with path.open("rb") as file:
         if file.read(2) != _ZIP_MAGIC:
             file.seek(0)
@@ -257,7 +257,7 @@ def _outlines(roi: ImagejRoi, shorter: float) -> list[NDArray[Any]]:
 
 
 def _name_and_number(text: str) -> tuple[str, str]:
-    """Take the digits at the end of a name off, and what stands between them and the name."""
+    """Split a name and the digits at its end, and drop separators between them."""
     name = text.rstrip("0123456789")
     end = len(name)
     while end and (name[end - 1].isspace() or name[end - 1] in "_.:#-"):
@@ -269,8 +269,8 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write the objects of a region; see `napari_panoptic.io.formats.format.Format`.
 
     ROIs are called after class and id, such as ``Epithelial-0012``; their groups are the numbers
-    of the classes, which the ROI Manager colours differently. `read_rois` gives classes and
-    pixels back, and ids up to nine digits. Pieces of the excluded area come last.
+    of the classes, which the ROI Manager colours differently. `read_rois` returns the same classes
+    and pixels, and ids up to nine digits. Pieces of the excluded area come last.
     """
     labels, name = objects.labels, objects.ambiguous_class
     sides = [(labels, 0)]

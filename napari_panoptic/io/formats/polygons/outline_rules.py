@@ -1,7 +1,7 @@
-"""Outlines in other conventions than QuPath's: reported, and read as the cohort says.
+"""Outlines in other conventions than QuPath's: reported, and read as the cohort states.
 
 OpenCV traces an object through the centres of its border pixels, QuPath and ImageJ along the edges
-of its pixels. Files say neither. Read by the other rule, every object loses or gains a rim.
+of its pixels. Files do not state it. Read by the other rule, every object loses or gains a rim.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
 
 
 def _through_centres(polygons: Polygons) -> tuple[Polygons, NDArray[np.int64]]:
-    """Read vertices as pixels; return the ids of objects of which vertices were rounded."""
+    """Read vertices as pixels; return the ids of objects with rounded vertices."""
     xy = polygons.vertices_xy
     whole = np.rint(xy)
     moved = (whole != xy).any(axis=1)
