@@ -408,7 +408,7 @@ def _vertex_spans(
                 begin, stop = min(begin, other_begin), max(stop, other_stop)
             if not apart:
                 begin = max(begin, left)
-                # Written even where it is empty: the place of a row tells its span.
+                # Written even if it is empty: spans are found by their row below.
                 spans[count, 0], spans[count, 1] = y, begin
                 spans[count, 2] = max(begin, min(stop, right))
                 count += 1
@@ -468,8 +468,8 @@ def odd_shapes(
 
     Returns
     -------
-    uint8 (n,): `DEGENERATE` where a ring, or the object for want of one, has
-    fewer than three different vertices; `CROSSING` where a ring crosses itself.
+    uint8 (n,): `DEGENERATE` if a ring has fewer than three different vertices, or
+    there is no ring; `CROSSING` if a ring crosses itself.
     """
     odd = np.zeros(len(object_starts) - 1, np.uint8)
     for row in range(len(odd)):

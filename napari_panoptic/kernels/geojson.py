@@ -124,7 +124,7 @@ def split_features(
 
 @compiled
 def _string_end(data: NDArray[np.uint8], at: int) -> int:
-    """Return where a JSON string ends that begins here."""
+    """Return the end of a JSON string that begins here."""
     k = at + 1
     while k < len(data):
         if data[k] == 34:
@@ -204,7 +204,7 @@ def _position(data: NDArray[np.uint8], at: int) -> tuple[float, float, int]:
 
 @compiled
 def _mark(batch: NDArray[np.uint8], used: int, number: int) -> int:
-    """Write the mark of a ring; return where it ends."""
+    """Write the mark of a ring; return the end of the text."""
     for mark in _OPEN_MARK:
         batch[used] = mark
         used += 1
@@ -232,7 +232,7 @@ def _number(data: NDArray[np.uint8], at: int) -> tuple[float, int]:
 
     Returns
     -------
-    The number; and where it ends, or that it is cut off or not plain: with
+    The number; and its end, or that it is cut off or not plain: with
     other characters, more than 18 digits, an exponent, or beyond `LARGEST`;
     of more than 15 digits also with more than 18 decimals.
     """

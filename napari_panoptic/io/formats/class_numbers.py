@@ -43,7 +43,7 @@ def read_type_info(path: Path) -> dict[str, str]:
             for key, value in table.items()
         }
     except (OSError, ValueError, AttributeError, LookupError, RecursionError) as error:
-        # RecursionError says where the decoder was, not what is wrong.
+        # A RecursionError names the place in the decoder, not the problem.
         found = "lists nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise UnreadableFileError(
             f'expected a table of class names such as {{"1": ["Epithelial", [255, 0, 0]]}}, found '
@@ -57,7 +57,7 @@ class ClassNumbers:
 
     A number ``k`` is looked up in this order: as the text ``k`` among the
     scheme's aliases (``[aliases]`` in cohort.toml); by its name in a
-    ``type_info.json``, where there is one; else it is the k-th class, from 1.
+    ``type_info.json``, if there is one; else it is the k-th class, from 1.
     A text is a class name. Nothing at all means the class that has the alias
     ``""``, or the only class of the scheme.
 

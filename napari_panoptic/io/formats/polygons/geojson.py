@@ -66,7 +66,7 @@ def read_geojson(
 
     A file is a FeatureCollection, a list of features, or one feature; each
     feature a Polygon or a MultiPolygon, with or without holes, which is one
-    object. Of a QuPath cell the nucleus is taken where it has one. Its class
+    object. A QuPath cell is read by its nucleus, if it has one. Its class
     is the first known name of ``properties.classification``: a text, or the
     ``name`` or the ``names`` in it; of a derived class such as "Tumour:
     Positive" the whole, then its parts. Without it the class is

@@ -97,7 +97,7 @@ def geo_objects(
     side
         Which side they are on; part of their names.
     region, team
-        Where they are from; kept as metadata.
+        Region and team; kept as metadata.
     details
         Object id -> what else is known of it: status, cause, iou, verdict, tag,
         note and the like. Numbers become measurements, texts metadata; what is

@@ -82,7 +82,7 @@ def read_hovernet(
     Raises
     ------
     UnreadableFileError
-        If the file is missing, empty, cut off or of another form. It is
+        If the file is missing, empty, cut off or of another format. It is
         refused as a whole, as half an annotation would do harm.
     ReadingStoppedError
         If ``is_wanted`` returned False.
@@ -252,7 +252,7 @@ def _checked_rest(
 
 
 def _magnification(value: Any, path: Path) -> float | None:
-    """Read at which magnification coordinates are; None where they are those of the image."""
+    """Return the magnification of the coordinates; None if they are those of the image."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1000:
@@ -261,7 +261,7 @@ def _magnification(value: Any, path: Path) -> float | None:
 
 
 def _score(value: Any) -> float:
-    """Return the probability of a nucleus's class; NaN where there is none."""
+    """Return the probability of a nucleus's class; NaN if there is none."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number else math.nan
 

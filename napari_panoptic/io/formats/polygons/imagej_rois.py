@@ -230,7 +230,7 @@ class _Rois:
 
 
 def _outlines(roi: ImagejRoi, shorter: float) -> list[NDArray[Any]]:
-    """Return the outlines of a ROI; none where it has no area."""
+    """Return the outlines of a ROI; none if it has no area."""
     from roifile import ROI_SUBTYPE, ROI_TYPE
 
     if roi.subtype in (ROI_SUBTYPE.TEXT, ROI_SUBTYPE.IMAGE):
@@ -302,7 +302,7 @@ def _written(labels: LabelImage, offset: int, *, is_area: bool) -> Iterator[tupl
 
 
 def _roi(parts: tuple[Part, ...]) -> ImagejRoi:
-    """Return the ROI of an object: a polygon, or a composite where there are several rings."""
+    """Return the ROI of an object: a polygon, or a composite of several rings."""
     from roifile import ROI_TYPE, ImagejRoi
 
     rings = [ring for part in parts for ring in (part.exterior, *part.holes)]

@@ -26,8 +26,8 @@ LEAST_DIAGONALS = 8
 LEAST_SHARE = 0.9
 """Of the outlines that fit one of the two conventions only, this share must be traced ones."""
 FAR_APART_TWO, FAR_APART_MANY = 4.0, 2.0
-"""An object of two or of more parts is reported where it is longer than so many times its longest
-part: a nucleus cut in pieces is not."""
+"""An object of two or of more parts is reported if its length exceeds this multiple of its longest
+part; a nucleus cut in pieces does not."""
 
 
 def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: str) -> PolygonFile:
@@ -113,7 +113,7 @@ def traced_outlines(polygons: Polygons) -> tuple[int, int, int]:
     step = xy[following] - xy
     dx, dy = step.T
     is_along_axis, is_diagonal = (dx == 0) | (dy == 0), (dx != 0) & (np.abs(dx) == np.abs(dy))
-    # Of the vertex to which a step leads: how the outline turns there, and where it comes from.
+    # At the vertex where a step ends: the turn of the outline, and the step before.
     turn, before = np.empty(len(xy)), np.empty(len(xy), np.bool_)
     turn[following] = dx * dy[following] - dy * dx[following]
     before[following] = is_along_axis
