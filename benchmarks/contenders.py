@@ -32,7 +32,7 @@ from skimage.segmentation import expand_labels
 from benchmarks.cases import CLASSES, Labels
 from benchmarks.live import strokes
 from napari_panoptic.io.formats.labels.colour_coded import ColourCodedMask, restore
-from napari_panoptic.io.formats.polygons.model import Polygons
+from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.kernels.restore import classify
@@ -416,12 +416,13 @@ def _polygons(vertices: NDArray[np.float64], starts: NDArray[np.int64]) -> Polyg
     """Make the value that readers hand over."""
     n = len(starts) - 1
     return Polygons(
-        vertices.astype(np.int32),
+        vertices,
         starts,
         np.zeros(n, np.bool_),
         np.arange(n + 1),
         np.arange(1, n + 1),
         np.ones(n, np.int16),
+        PixelRule.VERTEX,
     )
 
 

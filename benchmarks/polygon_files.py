@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
+from napari_panoptic.io.formats.registry import open_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 
 OBJECTS = 600_000
@@ -63,7 +63,7 @@ def measure(path: Path, side: int) -> None:
     """Print what reading a file and drawing windows take."""
     began, used = time.perf_counter(), time.process_time()
     files = MaskFiles(FORMS[path.suffix], {"": (path,)})
-    labels = open_polygon_tiles(files, MONUSAC_CLASSES, (side, side)).labels
+    labels = open_masks(files, MONUSAC_CLASSES, (side, side)).labels
     seconds, processor = time.perf_counter() - began, time.process_time() - used
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rng = np.random.default_rng(0)

@@ -24,10 +24,10 @@ from napari_panoptic.io.cohorts.detections import open_detection_cohort, read_de
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
 from napari_panoptic.io.formats.polygons.annotation_store import read_store
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.io.formats.polygons.imagej_rois import read_rois
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.points import read_atypia, read_points
 from napari_panoptic.io.volumes import SPATIAL, Volume, read_mask, read_probabilities, read_volume
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source

@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from fuzz.judge import check_findings
-from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, LARGEST_COORDINATE, PolygonFile
-from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 

@@ -12,8 +12,7 @@ from typing import Any
 from fuzz import documents as doc
 from fuzz.judge import Judge, Read
 from fuzz.sound import check_masks, check_tiles
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
-from napari_panoptic.io.formats.windowed_loading import open_masks
+from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 
 SHAPE = (12, 16)

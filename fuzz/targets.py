@@ -22,9 +22,9 @@ from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.class_tables import read_class_table
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
-from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
-from napari_panoptic.io.formats.polygons.imagescope import read_annotation, read_polygons
+from napari_panoptic.io.formats.polygons.geojson import read_geojson
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.nuclei.result_store import PartStore
@@ -37,16 +37,10 @@ from napari_panoptic.review.store import ReviewStore
 
 def read_imagescope(path: Path) -> None:
     """Read ImageScope XML in one of the ways in which it is read."""
-    match one_of(path, 3):
-        case 0:
-            annotation = read_annotation(path, MONUSAC_CLASSES)
-            file = read_polygons(path, MONUSAC_CLASSES)
-            check_polygons(file, MONUSAC_CLASSES)
-            assert [p.id for p in annotation.polygons] == file.polygons.ids.tolist()
-        case 1:
-            check_polygons(read_polygons(path, MONUSAC_CLASSES), MONUSAC_CLASSES)
-        case _:
-            load(path, Source.IMAGESCOPE)
+    if one_of(path, 2):
+        check_polygons(read_polygons(path, MONUSAC_CLASSES), MONUSAC_CLASSES)
+    else:
+        load(path, Source.IMAGESCOPE)
 
 
 def read_geojson_file(path: Path) -> None:

@@ -19,7 +19,7 @@ from napari_panoptic.common.errors import (
     english_list,
 )
 from napari_panoptic.common.visible import encodable
-from napari_panoptic.io.formats.format import Form, LoadedMasks, Objects
+from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.formats.saving import check_not_in_cohort, files_of, without_erased
 from napari_panoptic.nuclei.reading import (
@@ -57,13 +57,13 @@ class Conversion:
 
     cohort: Cohort
     team: str | None
-    form: Form
+    form: Format
     settings: EvaluationSettings
     source: Source | None = None
     replace_files: bool = False
 
 
-def form_to_write(name: str) -> Form:
+def form_to_write(name: str) -> Format:
     """Return a format that can be written.
 
     Raises

@@ -14,7 +14,7 @@ from threading import Event, Lock
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.labels.label_images import SIDECAR_SUFFIXES
-from napari_panoptic.io.formats.loading import reference_shape
+from napari_panoptic.io.formats.registry import reference_shape
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

@@ -19,10 +19,8 @@ from napari_panoptic.common.errors import (
     english_list,
 )
 from napari_panoptic.common.progress import Progress, StoppedError
-from napari_panoptic.io.formats.loading import LoadedMasks, load_masks, reference_shape
-from napari_panoptic.io.formats.registry import known_forms
-from napari_panoptic.io.formats.windowed_loading import open_masks
-from napari_panoptic.io.formats.windowed_masks import TiledMasks
+from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
+from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks, reference_shape
 from napari_panoptic.io.images import ImageInfo, probe_image
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.nuclei.values.labels import size_text

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, UnreadableFileError
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.volumes import (
     Volume,
     check_fits,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from skimage.segmentation import find_boundaries
 
 from napari_panoptic.common.errors import CohortError
-from napari_panoptic.io.formats.polygons.imagescope import Polygon, write_annotation
+from napari_panoptic.io.formats.polygons.imagescope import write_annotation
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.samples.scenes import Scene, draw_scenes
 from napari_panoptic.samples.teams import TEAM_NAMES, answer_of
@@ -184,7 +184,8 @@ def _write_region(root: Path, scene: Scene, seed: int, number: int) -> None:
     annotations = root / ANNOTATION_FOLDER / scene.patient
     annotations.mkdir(parents=True, exist_ok=True)
     _write_slide(annotations / f"{scene.name}.svs", scene)
-    write_annotation(annotations / f"{scene.name}.xml", _numbered(scene), SAMPLE_MPP)
+    outlines = [(polygon.class_name, polygon.vertices_xy) for polygon in scene.polygons]
+    write_annotation(annotations / f"{scene.name}.xml", outlines, SAMPLE_MPP)
     coded = root / COLOUR_CODED_FOLDER / scene.patient / f"{scene.name}_RGB_mask.tif.tif"
     _write_colour_coded(coded, _annotated_masks(scene))
     for team_number, team in enumerate(TEAM_NAMES):
@@ -193,13 +194,6 @@ def _write_region(root: Path, scene: Scene, seed: int, number: int) -> None:
         _write_colour_coded(published, masks)
         submitted = root / "Submissions" / team / scene.patient / scene.name
         _write_submission(submitted, masks, _HABITS[team])
-
-
-def _numbered(scene: Scene) -> list[Polygon]:
-    return [
-        Polygon(number, polygon.class_name, polygon.vertices_xy)
-        for number, polygon in enumerate(scene.polygons, start=1)
-    ]
 
 
 def _annotated_masks(scene: Scene) -> dict[str, NDArray[np.int32]]:

@@ -13,9 +13,9 @@ from psygnal import Signal
 from qtpy.QtCore import QTimer
 from superqt.utils import create_worker
 
-from napari_panoptic.io.formats.polygons.imagescope import Annotation, Polygon
-from napari_panoptic.io.formats.polygons.rasterize import rasterize
-from napari_panoptic.io.formats.polygons.trace import imagescope_polygons
+from napari_panoptic.io.formats.polygons.imagescope import traced_outlines
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Polygons
+from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer.desk_layers import ROLE
@@ -242,9 +242,9 @@ def outlines(mask: NDArray[np.bool_] | None, shape: tuple[int, int]) -> list[NDA
     if mask is None:
         return []
     nothing = LabelImage.empty(shape, ())
-    polygons = imagescope_polygons(nothing, ambiguous=mask, ambiguous_class=_AREA)
+    lines = [line for _, line in traced_outlines(nothing, ambiguous=mask) if len(line)]
     # A shape needs three corners; an area of one or two pixels repeats its last one.
-    return [_at_least_three(p.vertices_xy[:, ::-1]) for p in polygons if len(p.vertices_xy)]
+    return [_at_least_three(line[:, ::-1].astype(np.float64)) for line in lines]
 
 
 def filled(
@@ -265,12 +265,14 @@ def filled(
     -------
     bool image (y, x), or None where no pixel is covered.
     """
-    polygons = [
-        Polygon(number, _AREA, np.round(corners_of(np.asarray(data), kind))[:, ::-1])
-        for number, (data, kind) in enumerate(zip(shapes, types, strict=True), start=1)
+    rings = [
+        np.round(corners_of(np.asarray(data), kind))[:, ::-1]
+        for data, kind in zip(shapes, types, strict=True)
         if kind in WITH_AN_AREA
     ]
-    return rasterize(Annotation(tuple(polygons), None), shape, _SCHEME).ambiguous
+    ambiguous = np.full(len(rings), AMBIGUOUS, np.int16)
+    polygons = Polygons.of_rings(rings, ambiguous, PixelRule.VERTEX)
+    return rasterize_polygons(polygons, shape, _SCHEME).ambiguous
 
 
 def corners_of(data: NDArray[Any], kind: str) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError, english_list
 from napari_panoptic.io.cohorts import comparison as arrays
 from napari_panoptic.io.formats.class_tables import read_class_table
-from napari_panoptic.io.formats.polygons.model import Polygons
+from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, ClassScheme, Placement
@@ -199,15 +199,9 @@ def _drawn(layer: Any, at: tuple[int, ...], shape: tuple[int, int]) -> NDArray[n
             # In layers a pixel's centre has whole numbers, in outlines its corner.
             rings.append(corners_of(data, kind)[:, ::-1] + 0.5)
             ids.append(number)
-    starts = np.concatenate([[0], np.cumsum([len(ring) for ring in rings], dtype=np.int64)])
-    polygons = Polygons(
-        vertices_xy=np.concatenate([np.zeros((0, 2)), *rings]),
-        ring_starts=starts.astype(np.int64),
-        is_hole=np.zeros(len(rings), bool),
-        object_starts=np.arange(len(rings) + 1, dtype=np.int64),
-        ids=np.array(ids, np.int64),
-        class_index=np.ones(len(rings), np.int16),
-    )
+    classes = np.ones(len(rings), np.int16)
+    numbers = np.array(ids, np.int64)
+    polygons = Polygons.of_rings(rings, classes, PixelRule.CENTRE, ids=numbers)
     labels = rasterize_polygons(polygons, shape, _ONE_CLASS).labels
     known = np.concatenate([[0], labels.ids]).astype(np.int32)
     return known[labels.index]

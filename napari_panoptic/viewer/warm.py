@@ -25,7 +25,7 @@ from napari_panoptic.io.cohorts.layouts import ANNOTATIONS, TEAMS
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import read_labels
-from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.nuclei.edits.pair import IdWindow

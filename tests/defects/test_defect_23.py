@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_hovernet
-from napari_panoptic.io.formats.windowed_loading import open_masks
+from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import Overlaps
 

@@ -37,10 +37,10 @@ from napari_panoptic.io.decode import pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_items
 from napari_panoptic.io.formats.labels.matlab import mat_variables
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
 from napari_panoptic.io.formats.polygons.annotation_store import read_store
-from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
-from napari_panoptic.io.formats.polygons.imagescope import read_annotation
+from napari_panoptic.io.formats.polygons.geojson import read_geojson
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.guard import MOST_PAGES
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.label_windows import open_pixels, zarr_areas, zarr_label
@@ -474,7 +474,7 @@ def test_an_annotation_that_is_cut_off_is_closed(tmp_path: Path, content: str) -
     path = tmp_path / "a.xml"
     path.write_text(content)
     with every_file_closed(), pytest.raises(UnreadableFileError):
-        read_annotation(path, MONUSAC_CLASSES)
+        read_polygons(path, MONUSAC_CLASSES)
 
 
 # --- volumes --------------------------------------------------------------------------------

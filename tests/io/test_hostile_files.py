@@ -28,7 +28,7 @@ from napari_panoptic.common.errors import SettingsError, UnreadableFileError
 from napari_panoptic.io import guard
 from napari_panoptic.io.decode import pixel_shape, read_pixels
 from napari_panoptic.io.formats.labels.submissions import read_submission
-from napari_panoptic.io.formats.polygons.imagescope import read_annotation
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.label_windows import open_pixels
 from napari_panoptic.io.zarr_chunks import inflated
@@ -426,7 +426,7 @@ def test_entities_are_refused(tmp_path: Path, declarations: str) -> None:
     path = tmp_path / "a.xml"
     path.write_text(f"{head}<!DOCTYPE Annotations [{declarations}]>{body}", encoding="utf-8")
     with pytest.raises(UnreadableFileError, match="entities"):
-        read_annotation(path, MONUSAC_CLASSES)
+        read_polygons(path, MONUSAC_CLASSES)
 
 
 def test_deep_and_wide_xml(tmp_path: Path) -> None:
@@ -434,12 +434,12 @@ def test_deep_and_wide_xml(tmp_path: Path) -> None:
     text = annotation_xml(("Epithelial", [[(0, 0), (4, 0), (4, 4)]]))
     path = tmp_path / "a.xml"
     path.write_text(text.replace("</Annotations>", f"{wide}</Annotations>"), encoding="utf-8")
-    assert len(read_annotation(path, MONUSAC_CLASSES).polygons) == 1
+    assert len(read_polygons(path, MONUSAC_CLASSES).polygons) == 1
     for tag in ("x", "Annotation"):
         deep = f"<{tag}>" * 100_000 + f"</{tag}>" * 100_000
         path.write_text(text.replace("</Annotations>", f"{deep}</Annotations>"), encoding="utf-8")
         with pytest.raises(UnreadableFileError, match="within each other"):
-            read_annotation(path, MONUSAC_CLASSES)
+            read_polygons(path, MONUSAC_CLASSES)
 
 
 def test_xml_in_a_tiff_is_not_read(tmp_path: Path) -> None:

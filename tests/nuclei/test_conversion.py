@@ -23,11 +23,9 @@ from napari_panoptic.common.errors import (
 )
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
+from napari_panoptic.io.formats.labels.label_tiff import write_label_tiff
 from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
-from napari_panoptic.io.formats.loading import load_masks
-from napari_panoptic.io.formats.registry import known_forms
-from napari_panoptic.io.formats.windowed_loading import open_masks
-from napari_panoptic.io.formats.writers import write_label_tiff
+from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks
 from napari_panoptic.nuclei.conversion import Conversion, convert, form_to_write
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage

@@ -15,8 +15,7 @@ from scipy.spatial.distance import cdist
 
 from napari_panoptic.common.errors import LabelError, SettingsError
 from napari_panoptic.io.formats.polygons import rasterize as rasterizing
-from napari_panoptic.io.formats.polygons.imagescope import Annotation, Polygon
-from napari_panoptic.io.formats.polygons.rasterize import rasterize
+from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.shifts import shifted
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
@@ -28,6 +27,7 @@ from napari_panoptic.nuclei.values.settings import (
     Overlaps,
     Scoring,
 )
+from tests.support.outlines import polygons_of
 
 Mask = NDArray[np.bool_]
 Box = tuple[int, int, int, int]
@@ -42,11 +42,11 @@ OBJECTS = st.lists(st.tuples(BOX, st.sampled_from(NAMES[:3])), max_size=7)
 
 def drawn(objects: list[tuple[Box, str]]) -> LabelImage:
     """Draw boxes as the reader of polygons does, in order."""
-    polygons = tuple(
-        Polygon(number, name, np.array([(x, y), (x + w, y), (x + w, y + h), (x, y + h)], float))
-        for number, ((y, x, h, w), name) in enumerate(objects, start=1)
-    )
-    return rasterize(Annotation(polygons, None), SHAPE, MONUSAC_CLASSES).labels
+    outlines = [
+        (name, [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]) for (y, x, h, w), name in objects
+    ]
+    polygons = polygons_of(outlines, MONUSAC_CLASSES)
+    return rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES).labels
 
 
 def masks_of(objects: list[tuple[Box, str]]) -> dict[int, Mask]:

@@ -14,7 +14,8 @@ import pytest
 
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.loading import LoadedMasks, load_masks
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei import reading as pipeline
 from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.experiment import evaluate_conditions

@@ -18,7 +18,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei import reading as pipeline
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.conditions import Condition, threshold_conditions
@@ -229,7 +229,7 @@ def test_other_forms_say_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[s
     output = tmp_path / "tables"
     assert main(["evaluate", str(root), "--output", str(output), *IN_WINDOWS]) == 1
     said = capsys.readouterr().err
-    assert "masks in the form 'colour-coded' can only be read as a whole" in said
+    assert "masks in the format 'colour-coded' can only be read as a whole" in said
     assert "labels, imagescope, geojson, hovernet, annotation-store and imagej-roi" in said
 
 

@@ -23,12 +23,11 @@ FORBIDDEN_MODULES = {
     *("lxml", "yaml", "xml.etree", "xml.dom", "xml.sax.expatreader", "xmlrpc", "code", "runpy"),
 }
 KNOWN = {
-    # What writes XML; it is read by defusedxml alone.
-    ("io/formats/polygons/imagescope_edits.py", "xml.etree.ElementTree"),
-    *(
-        ("io/formats/polygons/imagescope_edits.py", f"xml.etree.ElementTree.{name}")
-        for name in ("Element", "SubElement", "tostring")
-    ),
+    # By one parser that opens nothing else, and refuses document types; see ONLY_THERE.
+    ("io/formats/polygons/imagescope.py", "lxml"),
+    ("io/formats/polygons/imagescope.py", "lxml.etree"),
+    ("io/formats/polygons/imagescope_edits.py", "lxml"),
+    ("io/formats/polygons/imagescope_edits.py", "lxml.etree"),
     ("kernels/jit.py", "pickle"),  # what numba kept of kernels in the user's own cache, no input
     ("io/locking.py", "socket"),  # for this machine's name
     ("nuclei/first_start.py", "subprocess"),  # starts itself, given nothing
@@ -36,6 +35,7 @@ KNOWN = {
 FORBIDDEN_CALLS = {
     *("eval", "exec", "compile", "os.system", "os.popen", "os.startfile", "pd.read_pickle"),
     *("pandas.read_pickle", "np.fromregex", "np.loadtxt", "np.genfromtxt", "tempfile.mktemp"),
+    *("etree.fromstring", "etree.XML", "etree.iterparse", "etree.HTML", "etree.XSLT"),
     *("tifffile.imread", "tifffile.TiffSequence", "tifffile.xml2dict", "zarr.load"),
 }
 ONLY_THERE = {
@@ -43,6 +43,8 @@ ONLY_THERE = {
     "Image.open": ("io/decode.py",),  # with the formats that are pictures
     # With a schema that is not trusted.
     "sqlite3.connect": ("review/file.py", "io/formats/polygons/annotation_store.py"),
+    "etree.XMLParser": ("io/formats/polygons/imagescope.py",),  # which opens nothing else
+    "etree.parse": ("io/formats/polygons/imagescope_edits.py",),  # by that parser
     "zarr.open": ("io/label_windows.py",),  # with the codecs that are known
 }
 

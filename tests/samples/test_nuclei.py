@@ -10,7 +10,7 @@ import tifffile
 
 from napari_panoptic.common.errors import CohortError, Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.images import read_image
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source

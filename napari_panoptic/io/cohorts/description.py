@@ -18,7 +18,7 @@ from napari_panoptic.common.errors import (
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.patients import PatientExpression
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
-from napari_panoptic.io.formats.format import Form, PerClass
+from napari_panoptic.io.formats.format import Format, PerClass
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import (
@@ -230,7 +230,7 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
     return {name: OutlineRules(**rules) for name, rules in by_team.items()}
 
 
-def _placeholders(form: Form) -> tuple[set[str], set[str]]:
+def _placeholders(form: Format) -> tuple[set[str], set[str]]:
     """Return which placeholders the patterns of a form need, and which others they may have."""
     required: set[str] = set()
     allowed: set[str] = set()

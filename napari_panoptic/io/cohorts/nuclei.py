@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -48,7 +48,7 @@ from napari_panoptic.io.cohorts.patterns import (
     outside_findings,
 )
 from napari_panoptic.io.cohorts.shelves import Found, Key, Shelf, places_on
-from napari_panoptic.io.formats.class_numbers import NUMBERED_FORMS, TYPE_INFO, type_info_of
+from napari_panoptic.io.formats.class_numbers import TYPE_INFO
 from napari_panoptic.io.formats.format import Item, ListItems
 from napari_panoptic.io.formats.labels.arrays import array_items, holds_many_images
 from napari_panoptic.io.formats.labels.label_images import (
@@ -252,22 +252,21 @@ class _Discovery:
         for shelf in forms.get(Source.LABELS, _Form()).filled.values():
             for found in shelf:
                 self._add_tables_beside(found)
-        for source in NUMBERED_FORMS:
-            for shelf in forms.get(source, _Form()).filled.values():
+        for known in known_forms().values():
+            for shelf in forms.get(known.source, _Form()).filled.values():
                 for found in shelf:
-                    self._add_names_of_numbers(found)
+                    self._add_companions(found, known.companions)
         for form in forms.values():
             form.rules = masks.rules
         self._findings.extend(_rules_of_nobody(masks.rules, forms))
         return forms
 
-    def _add_names_of_numbers(self, found: Found) -> None:
-        """Note the table that names the numbers of classes."""
+    def _add_companions(self, found: Found, companions: Callable[[Path], tuple[Path, ...]]) -> None:
+        """Note the files beside a file that decide how it is read."""
         for paths in found.paths.values():
-            table = type_info_of(paths[0]) if paths else None
-            if table is not None:
-                self._note_beside(table)
-                paths.append(table)
+            beside = companions(paths[0]) if paths else ()
+            self._note_beside(*beside)
+            paths += beside
 
     def _add_tables_beside(self, found: Found) -> None:
         """Note the tables of classes beside label images; they decide figures as much as these."""

@@ -25,8 +25,7 @@ from napari_panoptic.io.formats.labels.label_images import (
 )
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
-from napari_panoptic.io.formats.polygons.rasterize import READERS
-from napari_panoptic.io.formats.registry import form_of
+from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.images import probe_image
 from napari_panoptic.io.label_windows import is_zarr
 from napari_panoptic.nuclei.values.cohort import (
@@ -235,8 +234,9 @@ def _reference_rank(name: str) -> int:
 
 
 def form_has_size(source: Source) -> bool:
-    """Return whether files of a format contain the size of the image."""
-    return source not in READERS
+    """Return whether files of a format tell the size of the image."""
+    form = form_of(source)
+    return form is None or form.outlines is None
 
 
 @dataclass(frozen=True)
@@ -309,11 +309,12 @@ def stated_classes(
         names = list(dict.fromkeys(name.strip() for name in (stated or {}).values()))
         ambiguous = str(MONUSAC_CLASSES.ambiguous).casefold()
         return tuple(name for name in names if name and name.casefold() != ambiguous)
-    if source not in READERS:
+    form = form_of(source)
+    if form is None or form.outlines is None:
         return ()
     # A name that no object can have, so that it is never taken for the file's own.
     recording = _RecordingScheme(("\0",), _COLOURS[:1])
-    READERS[source](path, recording)
+    form.outlines(path, recording)
     # QuPath's most precise name comes first; elsewhere numbers come before what they mean.
     preferred = 0 if source == Source.GEOJSON else -1
     chosen = [names[preferred] if names else "" for names in recording.seen]
@@ -378,8 +379,8 @@ def split_name(path: Path) -> tuple[str, str]:
 
 @cache
 def _all_endings() -> tuple[str, ...]:
-    formats = [form_of(source) for source in READERS]
-    of_formats = (ending for form in formats if form for ending in form.endings)
+    formats = [form for form in known_forms().values() if form.outlines is not None]
+    of_formats = (ending for form in formats for ending in form.endings)
     known = {*_ENDINGS, *of_formats, *_PICTURES, ".json", ".mat"}
     return tuple(sorted(known, key=len, reverse=True))
 

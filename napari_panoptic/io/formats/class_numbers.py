@@ -9,22 +9,22 @@ from typing import Any
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.polygons.model import UNKNOWN, class_number
 from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
+from napari_panoptic.nuclei.values.cohort import ClassScheme
 
 TYPE_INFO = "type_info.json"
 """Names of the numbers, as HoVer-Net takes them: ``{"1": ["neopla", [255, 0, 0]]}``."""
-
-NUMBERED_FORMS = (
-    *(Source.HOVERNET, Source.HOVERNET_MAT, Source.ANNOTATION_STORE),
-    *(Source.IMAGEJ_ROI, Source.GEOJSON),
-)
-"""The formats in which classes may be numbers."""
 
 
 def type_info_of(path: Path) -> Path | None:
     """Find the table of names beside a file, or in the folder above it."""
     places = (path.parent / TYPE_INFO, path.parent.parent / TYPE_INFO)
     return next((place for place in places if place.is_file()), None)
+
+
+def tables_beside(path: Path) -> tuple[Path, ...]:
+    """Return the files beside a file with objects that decide what its classes mean."""
+    table = type_info_of(path)
+    return () if table is None else (table,)
 
 
 def read_type_info(path: Path) -> dict[str, str]:
@@ -57,14 +57,14 @@ class ClassNumbers:
 
     A number ``k`` is looked up in this order: as the text ``k`` among the
     scheme's aliases (``[aliases]`` in cohort.toml); by its name in a
-    ``type_info.json``, where there is one; else it is the k-th class, from 1.
+    ``type_info.json``, if there is one; else it is the k-th class, from 1.
     A text is a class name. Nothing at all means the class that has the alias
     ``""``, or the only class of the scheme.
 
     Parameters
     ----------
     path
-        The file with the objects.
+        The file with the objects; None if there is no table of names.
     scheme
         The classes.
 
@@ -74,9 +74,9 @@ class ClassNumbers:
         If there is a table of names that cannot be read.
     """
 
-    def __init__(self, path: Path, scheme: ClassScheme) -> None:
+    def __init__(self, path: Path | None, scheme: ClassScheme) -> None:
         self._scheme = scheme
-        table = type_info_of(path)
+        table = None if path is None else type_info_of(path)
         self._names = None if table is None else read_type_info(table)
         self._known: dict[Any, tuple[int, str | None]] = {}
 

@@ -1,4 +1,4 @@
-"""What a form in which objects can be on disk is: how it is found, read and written."""
+"""A file format of objects: how its files are found, read and written."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, PanopticError, english_list
-from napari_panoptic.io.formats.windowed_masks import TiledMasks
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.io.formats.polygons.model import PolygonFile
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import Restoration
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledLabels
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,17 +30,18 @@ class LoadedMasks:
     labels
         The scored objects.
     ambiguous
-        bool (y, x), True where the file marks an excluded area; None where it
+        bool (y, x), True where the file marks an excluded area; None if it
         marks none.
     findings
-        What was odd.
+        Problems found while reading.
     mpp
-        Micrometres per pixel, where the file says.
+        Micrometres per pixel, if the file states it.
     restored
-        Recovers the objects anew with another restoration and radius, from
-        what was read; None where the form needs no restoration.
+        Restores the objects again with another restoration and radius, from
+        the pixels that were read; None if the format needs no restoration.
     magnification
-        That of the image in whose px the objects are, where the file says it.
+        Magnification of the image in whose px the objects are, if the file
+        states it.
     """
 
     labels: LabelImage
@@ -50,14 +52,41 @@ class LoadedMasks:
     magnification: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class TiledMasks:
+    """The objects of one side of a slide that is too large to hold, as opened from disk.
+
+    Parameters
+    ----------
+    labels
+        The scored objects; windows of their pixels are read from the files on
+        request.
+    ambiguous
+        Where the file marks an excluded area; None where it marks none.
+    findings
+        Problems found while reading.
+    findings_after
+        Returns the findings that need every window to have been read, given
+        bool (n,): which objects have a pixel. None if there are none.
+    magnification
+        Magnification of the image in whose px the objects are, if the file states it.
+    """
+
+    labels: TiledLabels
+    ambiguous: TiledArea | None
+    findings: tuple[Finding, ...] = ()
+    findings_after: Callable[[NDArray[np.bool_]], tuple[Finding, ...]] | None = None
+    magnification: float | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoadRequest:
-    """How to load masks, and what for.
+    """Options of loading masks.
 
     Parameters
     ----------
     shape
-        Height and width of the region in px, or None where unknown.
+        Height and width of the region in px, or None if unknown.
     restoration, radius
         How objects are recovered from colour-coded masks.
     region, team
@@ -82,19 +111,18 @@ class Objects:
     side
         Which side they are on.
     region, team
-        Where they are from; the team is empty for the annotation.
+        Region and team; the team is empty for the annotation.
     ambiguous
-        bool image (y, x) of the excluded area, or None where there is none, or
-        none to be written.
+        bool image (y, x) of the excluded area to write, or None.
     scheme
         The classes.
     mpp
         Micrometres per pixel, or None.
     patient
-        Whose region it is, where that is to be written.
+        The patient, if it is written.
     original
-        The files that the objects were read from before they were edited, if
-        they were: a form may take over what they say beside the objects.
+        The files from which edited objects were read: a format may copy their
+        other content.
     """
 
     labels: LabelImage
@@ -109,12 +137,12 @@ class Objects:
 
     @property
     def ambiguous_class(self) -> str:
-        """What the excluded area is called in files."""
+        """The class name of the excluded area in files."""
         return self.scheme.ambiguous or "Ambiguous"
 
 
 class OpenTiles(Protocol):
-    """Opens the files of one form; see `napari_panoptic.io.formats.windowed_loading.open_masks`."""
+    """Opens the files of one format; see `napari_panoptic.io.formats.registry.open_masks`."""
 
     def __call__(
         self,
@@ -129,6 +157,21 @@ class OpenTiles(Protocol):
         """Open the files."""
 
 
+class ReadOutlines(Protocol):
+    """Reads a file of outlines without drawing them."""
+
+    def __call__(
+        self,
+        path: Path,
+        scheme: ClassScheme,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        is_wanted: Callable[[], bool] = ...,
+        rules: OutlineRules = ...,
+    ) -> PolygonFile:
+        """Read the file; raise ReadingStoppedError when ``is_wanted`` returns False."""
+
+
 Load = Callable[[MaskFiles, ClassScheme, LoadRequest], LoadedMasks]
 MeasureShape = Callable[[MaskFiles], tuple[int, int] | None]
 Write = Callable[[Path, Objects], tuple[Path, ...]]
@@ -141,13 +184,13 @@ class Item:
     Parameters
     ----------
     name
-        What the region is called.
+        The name of the region.
     key
-        By which the reader finds it; see `napari_panoptic.nuclei.values.cohort.MaskFiles`.
+        The reader finds the region by it; see `napari_panoptic.nuclei.values.cohort.MaskFiles`.
     patient
-        Whose it is, where the file says.
+        The patient, if the file states it.
     paths
-        Further files that only this region has.
+        Further files of this region alone.
     """
 
     name: str
@@ -161,7 +204,7 @@ WriteAll = Callable[[Path, int, Iterable[Objects]], tuple[Finding, ...]]
 
 
 class PerClass(StrEnum):
-    """Whether a form has a file for each class, named by ``{class}`` in patterns."""
+    """Whether a format has a file for each class, named by ``{class}`` in patterns."""
 
     NEVER = "never"  # one file holds all classes
     EITHER = "either"  # one file for all, or one per class
@@ -169,53 +212,60 @@ class PerClass(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
-    """A form in which objects can be on disk, and what can be done with its files.
+class Format:
+    """A file format of objects, and the functions that handle its files.
 
     Only a name, a title and one of ``load``, ``write`` and ``write_all`` are needed.
 
     Parameters
     ----------
     name
-        What it is called in ``cohort.toml``, at ``--source`` and ``--to``:
-        lower-case letters, digits and hyphens.
+        Its name in ``cohort.toml``, ``--source`` and ``--to``: lower-case
+        letters, digits and hyphens.
     title
-        What people call it, for menus and messages.
+        Its name in menus and messages.
     load
         Reads the objects of one side of one region. Raises
-        `napari_panoptic.common.errors.UnreadableFileError` for what cannot be read,
-        and reports what it handled as findings. None for a form that is only
-        written.
+        `napari_panoptic.common.errors.UnreadableFileError` for files that cannot
+        be read, and reports problems that it handled as findings. None for a
+        format that is only written.
     shape
-        Gives height and width in px without reading all, or None where the
-        files do not say. May raise as ``load`` does.
+        Returns height and width in px without reading all, or None if the files
+        do not state them. May raise as ``load`` does.
     open_tiles
-        Opens the files of a slide too large to be held; None where they can
-        only be read whole.
+        Opens the files of a slide too large for memory; None if they can only
+        be read whole.
+    outlines
+        Reads outlines without drawing them; None for a format of pixels, whose
+        files tell the size of the region. See
+        `napari_panoptic.io.formats.polygons.polygon_format`, which makes formats
+        of outlines.
+    companions
+        Lists the files beside one that decide how it is read, such as a table
+        that names classes.
     per_class
         Whether patterns in a ``cohort.toml`` have the placeholder ``{class}``.
     items
         Lists the regions of a file that holds many; patterns in a
-        ``cohort.toml`` then need no ``{region}``. None where a file holds one.
+        ``cohort.toml`` then need no ``{region}``. None if a file holds one.
     endings
-        How the names of such files end, such as ``.geojson``; the first is
-        given to files that are written. Among the folders of MoNuSAC, files
-        ``REGION`` + ending are found without a ``cohort.toml``: any ending of a
-        form that a plugin brings, the first one of a built-in form.
+        Endings of the names of such files, such as ``.geojson``; files are
+        written with the first. Among the folders of MoNuSAC, files ``REGION`` +
+        ending are found without a ``cohort.toml``: any ending of a format of a
+        plugin, the first one of a built-in format.
     write
         Writes the objects of one region to a path that ends in the first
-        ending, and gives every file that was written, the one asked for first.
-        Other places are left as they are; an `OSError` may pass.
+        ending, and returns every file that was written, the requested one first.
+        Changes no other files; an `OSError` may pass.
     beside
-        Lists the files beside the one asked for that ``write`` may replace or
-        remove; those of a cohort are never among them.
+        Lists the files beside the requested one that ``write`` may replace or
+        remove; files of a cohort are never among them.
     losses
-        Tells what files of this form cannot hold of the objects that ``write`` is
-        given, for whoever converts or saves them.
+        Returns findings about what files of this format cannot hold of the
+        objects that are written.
     write_all
-        Writes regions, of which it is told the number, into an empty folder,
-        which is there, in files that hold them all. Gives what could not be
-        written as it was.
+        Writes ``count`` regions into an existing, empty folder, in files that
+        hold them all. Returns findings about what could not be written as it was.
     """
 
     name: str
@@ -223,6 +273,8 @@ class Form:
     load: Load | None = None
     shape: MeasureShape = lambda files: None  # noqa: ARG005
     open_tiles: OpenTiles | None = None
+    outlines: ReadOutlines | None = None
+    companions: Callable[[Path], tuple[Path, ...]] = lambda path: ()  # noqa: ARG005
     per_class: PerClass = PerClass.NEVER
     items: ListItems | None = None
     endings: tuple[str, ...] = ()
@@ -232,12 +284,12 @@ class Form:
     write_all: WriteAll | None = None
 
     def __post_init__(self) -> None:
-        """Check that the form can be used.
+        """Check that the format can be used.
 
         Raises
         ------
         PanopticError
-            Saying what is missing.
+            If something is missing.
         """
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
             raise PanopticError(
@@ -257,14 +309,14 @@ class Form:
 
     @property
     def source(self) -> Source:
-        """The name, as `napari_panoptic.nuclei.values.cohort.MaskFiles` have it."""
+        """The name as `napari_panoptic.nuclei.values.cohort.MaskFiles` store it."""
         return Source(self.name)
 
 
 def located(
     findings: Iterable[Finding], request: LoadRequest, *, path: Path | None = None
 ) -> tuple[Finding, ...]:
-    """Add to findings where they were met, as far as they do not say so themselves."""
+    """Fill in path, region and team where a finding lacks them."""
     return tuple(
         replace(
             finding,

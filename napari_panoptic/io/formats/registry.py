@@ -1,40 +1,60 @@
-"""Every form in which objects can be on disk: the built-in ones, and those that plugins bring."""
+"""All known formats, built in or of plugins; loads and opens files of any of them."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import MappingProxyType
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
-from napari_panoptic.io.formats import writers
-from napari_panoptic.io.formats.format import Form, PerClass
+from napari_panoptic.common.errors import (
+    Finding,
+    FindingKind,
+    PanopticError,
+    UnreadableFileError,
+    english_list,
+)
+from napari_panoptic.io.formats.class_numbers import tables_beside
+from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass, TiledMasks
 from napari_panoptic.io.formats.labels import arrays as array_sets
 from napari_panoptic.io.formats.labels import (
     coco_panoptic,
     colour_coded,
     hovernet_mat,
     label_images,
+    label_tiff,
     ome_zarr,
     submissions,
 )
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.io.formats.polygons import annotation_store, hovernet, imagej_rois, rasterize
-from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
-from napari_panoptic.nuclei.values.cohort import Source
+from napari_panoptic.io.formats.polygons import (
+    annotation_store,
+    geojson,
+    geojson_writer,
+    hovernet,
+    imagej_rois,
+    imagescope,
+    imagescope_edits,
+)
+from napari_panoptic.io.formats.polygons.polygon_format import outline_format
+from napari_panoptic.io.guard import check_links
+from napari_panoptic.io.images import probe_image
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.labels import size_text
+from napari_panoptic.nuclei.values.settings import Restoration
 
 ENTRY_POINTS = "napari_panoptic.formats"
-"""The group of entry points by which plugins bring forms: each names a `Form`."""
+"""The group of entry points by which plugins add formats: each names a `Format`."""
 
 BUILT_IN = (
-    Form(
+    Format(
         name=Source.COLOUR_CODED,
         title="Colour-coded mask",
         load=colour_coded.load_files,
         shape=colour_coded.files_shape,
     ),
-    Form(
+    Format(
         name=Source.LABELS,
         title="Label image with a table of classes",
         load=label_images.load_files,
@@ -42,33 +62,33 @@ BUILT_IN = (
         open_tiles=open_label_tiles,
         per_class=PerClass.EITHER,
         endings=(".tif", ".tiff"),
-        write=writers.write_label_tiff,
-        beside=writers.beside_label_tiff,
+        write=label_tiff.write_label_tiff,
+        beside=label_tiff.beside_label_tiff,
     ),
-    Form(
+    Format(
         name=Source.SUBMISSION,
         title="N-ary masks of MATLAB",
         load=submissions.load_files,
         shape=submissions.files_shape,
         per_class=PerClass.ALWAYS,
     ),
-    Form(
+    outline_format(
         name=Source.IMAGESCOPE,
         title="ImageScope XML",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".xml",),
-        write=writers.write_xml,
+        read=imagescope.read_polygons,
+        has_numbers=False,
+        write=imagescope_edits.write_files,
     ),
-    Form(
+    outline_format(
         name=Source.GEOJSON,
         title="GeoJSON, opens in QuPath",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".geojson", ".json"),
-        write=writers.write_features,
+        read=geojson.read_geojson,
+        has_conventions=True,
+        write=geojson_writer.write_files,
     ),
-    Form(
+    Format(
         name=Source.PANNUKE,
         title="PanNuke arrays",
         load=array_sets.load_pannuke,
@@ -76,7 +96,7 @@ BUILT_IN = (
         items=array_sets.array_items,
         write_all=array_sets.write_pannuke,
     ),
-    Form(
+    Format(
         name=Source.CONIC,
         title="CoNIC arrays",
         load=array_sets.load_conic,
@@ -84,7 +104,7 @@ BUILT_IN = (
         items=array_sets.array_items,
         write_all=array_sets.write_conic,
     ),
-    Form(
+    Format(
         name=Source.COCO_PANOPTIC,
         title="COCO panoptic",
         load=coco_panoptic.load_files,
@@ -92,65 +112,64 @@ BUILT_IN = (
         items=coco_panoptic.panoptic_items,
         write_all=coco_panoptic.write_panoptic,
     ),
-    Form(
+    Format(
         name="ome-zarr",
         title="OME-Zarr labels",
         endings=(".ome.zarr",),
         write=ome_zarr.write_ome_zarr,
     ),
-    Form(
+    outline_format(
         name=Source.HOVERNET,
         title="HoVer-Net JSON",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".hovernet.json",),
+        read=hovernet.read_hovernet,
         write=hovernet.write_files,
         losses=hovernet.losses,
     ),
-    Form(
+    Format(
         name=Source.HOVERNET_MAT,
         title="HoVer-Net and CoNSeP MATLAB file",
         load=hovernet_mat.load_files,
         shape=hovernet_mat.files_shape,
+        companions=tables_beside,
     ),
-    Form(
+    outline_format(
         name=Source.ANNOTATION_STORE,
         title="TIAToolbox annotation store",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".db",),
+        read=annotation_store.read_store,
         write=annotation_store.write_files,
     ),
-    Form(
+    outline_format(
         name=Source.IMAGEJ_ROI,
         title="ImageJ ROIs, open in Fiji",
-        load=rasterize.load_files,
-        open_tiles=open_polygon_tiles,
         endings=(".roi.zip", ".zip"),
+        read=imagej_rois.read_rois,
+        has_conventions=True,
         write=imagej_rois.write_files,
     ),
 )
-"""The forms of this package; of several that are there, the first is read."""
+"""The formats of this package; if files of several exist, the first is read."""
 
 
 class _Known:
-    """The forms known to this process."""
+    """The formats known to this process."""
 
     def __init__(self) -> None:
-        self.forms: dict[str, Form] = {form.name: form for form in BUILT_IN}
+        self.forms: dict[str, Format] = {form.name: form for form in BUILT_IN}
         self.findings: tuple[Finding, ...] = ()
         self.has_plugins = False
         self.lock = threading.RLock()
 
     def with_plugins(self) -> _Known:
-        """Look for plugins, once."""
+        """Load plugins, once."""
         with self.lock:
             if not self.has_plugins:
                 self.has_plugins = True
                 self.findings = tuple(_broken(self, entry_points(group=ENTRY_POINTS)))
         return self
 
-    def add(self, form: Form) -> None:
+    def add(self, form: Format) -> None:
         with self.lock:
             if (other := self.forms.get(form.name)) is not None and other is not form:
                 kind = "is built in" if other in BUILT_IN else "is there already"
@@ -163,46 +182,172 @@ class _Known:
 _KNOWN = _Known()
 
 
-def register(form: Form) -> None:
-    """Make a form known to this process; a plugin names it as an entry point instead.
+def register(form: Format) -> None:
+    """Add a format to this process; a plugin names it as an entry point instead.
 
     Parameters
     ----------
     form
-        Its name must be new. The same form once more changes nothing.
+        Its name must be new. Adding the same format again changes nothing.
 
     Raises
     ------
     PanopticError
-        For a name that another form has.
+        If another format has this name.
     """
     _KNOWN.with_plugins().add(form)
 
 
-def known_forms() -> Mapping[str, Form]:
-    """Return every form by its name, the preferred first; those of plugins come last."""
+def known_forms() -> Mapping[str, Format]:
+    """Return every format by its name, the preferred first; those of plugins come last."""
     return MappingProxyType(_KNOWN.with_plugins().forms)
 
 
-def form_of(source: str) -> Form | None:
-    """Find a form by its name; None where nobody knows it."""
+def form_of(source: str) -> Format | None:
+    """Return a format by its name; None if it is unknown."""
     return known_forms().get(source)
 
 
 def plugin_findings() -> tuple[Finding, ...]:
-    """Return which plugins with forms are broken."""
+    """Return findings about plugins whose formats cannot be used."""
     return _KNOWN.with_plugins().findings
 
 
+def load_masks(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    *,
+    shape: tuple[int, int] | None,
+    restoration: Restoration = Restoration.BORDER_REMOVED,
+    radius: int = 1,
+    region: str | None = None,
+    team: str | None = None,
+) -> LoadedMasks:
+    """Load the objects of one side of one region.
+
+    Parameters
+    ----------
+    files
+        The files and their format.
+    scheme
+        The classes.
+    shape
+        Height and width of the region in px, which masks must have. Polygons,
+        and submissions without a single mask, need it; for others None means
+        the size of the file.
+    restoration, radius
+        How objects are restored from colour-coded masks; without effect on
+        other formats.
+    region, team
+        Names, for findings and errors.
+
+    Raises
+    ------
+    UnreadableFileError
+        If nothing usable can be read.
+    """
+    form = form_of(files.source)
+    if form is None or form.load is None:
+        raise UnreadableFileError(
+            f"there is no reader for masks in the format '{files.source}'", region=region
+        )
+    request = LoadRequest(
+        shape=shape, restoration=restoration, radius=radius, region=region, team=team
+    )
+    check_links(files)
+    return form.load(files, scheme, request)
+
+
+def open_masks(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    shape: tuple[int, int],
+    *,
+    region: str | None = None,
+    team: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TiledMasks:
+    """Open the objects of one side of a slide, without reading all pixels where possible.
+
+    Parameters
+    ----------
+    files
+        The files and their format.
+    scheme
+        The classes.
+    shape
+        Height and width of the slide in px.
+    region, team
+        Names, for findings and errors.
+    progress
+        Receives the amount done and the total; an exception in it cancels.
+
+    Raises
+    ------
+    UnreadableFileError
+        If files of the format can only be read whole, or nothing usable can be
+        read.
+    """
+    form = form_of(files.source)
+    if form is None or form.open_tiles is None:
+        forms = english_list([f.name for f in known_forms().values() if f.open_tiles])
+        raise UnreadableFileError(
+            f"the region of {size_text(shape)} is too large to be held, and masks in the format "
+            f"'{files.source}' can only be read as a whole; formats that can be read in windows: "
+            f"{forms}",
+            path=files.all_paths[0] if files.all_paths else None,
+            region=region,
+        )
+    check_links(files)
+    return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
+
+
+def reference_shape(
+    image: Path | None, masks: Iterable[MaskFiles], *, image_item: str | None = None
+) -> tuple[int, int] | None:
+    """Return the size of a region: from its image, else from any mask of it.
+
+    Parameters
+    ----------
+    image
+        The region's image, if any; it may be unreadable.
+    masks
+        Masks of the region, the most trustworthy first; they may be unreadable.
+    image_item
+        The image, if the file holds many.
+
+    Returns
+    -------
+    Height and width in px, or None if no file states them.
+    """
+    if image is not None:
+        try:
+            return probe_image(image, image_item).shape
+        except PanopticError:
+            # Reported when the image is opened; masks have the size as well.
+            pass
+    return next((shape for files in masks if (shape := _mask_shape(files))), None)
+
+
+def _mask_shape(files: MaskFiles) -> tuple[int, int] | None:
+    if (form := form_of(files.source)) is None:
+        return None
+    try:
+        check_links(files)
+        return form.shape(files)
+    except PanopticError:
+        return None
+
+
 def _broken(known: _Known, points: Iterable[EntryPoint]) -> Iterator[Finding]:
-    """Add the forms of plugins; report those that cannot be had."""
-    # The order in which distributions lie on disk must not decide which form is preferred.
+    """Add the formats of plugins; report those that cannot be used."""
+    # The order in which distributions lie on disk must not decide which format is preferred.
     for point in sorted(points, key=lambda p: (p.name, p.value)):
         try:
             form = point.load()
-            if not isinstance(form, Form):
+            if not isinstance(form, Format):
                 raise PanopticError(
-                    "expected a napari_panoptic.io.formats.format.Form, found a "
+                    "expected a napari_panoptic.io.formats.format.Format, found a "
                     f"{type(form).__name__}"
                 )
             known.add(form)

@@ -1,4 +1,4 @@
-"""Objects somebody edited become a file, in the form that its name asks for."""
+"""Saves edited objects to a file whose ending decides the format."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import Finding, PanopticError, UnwritableFileError, english_list
 from napari_panoptic.common.visible import encodable
-from napari_panoptic.io.formats.format import Form, Objects
-from napari_panoptic.io.formats.loading import LoadedMasks, load_masks
-from napari_panoptic.io.formats.registry import known_forms
+from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
+from napari_panoptic.io.formats.registry import known_forms, load_masks
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 
@@ -25,21 +24,21 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
     Parameters
     ----------
     path
-        Where to write; the ending tells the form. Existing files are replaced.
+        The file to write; its ending decides the format. Existing files are replaced.
     objects
-        What to write.
+        The objects to write.
 
     Returns
     -------
     tuple of Path
-        Every file that was written, the one asked for first.
+        Every file that was written, the requested one first.
 
     Raises
     ------
     PanopticError
-        For an ending that stands for no form.
+        If no format has this ending.
     UnwritableFileError
-        Where a file cannot be written; one that was there is as it was.
+        If a file cannot be written; an existing one stays as it was.
     """
     form = form_for(path)
     if form is None or form.write is None:
@@ -62,13 +61,13 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
 
 
 def losses_of(path: Path, objects: Objects) -> tuple[Finding, ...]:
-    """Return what a file written by :func:`write_objects` does not hold of the objects."""
+    """Return findings about what :func:`write_objects` loses of the objects."""
     form = form_for(path)
     return () if form is None else form.losses(objects)
 
 
 def replaced_by(path: Path) -> tuple[Path, ...]:
-    """List the files that :func:`write_objects` replaces or removes, the one asked for first."""
+    """List the files that :func:`write_objects` replaces or removes, the requested one first."""
     form = form_for(path)
     return (path,) if form is None else (path, *form.beside(path))
 
@@ -76,12 +75,12 @@ def replaced_by(path: Path) -> tuple[Path, ...]:
 def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> LoadedMasks:
     """Read the objects of a region from one file, such as :func:`write_objects` writes.
 
-    What belongs to a label TIFF is found beside it.
+    Companions of a label TIFF are found beside it.
 
     Parameters
     ----------
     path
-        The file; the ending tells the form.
+        The file; its ending decides the format.
     scheme
         The classes.
     shape
@@ -90,9 +89,9 @@ def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> Loa
     Raises
     ------
     PanopticError
-        For an ending that stands for no form.
+        If no format has this ending.
     UnreadableFileError
-        Where nothing usable can be read.
+        If nothing usable can be read.
     """
     form = _form_among(readable_forms(), path)
     if form is None:
@@ -100,8 +99,8 @@ def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> Loa
     return load_masks(MaskFiles(Source(form.name), {"": (path,)}), scheme, shape=shape)
 
 
-def readable_forms() -> Iterator[Form]:
-    """Return the forms in which one region can be opened again, the preferred first."""
+def readable_forms() -> Iterator[Format]:
+    """Return the formats in which one region can be saved and opened, the preferred first."""
     return (form for form in writable_forms() if form.load is not None)
 
 
@@ -112,7 +111,7 @@ def without_erased(labels: LabelImage) -> LabelImage:
 
 
 def files_of(cohort: Cohort) -> frozenset[Path]:
-    """List the files of a cohort that are never to be written over."""
+    """Return the files of a cohort, which must never be overwritten."""
     paths = {path for region in cohort.regions if (path := region.image) is not None}
     for region in cohort.regions:
         paths.update(() if region.reference is None else region.reference.all_paths)
@@ -135,7 +134,7 @@ def check_not_in_cohort(paths: Iterable[Path], cohort: Path) -> None:
     Raises
     ------
     PanopticError
-        Naming the first file that would be.
+        If there is such a file; the first is named.
     """
     root = cohort.resolve().parent if cohort.is_file() else cohort.resolve()
     for path in paths:
@@ -147,26 +146,26 @@ def check_not_in_cohort(paths: Iterable[Path], cohort: Path) -> None:
             )
 
 
-def writable_forms() -> Iterator[Form]:
-    """Return the forms in which one region can be saved, the preferred first."""
+def writable_forms() -> Iterator[Format]:
+    """Return the formats in which one region can be saved, the preferred first."""
     return (form for form in known_forms().values() if form.write is not None)
 
 
-def form_for(path: Path) -> Form | None:
-    """Tell by the ending of a file's name in which form it is to be written; None for others."""
+def form_for(path: Path) -> Format | None:
+    """Return the format in which a file is written, by its ending; None for other endings."""
     return _form_among(writable_forms(), path)
 
 
-def _unknown_ending(path: Path, forms: Iterable[Form]) -> PanopticError:
+def _unknown_ending(path: Path, forms: Iterable[Format]) -> PanopticError:
     endings = [ending for form in forms for ending in form.endings]
     return PanopticError(
-        f"the ending of the file's name tells its form: expected {english_list(endings)}, found "
-        f"'{path.suffix}'",
+        f"the ending of the file's name decides its format: expected {english_list(endings)}, "
+        f"found '{path.suffix}'",
         path=path,
     )
 
 
-def _form_among(forms: Iterable[Form], path: Path) -> Form | None:
+def _form_among(forms: Iterable[Format], path: Path) -> Format | None:
     name = path.name.casefold()
     fitting = [
         (len(ending), form)

@@ -24,8 +24,7 @@ from napari_panoptic.io.cohorts.patients import PatientExpression
 from napari_panoptic.io.cohorts.patterns import Pattern
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.formats.labels.label_images import write_labels
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
-from napari_panoptic.io.formats.windowed_loading import open_masks
+from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.metadata import metadata_beside
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source

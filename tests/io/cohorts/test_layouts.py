@@ -13,7 +13,7 @@ from PIL import Image
 from napari_panoptic.common.errors import CohortError, FindingKind
 from napari_panoptic.io.cohorts.layouts import MONUSAC_LAYOUT
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from tests.support.builders import two_objects, write_svs, write_tiff
 from tests.support.paths import REPOSITORY

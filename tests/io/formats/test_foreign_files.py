@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.io.formats.polygons.geojson_writer import (
     ObjectType,
     geo_objects,
     write_geojson,
 )
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.label_windows import open_pixels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage

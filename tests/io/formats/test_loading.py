@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError
-from napari_panoptic.io.formats.loading import LoadedMasks, load_masks, reference_shape
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import Restoration
 from tests.support.builders import (

@@ -17,14 +17,14 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import FindingKind, PanopticError, UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats import registry as forms
-from napari_panoptic.io.formats.format import Form, LoadedMasks
-from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.format import Format, LoadedMasks
+from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import noise, two_objects, write_svs, write_tiff
 from tests.support.paths import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
-(MODULE,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+MODULE, OUTLINES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 (PROJECT,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S)
 SHAPE = (12, 16)
 Install = Callable[..., None]
@@ -110,16 +110,63 @@ def test_among_the_folders_of_monusac_its_files_are_found(install: Install, tmp_
     assert list(cohort.predictions["round", "P_1"]) == ["circles"]
 
 
+def outlines(path: Path, *rows: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["id,class,outline", *rows, ""]))
+    return path
+
+
+SQUARES = ("7,epithelial,1 1 5 1 5 5 1 5", "9,Lymphocyte,8 2 12 2 12 6 8 6", "3,Odd,1 1 2 2 1 2")
+
+
+def test_the_page_tells_how_to_bring_a_format_of_outlines(install: Install, tmp_path: Path) -> None:
+    """It is found, drawn, reported on, and read in windows, as built-in ones are."""
+    install("nuclei-outlines", OUTLINES, {"outlines": "nuclei_outlines:OUTLINES"})
+    assert len(OUTLINES.splitlines()) <= 30
+    annotations = tmp_path / "MoNuSAC Testing Data and Annotations" / "P"
+    annotations.mkdir(parents=True)
+    write_svs(annotations / "P_1.svs", noise(*SHAPE))
+    path = outlines(annotations / "P_1.outlines.csv", *SQUARES, "12,Macrophage,4 4 9 4 9 9 4 9")
+    outlines(tmp_path / "Teams" / "round" / "P" / "P_1.outlines.csv", *SQUARES)
+    cohort = open_cohort(tmp_path)
+    (region,) = cohort.regions
+    assert region.reference is not None
+    assert (region.reference.source, region.reference.all_paths) == ("outlines", (path,))
+    assert list(cohort.predictions["round", "P_1"]) == ["outlines"]
+    loaded = load_masks(region.reference, cohort.scheme, shape=SHAPE)
+    kinds = {finding.kind for finding in loaded.findings}
+    assert kinds == {FindingKind.UNKNOWN_CLASS, FindingKind.FALLBACK, FindingKind.OVERLAPPING}
+    expected = np.zeros(SHAPE, int)
+    for number, (y, x, size) in {1: (1, 1, 4), 2: (2, 8, 4), 4: (4, 4, 5)}.items():
+        expected[y : y + size, x : x + size] = number
+    np.testing.assert_array_equal(loaded.labels.id_image(), expected)
+    tiles = open_masks(region.reference, cohort.scheme, SHAPE).labels
+    window = np.concatenate([[0], tiles.ids])[tiles.read((2, 3, 9, 12))]
+    np.testing.assert_array_equal(window, expected[2:9, 3:12])
+
+
+@pytest.mark.parametrize(
+    "row", ["1,Epithelial,1 1 5", "1,Epithelial,1 1 x 5", "1,Epithelial,1 1 nan 5"]
+)
+def test_outlines_that_cannot_be_read_are_refused(
+    install: Install, tmp_path: Path, row: str
+) -> None:
+    install("nuclei-outlines", OUTLINES, {"outlines": "nuclei_outlines:OUTLINES"})
+    files = MaskFiles(Source("outlines"), {"": (outlines(tmp_path / "a.csv", row),)})
+    with pytest.raises(UnreadableFileError, match=r"expected Outlines \(CSV\)"):
+        load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("raise RuntimeError('no licence')", "no licence"),
         ("import a_module_that_is_not_there", "No module named 'a_module_that_is_not_there'"),
-        ("F = 3", "expected a napari_panoptic.io.formats.format.Form, found a int"),
+        ("F = 3", "expected a napari_panoptic.io.formats.format.Format, found a int"),
         ("G = 3", "has no attribute 'F'"),
         (
-            "from napari_panoptic.io.formats.format import Form\n"
-            "F = Form(name='labels', title='Mine', load=print)",
+            "from napari_panoptic.io.formats.format import Format\n"
+            "F = Format(name='labels', title='Mine', load=print)",
             "the format 'labels' is built in, and cannot be replaced; choose another name",
         ),
     ],
@@ -149,17 +196,17 @@ def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch
     def load(*_: object) -> LoadedMasks:
         return expected
 
-    mine = Form(name="mine", title="Mine", load=load)
+    mine = Format(name="mine", title="Mine", load=load)
     files = MaskFiles(Source("mine"), {})
-    with pytest.raises(UnreadableFileError, match="no reader for masks in the form 'mine'"):
+    with pytest.raises(UnreadableFileError, match="no reader for masks in the format 'mine'"):
         load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
     forms.register(mine)
     forms.register(mine)
     assert load_masks(files, MONUSAC_CLASSES, shape=SHAPE) is expected
     with pytest.raises(PanopticError, match="'mine' is there already"):
-        forms.register(Form(name="mine", title="Other", load=load))
+        forms.register(Format(name="mine", title="Other", load=load))
     with pytest.raises(PanopticError, match="'geojson' is built in"):
-        forms.register(Form(name="geojson", title="Other", load=load))
+        forms.register(Format(name="geojson", title="Other", load=load))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +220,7 @@ def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch
 )
 def test_a_format_that_cannot_be_used(fields: dict[str, object], match: str) -> None:
     with pytest.raises(PanopticError, match=match):
-        Form(title="Mine", **fields)  # type: ignore[arg-type]
+        Format(title="Mine", **fields)  # type: ignore[arg-type]
 
 
 def test_the_page_lists_every_built_in_format() -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError, UnwritableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.format import Form, Objects
+from napari_panoptic.io.formats.format import Format, Objects
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, read_labels
 from napari_panoptic.io.formats.polygons import hovernet
-from napari_panoptic.io.formats.polygons.imagescope import read_annotation
-from napari_panoptic.io.formats.polygons.rasterize import rasterize
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
+from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.io.formats.saving import files_of, read_objects, readable_forms, write_objects
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -57,8 +57,8 @@ def test_a_label_image_keeps_ids_and_classes(tmp_path: Path, objects: Objects) -
 
 def test_imagescope_xml_gives_the_same_pixels(tmp_path: Path, objects: Objects) -> None:
     (path,) = write_objects(tmp_path / "mine.xml", objects)
-    annotation = read_annotation(path, MONUSAC_CLASSES)
-    drawn = rasterize(annotation, SHAPE, MONUSAC_CLASSES)
+    annotation = read_polygons(path, MONUSAC_CLASSES)
+    drawn = rasterize_polygons(annotation.polygons, SHAPE, MONUSAC_CLASSES)
     np.testing.assert_array_equal(drawn.labels.index > 0, objects.labels.index > 0)
     np.testing.assert_array_equal(drawn.ambiguous, objects.ambiguous)
     assert annotation.mpp == 0.25
@@ -77,7 +77,7 @@ def test_without_an_ambiguous_area_there_is_no_mask(tmp_path: Path, objects: Obj
 
 
 @pytest.mark.parametrize("form", tuple(readable_forms()), ids=lambda form: form.name)
-def test_what_was_written_is_read_again(tmp_path: Path, objects: Objects, form: Form) -> None:
+def test_what_was_written_is_read_again(tmp_path: Path, objects: Objects, form: Format) -> None:
     path = tmp_path / f"mine{form.endings[0]}"
     write_objects(path, objects)
     masks = read_objects(path, MONUSAC_CLASSES, SHAPE)

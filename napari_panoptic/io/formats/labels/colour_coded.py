@@ -288,7 +288,7 @@ def _code(colour: Rgb) -> int:
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Form`."""
+    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
     path = files.all_paths[0]
     where = {"region": request.region, "team": request.team}
     mask = read_colour_coded(path, scheme, shape=request.shape, **where)

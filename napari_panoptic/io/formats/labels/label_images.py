@@ -592,7 +592,7 @@ def sidecars_beside(path: Path) -> Iterator[Path]:
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Form`."""
+    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
     return read_labels(files, scheme, shape=request.shape, region=request.region, team=request.team)
 
 

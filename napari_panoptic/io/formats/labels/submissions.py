@@ -196,7 +196,7 @@ def _text(shape: Shape) -> str:
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Form`."""
+    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
     return read_submission(
         files, scheme, shape=request.shape, region=request.region, team=request.team
     )

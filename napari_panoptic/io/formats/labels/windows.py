@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io.decode import check_size
 from napari_panoptic.io.formats.class_tables import ClassTable
-from napari_panoptic.io.formats.format import LoadRequest, located
+from napari_panoptic.io.formats.format import LoadRequest, TiledMasks, located
 from napari_panoptic.io.formats.labels.label_images import (
     WHAT,
     class_table_of,
@@ -29,7 +29,6 @@ from napari_panoptic.io.formats.labels.masks import (
     vanished_findings,
     whole_numbers,
 )
-from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.io.guard import largest_px
 from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, open_pixels
 from napari_panoptic.kernels.lookup import look_up, run_values, search

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import struct
 import zlib
-from array import array
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
@@ -17,26 +14,21 @@ from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
+import shapely
 
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError, UnwritableFileError
 from napari_panoptic.io.files import check_file, replaced_when_complete
-from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.polygons.contours import as_contours
+from napari_panoptic.io.formats.polygons.collect import Collector, Known
 from napari_panoptic.io.formats.polygons.geojson_writer import GeoObject, objects_and_areas
 from napari_panoptic.io.formats.polygons.model import (
     LARGEST_COORDINATE,
-    ODD_SHAPES,
-    UNKNOWN,
     PolygonFile,
-    PolygonStore,
     ReadingStoppedError,
-    ids_array,
-    object_findings,
-    unknown_class_findings,
+    opened,
 )
-from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.io.formats.polygons.trace import Part, as_contours
+from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
 
 WHAT = "a TIAToolbox annotation store (SQLite with a table 'annotations')"
 MAGIC = b"SQLite format 3\0"
@@ -51,8 +43,8 @@ CLASS_KEYS = ("type", "class", "classification", "label")
 STORE_VERSION = "1.0.1"
 """The version that TIAToolbox 1.4 to 2.1 write into stores, and read."""
 
-_POLYGON, _MULTI_POLYGON = 3, 6
-_HAS_Z, _HAS_M, _HAS_SYSTEM = 0x80000000, 0x40000000, 0x20000000
+_NO_POLYGON = "row(s) whose geometry is neither a Polygon nor a MultiPolygon, left out"
+_NO_RING = "row(s) with a ring of fewer than four points, left out"
 _SCHEMA = (
     "CREATE TABLE metadata (key TEXT UNIQUE, value TEXT)",
     "CREATE VIRTUAL TABLE rtree USING rtree(id, min_x, max_x, min_y, max_y)",
@@ -68,6 +60,7 @@ def read_store(
     *,
     progress: Callable[[int, int], None] | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
+    rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the vertices tell the convention
 ) -> PolygonFile:
     """Read the polygons of an annotation store.
 
@@ -90,29 +83,30 @@ def read_store(
     scheme
         The classes.
     progress
-        Is told rows read and rows in all.
+        Receives rows read and rows in all.
     is_wanted
-        Asked now and then whether to go on.
+        Asked between batches whether to continue.
 
     Returns
     -------
     PolygonFile
-        With int32 vertices, or float64 ones in the frame in which the pixel
-        at 0, 0 is the square to 1, 1.
+        By the pixels of vertices, or by centres in the frame in which the pixel
+        at 0, 0 is the square to 1, 1. Rows with a ring of fewer than four points
+        are left out, and reported.
 
     Raises
     ------
     UnreadableFileError
-        Where the file is missing, damaged or no such store, or a row of it is
+        If the file is missing, damaged or no such store, or a row of it is
         none. It is refused as a whole.
     ReadingStoppedError
-        Where ``is_wanted`` said no.
+        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise _unreadable(path, "it is no SQLite file")
-    objects = _Objects(path, scheme)
+    objects = _Rows(path, scheme)
     try:
         with closing(_opened(path)) as connection:
             is_packed = _compression(connection, path)
@@ -120,7 +114,7 @@ def read_store(
             rows = connection.execute("SELECT geometry, properties FROM annotations ORDER BY id")
             while batch := rows.fetchmany(BATCH):
                 if not is_wanted():
-                    raise ReadingStoppedError("reading was stopped", path=path)
+                    raise ReadingStoppedError("reading was cancelled", path=path)
                 objects.add(batch, is_packed=is_packed)
                 if progress is not None:
                     progress(len(objects), total)
@@ -142,19 +136,19 @@ def write_store(path: Path, objects: Iterable[GeoObject]) -> int:
     Parameters
     ----------
     path
-        Where to write; an existing file is replaced.
+        The file to write; an existing one is replaced.
     objects
-        What to write, with different keys.
+        The objects to write, with different keys.
 
     Returns
     -------
     int
-        How many objects were written.
+        The number of objects written.
 
     Raises
     ------
     UnwritableFileError
-        Where the file cannot be written; an existing one is as it was.
+        If the file cannot be written; an existing one stays as it was.
     """
     try:
         with closing(sqlite3.connect(":memory:")) as connection:
@@ -172,7 +166,7 @@ def write_store(path: Path, objects: Iterable[GeoObject]) -> int:
 
 
 def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write the objects of a region; see `napari_panoptic.io.formats.format.Form`."""
+    """Write the objects of a region; see `napari_panoptic.io.formats.format.Format`."""
     write_store(path, objects_and_areas(objects))
     return (path,)
 
@@ -216,95 +210,84 @@ def _json(text: Any, path: Path) -> Any:
         raise _unreadable(path, "its metadata are no JSON") from error
 
 
-class _Objects:
-    """Turns rows into objects, and notes what is odd."""
+class _Rows:
+    """Turns rows into objects."""
 
     def __init__(self, path: Path, scheme: ClassScheme) -> None:
-        self._path, self._scheme = path, scheme
-        self._classes = ClassNumbers(path, scheme)
-        self._store = PolygonStore(np.float64)
-        self._class_index = array("h")
-        self._unknown: dict[str | None, list[int]] = defaultdict(list)
-        self._other_geometry = array("q")
+        self._path = path
+        self._objects = Collector(path, scheme)
         self._is_whole = True
 
     def __len__(self) -> int:
-        return len(self._class_index)
+        return len(self._objects)
 
     def add(self, rows: list[tuple[Any, Any]], *, is_packed: bool) -> None:
-        """Take rows: geometry and properties."""
-        rings: list[NDArray[np.float64]] = []
-        is_hole: list[bool] = []
-        object_sizes = []
+        """Add rows: geometry and properties."""
         for geometry, properties in rows:
             number = len(self) + 1
-            before = len(rings)
             try:
-                parts = _parts(geometry, is_packed=is_packed)
-                value = _class_value(properties)
-            except (ValueError, struct.error, zlib.error, TypeError) as error:
-                reason = f"the geometry or the properties of row {number} are none ({error})"
-                raise _unreadable(self._path, reason, number) from error
-            if parts is None:
-                self._other_geometry.append(number)
-                self._class_index.append(UNKNOWN)
-            else:
-                index, unknown = self._classes.of(value)
-                if index == UNKNOWN:
-                    self._unknown[unknown].append(number)
-                self._class_index.append(index)
-                for part in parts:
-                    rings += part
-                    is_hole += [place > 0 for place in range(len(part))]
-            object_sizes.append(len(rings) - before)
-        vertices = np.concatenate([np.zeros((0, 2)), *rings])
-        self._is_whole &= bool((vertices == np.rint(vertices)).all())
+                shape = _shape(geometry, is_packed=is_packed)
+                known = self._objects.numbers.of(_class_value(properties))
+            except shapely.errors.GEOSException as error:
+                if "number of points" not in str(error):
+                    raise self._no_row(number, error) from error
+                self._objects.leave_out(FindingKind.DEGENERATE, _NO_RING, self._objects.skip())
+                continue
+            except (ValueError, zlib.error, TypeError) as error:
+                raise self._no_row(number, error) from error
+            if not isinstance(shape, shapely.Polygon | shapely.MultiPolygon):
+                self._objects.leave_out(FindingKind.UNREADABLE, _NO_POLYGON, self._objects.skip())
+                continue
+            self._add(shape, known, number)
+
+    def _add(
+        self, shape: shapely.Polygon | shapely.MultiPolygon, known: Known, number: int
+    ) -> None:
+        parts = [shape] if isinstance(shape, shapely.Polygon) else list(shape.geoms)
+        rings, is_hole = [], []
+        for part in parts:
+            lines = [part.exterior, *part.interiors] if not part.is_empty else []
+            rings += [opened(shapely.get_coordinates(line)) for line in lines]
+            is_hole += [place > 0 for place in range(len(lines))]
+        for ring in rings:
+            if not (np.abs(ring) <= LARGEST_COORDINATE).all():
+                raise self._no_row(number, "a coordinate is no number, or far outside")
+            self._is_whole &= bool((ring == np.rint(ring)).all())
         # Pixel 0 has its centre at 0 in the file, and at 0.5 in `Polygons`.
-        self._store.add(
-            vertices + 0.5,
-            np.array([len(ring) for ring in rings], np.int64),
-            np.array(is_hole, np.bool_),
-            np.array(object_sizes, np.int64),
-        )
+        self._objects.add([ring + 0.5 for ring in rings], known, is_hole=is_hole)
 
     def finished(self) -> PolygonFile:
         """Return everything, with the findings."""
-        index = np.array(self._class_index, np.int16)
-        polygons, odd = self._store.finished(index)
-        findings = list(unknown_class_findings(self._unknown, self._scheme, self._path))
-        if self._is_whole:
-            pixels = np.rint(polygons.vertices_xy - 0.5).astype(np.int32)
-            polygons = as_contours(replace(polygons, vertices_xy=pixels))
-        message = "row(s) whose geometry is neither a Polygon nor a MultiPolygon, left out"
-        for kind, ids, text in (
-            (FindingKind.UNREADABLE, ids_array(self._other_geometry), message),
-            *((kind, odd[kind], ODD_SHAPES[kind]) for kind in odd),
-        ):
-            findings += object_findings(kind, ids, text, self._path)
-        return PolygonFile(polygons, None, tuple(findings))
+        file = self._objects.finished()
+        if not self._is_whole:
+            return file
+        pixels = replace(file.polygons, vertices_xy=np.rint(file.polygons.vertices_xy - 0.5))
+        return replace(file, polygons=as_contours(pixels))
+
+    def _no_row(self, number: int, reason: object) -> UnreadableFileError:
+        return _unreadable(
+            self._path,
+            f"the geometry or the properties of row {number} are none ({reason})",
+            number,
+        )
 
 
-_Rings = list[NDArray[np.float64]]
-
-
-def _parts(geometry: Any, *, is_packed: bool) -> list[_Rings] | None:
-    """Read well-known binary: the rings of each part; None for anything but polygons."""
+def _shape(geometry: Any, *, is_packed: bool) -> Any:
+    """Return the shape in well-known binary; None for a point, which stands in other columns."""
     if geometry is None:
-        return None  # a point, which stands in other columns
+        return None
     if not isinstance(geometry, bytes):
         raise TypeError("well-known binary was expected")
-    reader = _Wkb(_unpacked(geometry) if is_packed else geometry)
-    kind = reader.kind()
-    if kind == _POLYGON:
-        return [reader.polygon()]
-    if kind != _MULTI_POLYGON:
-        return None
-    parts = []
-    for _ in range(reader.count()):
-        if reader.kind() != _POLYGON:
-            raise ValueError("a MultiPolygon must be made of polygons")
-        parts.append(reader.polygon())
-    return parts
+    data = _unpacked(geometry) if is_packed else geometry
+    if data[:1] not in (b"\0", b"\1"):  # which GEOS does not check
+        raise ValueError("the byte order is none")
+    try:
+        with np.errstate(invalid="ignore"):  # coordinates that are no numbers are found later
+            return shapely.from_wkb(data)
+    except shapely.errors.GEOSException as error:
+        if "closed linestring" not in str(error):
+            raise
+        return shapely.from_wkb(data, on_invalid="fix")
 
 
 def _unpacked(data: bytes) -> bytes:
@@ -315,60 +298,8 @@ def _unpacked(data: bytes) -> bytes:
     return plain
 
 
-class _Wkb:
-    """Reads well-known binary (OGC 06-103r4, section 8.2) from its beginning.
-
-    Third and fourth axes are skipped, both as in the standard and as PostGIS has them.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-        self._order = "<"
-        self._axes = 2
-
-    def kind(self) -> int:
-        """Read the byte order and the type of a geometry."""
-        order = self._data[self._at : self._at + 1]
-        if order not in (b"\0", b"\1"):
-            raise ValueError("the byte order is none")
-        self._order = "<" if order == b"\1" else ">"
-        self._at += 1
-        code = self.count()
-        if code & _HAS_SYSTEM:
-            self._at += 4  # the number of a coordinate system
-        more = bool(code & _HAS_Z) + bool(code & _HAS_M)
-        code &= ~(_HAS_SYSTEM | _HAS_Z | _HAS_M)
-        if code >= 4000:
-            raise ValueError(f"there is no geometry of type {code}")
-        self._axes = 2 + max(more, (0, 1, 1, 2)[code // 1000])
-        return code % 1000
-
-    def count(self) -> int:
-        """Read a number."""
-        (number,) = struct.unpack_from(f"{self._order}I", self._data, self._at)
-        self._at += 4
-        return int(number)
-
-    def polygon(self) -> _Rings:
-        """Read the rings of a polygon, without the vertex that closes them."""
-        rings = []
-        for _ in range(self.count()):
-            n = self.count()
-            n_bytes = 8 * self._axes * n
-            if n_bytes > len(self._data) - self._at:
-                raise ValueError("the geometry is cut off")
-            values = np.frombuffer(self._data, f"{self._order}f8", self._axes * n, self._at)
-            self._at += n_bytes
-            ring = values.reshape(n, self._axes)[:, :2].astype(np.float64)
-            if not (np.abs(ring) <= LARGEST_COORDINATE).all():
-                raise ValueError("a coordinate is no number, or far outside")
-            rings.append(ring[:-1] if n > 1 and np.array_equal(ring[0], ring[-1]) else ring)
-        return rings
-
-
 def _class_value(properties: Any) -> Any:
-    """Find what the properties of an object say of its class."""
+    """Return the class stated in the properties of an object."""
     if properties is None:
         return None
     if not isinstance(properties, str) or len(properties) > LARGEST_PROPERTIES:
@@ -385,9 +316,9 @@ def _class_value(properties: Any) -> Any:
 
 
 def _write(connection: sqlite3.Connection, objects: Iterable[GeoObject]) -> int:
-    """Fill an empty data base; give the number of objects."""
+    """Fill an empty database; return the number of objects."""
     count = 0
-    # What is unfinished is thrown away: nothing has to be written twice.
+    # An unfinished database is discarded: no journal is needed.
     connection.execute("PRAGMA journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
     with connection:
@@ -402,28 +333,24 @@ def _write(connection: sqlite3.Connection, objects: Iterable[GeoObject]) -> int:
             ],
         )
         for count, item in enumerate(objects, start=1):
-            parts = [
-                [np.asarray(ring, np.float64) - 0.5 for ring in (part.exterior, *part.holes)]
-                for part in item.parts
-            ]
-            area, centre = _area_and_centroid(parts)
-            every = np.concatenate([part[0] for part in parts])
-            low, high = every.min(axis=0).tolist(), every.max(axis=0).tolist()
+            shape = _shape_of(item.parts)
+            low_x, low_y, high_x, high_y = shape.bounds
             connection.execute(
                 "INSERT INTO annotations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     count,
                     str(uuid5(NAMESPACE_URL, f"napari-panoptic:{item.key}")),
-                    "Polygon" if len(parts) == 1 else "MultiPolygon",
-                    *centre,
-                    zlib.compress(_wkb(parts), 9),
+                    shape.geom_type,
+                    shape.centroid.x,
+                    shape.centroid.y,
+                    zlib.compress(shapely.to_wkb(shape, byte_order=1), 9),
                     orjson.dumps(_properties(item)).decode(),
-                    area,
+                    shape.area,
                 ),
             )
             connection.execute(
                 "INSERT INTO rtree VALUES (?, ?, ?, ?, ?)",
-                (count, low[0], high[0], low[1], high[1]),
+                (count, low_x, high_x, low_y, high_y),
             )
     return count
 
@@ -434,29 +361,9 @@ def _properties(item: GeoObject) -> dict[str, Any]:
     return {**texts, **numbers, "name": item.name, "type": item.class_name}
 
 
-def _wkb(parts: list[_Rings]) -> bytes:
-    polygons = [_wkb_polygon(rings) for rings in parts]
-    if len(polygons) == 1:
-        return polygons[0]
-    return struct.pack("<BII", 1, _MULTI_POLYGON, len(polygons)) + b"".join(polygons)
-
-
-def _wkb_polygon(rings: _Rings) -> bytes:
-    pieces = [struct.pack("<BII", 1, _POLYGON, len(rings))]
-    for ring in rings:
-        closed = np.concatenate([ring, ring[:1]]).astype("<f8")
-        pieces += [struct.pack("<I", len(closed)), closed.tobytes()]
-    return b"".join(pieces)
-
-
-def _area_and_centroid(parts: list[_Rings]) -> tuple[float, tuple[float, float]]:
-    """Return area and centroid by the shoelace formula; holes run the other way round."""
-    area, moment = 0.0, np.zeros(2)
-    origin = parts[0][0][0]
-    for ring in (ring - origin for part in parts for ring in part):
-        following = np.roll(ring, -1, axis=0)
-        cross = ring[:, 0] * following[:, 1] - following[:, 0] * ring[:, 1]
-        area += float(cross.sum()) / 2
-        moment += ((ring + following) * cross[:, None]).sum(axis=0) / 6
-    x, y = (origin + moment / area).tolist()
-    return abs(area), (x, y)
+def _shape_of(parts: tuple[Part, ...]) -> shapely.Polygon | shapely.MultiPolygon:
+    """Return the shape of an object in the frame in which pixel 0 has its centre at 0."""
+    shapes = [
+        shapely.Polygon(part.exterior - 0.5, [hole - 0.5 for hole in part.holes]) for part in parts
+    ]
+    return shapes[0] if len(shapes) == 1 else shapely.MultiPolygon(shapes)

@@ -18,18 +18,17 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError, UnwritableFileError
 from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.polygons.trace import Part, pixel_outlines
-from napari_panoptic.kernels.restore import components
+from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 OTHER_COLOUR: Rgb = (153, 153, 153)
-"""Colour of classes that the scheme gives none, such as the ambiguous one."""
+"""Colour of classes without one in the scheme, such as the ambiguous class."""
 
 
 class ObjectType(StrEnum):
-    """What QuPath takes an object for."""
+    """The kind of an object in QuPath."""
 
     ANNOTATION = "annotation"  # can be edited one by one
     DETECTION = "detection"  # cheaper, for many objects; cannot be edited
@@ -48,10 +47,10 @@ class GeoObject:
     name
         Shown in QuPath's list.
     key
-        What the object is known by, unique in the file: the same key gives the
-        same QuPath id in every file.
+        Unique in the file; the same key becomes the same QuPath id in every
+        file.
     object_type
-        What QuPath takes it for.
+        Its kind in QuPath.
     measurements
         Numbers shown in QuPath's measurement table; NaN and infinity are left out.
     metadata
@@ -72,7 +71,7 @@ class GeoObject:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check that there is something to draw."""
+        """Check that there is a part."""
         if not self.parts:
             raise LabelError(
                 f"an object needs at least one pixel to be written as GeoJSON, found none in "
@@ -98,14 +97,14 @@ def geo_objects(
     side
         Which side they are on; part of their names.
     region, team
-        Where they are from; kept as metadata.
+        Region and team; kept as metadata.
     details
         Object id -> what else is known of it: status, cause, iou, verdict, tag,
         note and the like. Numbers become measurements, texts metadata; what is
         None, NaN or empty is left out. ``id``, ``area_px``, ``region``, ``team``
         and ``side`` are always those of the object itself.
     object_type
-        What QuPath takes them for.
+        Their kind in QuPath.
     """
     outlines = pixel_outlines(labels.index, len(labels))
     places = {"region": region, "team": team, "side": str(side)}
@@ -137,13 +136,6 @@ def objects_and_areas(objects: Objects) -> Iterator[GeoObject]:
         yield from geo_objects(areas, side=objects.side, region=objects.region, team="ambiguous")
 
 
-def connected_areas(mask: NDArray[np.bool_], name: str) -> LabelImage:
-    """Take every connected piece of an area for an object of a class."""
-    pieces = components(np.ascontiguousarray(mask).view(np.uint8))
-    count = int(pieces.max(initial=0))
-    return LabelImage.from_array(pieces, dict.fromkeys(range(1, count + 1), name), (name,))
-
-
 def write_geojson(path: Path, objects: Iterable[GeoObject], *, scheme: ClassScheme) -> int:
     """Write objects so that QuPath opens them, over the image they belong to.
 
@@ -154,21 +146,21 @@ def write_geojson(path: Path, objects: Iterable[GeoObject], *, scheme: ClassSche
     Parameters
     ----------
     path
-        Where to write; an existing file is replaced.
+        The file to write; an existing one is replaced.
     objects
-        What to write.
+        The objects to write.
     scheme
-        Gives the classes their colours.
+        States the colours of the classes.
 
     Returns
     -------
     int
-        How many objects were written.
+        The number of objects written.
 
     Raises
     ------
     UnwritableFileError
-        Where the file cannot be written; an existing one is as it was.
+        If the file cannot be written; an existing one stays as it was.
     """
     colours = dict(zip(scheme.names, scheme.colours, strict=True))
     count = 0
@@ -193,8 +185,14 @@ def write_geojson(path: Path, objects: Iterable[GeoObject], *, scheme: ClassSche
     return count
 
 
+def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write the objects of a region; see `napari_panoptic.io.formats.format.Format`."""
+    write_geojson(path, objects_and_areas(objects), scheme=objects.scheme)
+    return (path,)
+
+
 def _sorted_out(values: Mapping[str, object]) -> tuple[dict[str, float], dict[str, str]]:
-    """Tell numbers from texts; leave out what is not known."""
+    """Separate numbers from texts; drop unknown values."""
     numbers: dict[str, float] = {}
     texts: dict[str, str] = {}
     for name, value in values.items():

@@ -7,33 +7,26 @@ import math
 import struct
 import zipfile
 import zlib
-from array import array
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.files import check_file, replaced_when_complete
-from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.polygons.geojson_writer import connected_areas
+from napari_panoptic.io.formats.polygons.collect import BATCH, Collector, Known
 from napari_panoptic.io.formats.polygons.model import (
     LARGEST_COORDINATE,
-    ODD_SHAPES,
     UNKNOWN,
     PolygonFile,
-    PolygonStore,
     ReadingStoppedError,
     class_number,
-    object_findings,
-    unknown_class_findings,
+    opened,
 )
-from napari_panoptic.io.formats.polygons.trace import Part, pixel_outlines
+from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
 from napari_panoptic.io.guard import BYTES_PER_PX, largest_px
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules, Vertices
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -44,10 +37,9 @@ if TYPE_CHECKING:
 WHAT = "an ImageJ ROI (.roi), or a ZIP archive of them, as the ROI Manager of Fiji saves it"
 LARGEST_ROI = 2**24
 """Bytes of one ROI: about a million vertices."""
-BATCH = 1000
-"""ROIs that are held as objects at a time."""
 OVAL_VERTICES = 360
 """Of the polygon that an oval is drawn as."""
+_NO_AREA = "ROI(s) without an area, such as lines, points and texts, left out"
 _ZIP_MAGIC = b"PK"
 _MOVE, _LINE, _CLOSE = 0.0, 1.0, 4.0
 """What steps along a composite outline begin with."""
@@ -75,7 +67,7 @@ def read_rois(
 ) -> PolygonFile:
     """Read the objects of a ROI file or of an archive of them.
 
-    An object is a ROI that has an area: a polygon, a freehand or traced
+    An object is a ROI with an area: a polygon, a freehand or traced
     outline, a rectangle, an oval, or a composite of several outlines, filled by the
     even-odd rule. Coordinates lie between pixels, as in ImageJ: the square from 0, 0 to
     10, 10 has the pixels 0 to 9. The class is the first of these that the scheme knows:
@@ -92,9 +84,9 @@ def read_rois(
     scheme
         The classes.
     progress
-        Is told ROIs read and ROIs in all.
+        Receives ROIs read and ROIs in all.
     is_wanted
-        Asked now and then whether to go on.
+        Asked between batches whether to continue.
     rules
         What the vertices of outlines run through. Rectangles and ovals always
         cover whole pixels; where outlines run through pixel centres, so do theirs.
@@ -102,24 +94,24 @@ def read_rois(
     Returns
     -------
     PolygonFile
-        With float64 vertices, as they stand in the file. ROIs without an area are
+        Vertices as in the file. ROIs without an area are
         left out, and reported.
 
     Raises
     ------
     UnreadableFileError
-        Where the file is missing, empty, damaged, or holds ROIs of several
+        If the file is missing, empty, damaged, or holds ROIs of several
         planes of a stack. It is refused as a whole: with half of its ROIs, good
         predictions would count as false.
     ReadingStoppedError
-        Where ``is_wanted`` said no.
+        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     objects = _Rois(path, scheme, rules)
     for done, total, name, data in _members(path):
         if done % BATCH == 0:
             if not is_wanted():
-                raise ReadingStoppedError("reading was stopped", path=path)
+                raise ReadingStoppedError("reading was cancelled", path=path)
             if progress is not None:
                 progress(done, total)
         objects.add(name, data)
@@ -127,7 +119,7 @@ def read_rois(
 
 
 def _members(path: Path) -> Iterator[tuple[int, int, str, bytes]]:
-    """Yield how many ROIs came before, how many there are, and the name and bytes of each."""
+    """Yield for each ROI its place, the number of ROIs, its name, and its bytes."""
     with path.open("rb") as file:
         if file.read(2) != _ZIP_MAGIC:
             file.seek(0)
@@ -161,43 +153,32 @@ def _unreadable(path: Path, reason: str, number: int | None = None) -> Unreadabl
 
 
 class _Rois:
-    """Turns ROIs into objects, and notes what is odd."""
+    """Turns ROIs into objects."""
 
     def __init__(self, path: Path, scheme: ClassScheme, rules: OutlineRules) -> None:
         self._path, self._scheme = path, scheme
         # From the centre of the first pixel to that of the last, a shape is 1 px shorter.
         self._shorter = 1.0 if rules.vertices is Vertices.PIXEL_CENTRES else 0.0
-        self._groups = ClassNumbers(path, scheme)
-        self._store = PolygonStore(np.float64)
-        self._class_index = array("h")
-        self._numbers = array("q")
+        self._objects = Collector(path, scheme)
         self._planes: set[tuple[int, int]] = set()
-        self._without_area: list[int] = []
-        self._unknown: dict[str | None, list[int]] = defaultdict(list)
 
     def add(self, name: str, data: bytes) -> None:
-        """Take a ROI; without an archive it has no name but its own."""
-        number = len(self._class_index) + 1
+        """Add a ROI; outside an archive it has only its own name."""
+        number = len(self._objects) + 1
         roi = self._parsed(name, data, number)
         rings = self._rings(roi, number)
         inside = PurePosixPath(name or roi.name)
         own = inside.stem if _is_roi(inside.name) else inside.name
         plain, last = _name_and_number(own)
         digits = last.lstrip("0")
-        self._numbers.append(int(digits) if 0 < len(digits) <= _MOST_DIGITS else 0)
-        index, called = self._class_of(inside.parent.name, plain, own, roi.group)
+        id_ = int(digits) if 0 < len(digits) <= _MOST_DIGITS else 0
         if not rings:
-            self._without_area.append(number)
-            index = UNKNOWN
-        else:
-            self._planes.add((max(roi.t_position, 0), max(roi.z_position or roi.position, 0)))
-            if index == UNKNOWN:
-                self._unknown[called].append(number)
-        self._class_index.append(index)
-        sizes = np.array([len(ring) for ring in rings], np.int64)
-        vertices = np.concatenate([np.zeros((0, 2)), *rings])
-        is_hole = np.arange(len(rings)) > 0  # all rings together by the even-odd rule
-        self._store.add(vertices, sizes, is_hole, np.array([len(rings)], np.int64))
+            number = self._objects.skip(id_)
+            self._objects.leave_out(FindingKind.UNREADABLE, _NO_AREA, number)
+            return
+        self._planes.add((max(roi.t_position, 0), max(roi.z_position or roi.position, 0)))
+        # All rings together are filled by the even-odd rule.
+        self._objects.add(rings, self._class_of(inside.parent.name, plain, own, roi.group), id_=id_)
 
     def _parsed(self, name: str, data: bytes, number: int) -> ImagejRoi:
         # Only those who have such files wait for the import.
@@ -224,14 +205,14 @@ class _Rois:
         for ring in rings:
             if not (np.abs(ring) <= LARGEST_COORDINATE).all():
                 raise _unreadable(self._path, f"ROI {number} lies nowhere", number)
-        return [_open(ring) for ring in rings if len(ring)]
+        return [opened(ring) for ring in rings if len(ring)]
 
-    def _class_of(self, folder: str, plain: str, name: str, group: int) -> tuple[int, str | None]:
-        """Return the class index, and the name to report an unknown one by."""
+    def _class_of(self, folder: str, plain: str, name: str, group: int) -> Known:
+        """Return the class of a ROI."""
         index = class_number([text for text in (folder, name, plain) if text], self._scheme)
         called: str | None = plain if any(map(str.isalpha, plain)) else None
         if index == UNKNOWN and group > 0:
-            index, of_group = self._groups.of(group)
+            index, of_group = self._objects.numbers.of(group)
             called = called or f"group {of_group}"
         if index == UNKNOWN and len(self._scheme.names) == 1:
             index = 1
@@ -245,31 +226,11 @@ class _Rois:
                 f"its ROIs lie on {len(self._planes - {(0, 0)})} planes of a stack, and a region "
                 f"is one: keep those of one plane",
             )
-        polygons, odd = self._store.finished(np.array(self._class_index, np.int16))
-        numbers = np.array(self._numbers, np.int64)
-        ids = np.arange(1, len(numbers) + 1)
-        if (numbers > 0).all() and (np.diff(numbers) > 0).all():
-            ids = numbers
-            polygons = replace(polygons, ids=ids[polygons.ids - 1])
-        findings: list[Finding] = list(
-            object_findings(
-                FindingKind.UNREADABLE,
-                ids[np.array(self._without_area, np.int64) - 1],
-                "ROI(s) without an area, such as lines, points and texts, left out",
-                self._path,
-            )
-        )
-        unknown = {
-            name: ids[np.array(places) - 1].tolist() for name, places in self._unknown.items()
-        }
-        findings += unknown_class_findings(unknown, self._scheme, self._path)
-        for kind, places in odd.items():
-            findings += object_findings(kind, ids[places - 1], ODD_SHAPES[kind], self._path)
-        return PolygonFile(polygons, None, tuple(findings))
+        return self._objects.finished()
 
 
 def _outlines(roi: ImagejRoi, shorter: float) -> list[NDArray[Any]]:
-    """Return the outlines of a ROI; none where it has no area."""
+    """Return the outlines of a ROI; none if it has no area."""
     from roifile import ROI_SUBTYPE, ROI_TYPE
 
     if roi.subtype in (ROI_SUBTYPE.TEXT, ROI_SUBTYPE.IMAGE):
@@ -296,7 +257,7 @@ def _outlines(roi: ImagejRoi, shorter: float) -> list[NDArray[Any]]:
 
 
 def _name_and_number(text: str) -> tuple[str, str]:
-    """Take the digits at the end of a name off, and what stands between them and the name."""
+    """Split a name and the digits at its end, and drop separators between them."""
     name = text.rstrip("0123456789")
     end = len(name)
     while end and (name[end - 1].isspace() or name[end - 1] in "_.:#-"):
@@ -304,17 +265,12 @@ def _name_and_number(text: str) -> tuple[str, str]:
     return name[:end], text[len(name) :]
 
 
-def _open(ring: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Leave out a last vertex that is the first one again."""
-    return ring[:-1] if len(ring) > 1 and np.array_equal(ring[0], ring[-1]) else ring
-
-
 def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write the objects of a region; see `napari_panoptic.io.formats.format.Form`.
+    """Write the objects of a region; see `napari_panoptic.io.formats.format.Format`.
 
     ROIs are called after class and id, such as ``Epithelial-0012``; their groups are the numbers
-    of the classes, which the ROI Manager colours differently. `read_rois` gives classes and
-    pixels back, and ids up to nine digits. Pieces of the excluded area come last.
+    of the classes, which the ROI Manager colours differently. `read_rois` returns the same classes
+    and pixels, and ids up to nine digits. Pieces of the excluded area come last.
     """
     labels, name = objects.labels, objects.ambiguous_class
     sides = [(labels, 0)]
@@ -346,7 +302,7 @@ def _written(labels: LabelImage, offset: int, *, is_area: bool) -> Iterator[tupl
 
 
 def _roi(parts: tuple[Part, ...]) -> ImagejRoi:
-    """Return the ROI of an object: a polygon, or a composite where there are several rings."""
+    """Return the ROI of an object: a polygon, or a composite of several rings."""
     from roifile import ROI_TYPE, ImagejRoi
 
     rings = [ring for part in parts for ring in (part.exterior, *part.holes)]

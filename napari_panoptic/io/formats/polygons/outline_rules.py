@@ -1,7 +1,7 @@
-"""Outlines in other conventions than QuPath's: reported, and read as the cohort says.
+"""Outlines in other conventions than QuPath's: reported, and read as the cohort states.
 
 OpenCV traces an object through the centres of its border pixels, QuPath and ImageJ along the edges
-of its pixels. Files say neither. Read by the other rule, every object loses or gains a rim.
+of its pixels. Files do not state it. Read by the other rule, every object loses or gains a rim.
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind
-from napari_panoptic.io.formats.polygons.contours import as_contours
-from napari_panoptic.io.formats.polygons.model import (
-    AMBIGUOUS,
-    PolygonFile,
-    Polygons,
-    object_findings,
-)
+from napari_panoptic.io.formats.polygons.collect import BETWEEN_PIXELS, object_findings
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, Polygons
+from napari_panoptic.io.formats.polygons.trace import as_contours
 from napari_panoptic.nuclei.values.cohort import Multipolygons, OutlineRules, Vertices
 
 LOOKED_AT = 2000
@@ -30,8 +26,8 @@ LEAST_DIAGONALS = 8
 LEAST_SHARE = 0.9
 """Of the outlines that fit one of the two conventions only, this share must be traced ones."""
 FAR_APART_TWO, FAR_APART_MANY = 4.0, 2.0
-"""An object of two or of more parts is reported where it is longer than so many times its longest
-part: a nucleus cut in pieces is not."""
+"""An object of two or of more parts is reported if its length exceeds this multiple of its longest
+part; a nucleus cut in pieces does not."""
 
 
 def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: str) -> PolygonFile:
@@ -40,7 +36,7 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
     Parameters
     ----------
     file
-        Outlines as they stand in the file, with float64 vertices.
+        Outlines as they stand in the file.
     rules
         How they are read. Parts were split on reading.
     path
@@ -55,14 +51,14 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
         findings += _look_traced(polygons, path, side)
     elif rules.vertices is Vertices.PIXEL_CENTRES:
         polygons, between = _through_centres(polygons)
-        message = "outline(s) with vertices between pixels, which were rounded to whole ones"
+        message = BETWEEN_PIXELS.replace("contour", "outline")
         findings += object_findings(FindingKind.FALLBACK, between, message, path)
     return replace(file, polygons=polygons, findings=tuple(findings))
 
 
 def _through_centres(polygons: Polygons) -> tuple[Polygons, NDArray[np.int64]]:
-    """Read vertices as pixels; return the ids of objects of which vertices were rounded."""
-    xy = polygons.vertices_xy.astype(np.float64, copy=False)
+    """Read vertices as pixels; return the ids of objects with rounded vertices."""
+    xy = polygons.vertices_xy
     whole = np.rint(xy)
     moved = (whole != xy).any(axis=1)
     if 2 * np.count_nonzero(moved) > len(moved):
@@ -72,7 +68,7 @@ def _through_centres(polygons: Polygons) -> tuple[Polygons, NDArray[np.int64]]:
         polygons.ring_starts[polygons.object_starts], np.flatnonzero(moved), side="right"
     )
     between = polygons.ids[np.unique(objects) - 1]
-    return as_contours(replace(polygons, vertices_xy=whole.astype(np.int32))), between
+    return as_contours(replace(polygons, vertices_xy=whole)), between
 
 
 def _look_traced(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]:
@@ -106,7 +102,7 @@ def traced_outlines(polygons: Polygons) -> tuple[int, int, int]:
     """
     sizes = np.diff(polygons.ring_starts[: LOOKED_AT + 1])
     is_outer = ~polygons.is_hole[: len(sizes)] & (sizes > 2)
-    xy = polygons.vertices_xy[: polygons.ring_starts[len(sizes)]].astype(np.float64)
+    xy = polygons.vertices_xy[: polygons.ring_starts[len(sizes)]]
     xy = xy[np.repeat(is_outer, sizes)]
     sizes = sizes[is_outer]
     if not len(sizes):
@@ -117,7 +113,7 @@ def traced_outlines(polygons: Polygons) -> tuple[int, int, int]:
     step = xy[following] - xy
     dx, dy = step.T
     is_along_axis, is_diagonal = (dx == 0) | (dy == 0), (dx != 0) & (np.abs(dx) == np.abs(dy))
-    # Of the vertex to which a step leads: how the outline turns there, and where it comes from.
+    # At the vertex where a step ends: the turn of the outline, and the step before.
     turn, before = np.empty(len(xy)), np.empty(len(xy), np.bool_)
     turn[following] = dx * dy[following] - dy * dx[following]
     before[following] = is_along_axis
@@ -157,4 +153,4 @@ def _far_apart(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]:
 
 def _box(polygons: Polygons, ring: int) -> NDArray[np.float64]:
     xy = polygons.vertices_xy[polygons.ring_starts[ring] : polygons.ring_starts[ring + 1]]
-    return np.concatenate([xy.min(axis=0), xy.max(axis=0)]).astype(np.float64)
+    return np.concatenate([xy.min(axis=0), xy.max(axis=0)])

@@ -1,45 +1,42 @@
-"""Polygons become label images, with an account of what vanished and what overlapped."""
+"""Polygons as label images, whole or in windows, with reports on vanished and overlapping objects.
+
+Objects are found by squares of the image, and drawn square by square: so a window of a slide needs
+only the objects near it, and while a whole image is drawn, its pixels stay in the cache.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import (
-    Finding,
-    FindingKind,
-    LabelError,
-    UnreadableFileError,
-    english_list,
-)
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
+from napari_panoptic.common.errors import Finding, FindingKind, LabelError, english_list
+from napari_panoptic.io.formats.format import TiledMasks
 from napari_panoptic.io.formats.labels.masks import vanished_findings
-from napari_panoptic.io.formats.polygons.annotation_store import read_store
-from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
-from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
-from napari_panoptic.io.formats.polygons.imagej_rois import read_rois
-from napari_panoptic.io.formats.polygons.imagescope import Annotation, read_polygons
-from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, Polygons, class_number
-from napari_panoptic.io.formats.polygons.outline_rules import in_convention
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, starts_of
 from napari_panoptic.kernels.fill import (
     Flat,
     bounds,
+    draw,
     draw_counted,
     draw_where_free,
-    draw_window,
     have_pixels,
 )
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, size_text
+from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels
 
 NO_PIXEL = "no inner pixel"
 OUTSIDE = "outside the image"
 COVERED = "covered by later objects of the class"
 MOST_PLANES = 64
-"""Objects that share pixels are spread over no more images than this."""
+"""The largest number of images over which objects that share pixels are spread."""
+SQUARE_PX = 1024
+"""Edge of the squares by which objects are found."""
+MOST_PER_OBJECT = 16
+"""Squares are enlarged until objects lie in at most this number of them on average."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,40 +48,15 @@ class RasterizedAnnotation:
     labels
         The scored objects; ids are those of the polygons.
     ambiguous
-        bool (y, x), True where a polygon of the ambiguous class lies; None
-        where there is no such pixel. It is not burnt into the labels.
+        bool (y, x), True where a polygon of the ambiguous class lies; None if
+        there is no such pixel. The labels below it are kept.
     findings
-        What vanished, overlapped, or lies outside the image.
+        Objects that vanished, overlap, or lie partly outside the image.
     """
 
     labels: LabelImage
     ambiguous: NDArray[np.bool_] | None
     findings: tuple[Finding, ...] = ()
-
-
-def rasterize(
-    annotation: Annotation,
-    shape: tuple[int, int],
-    scheme: ClassScheme,
-    *,
-    region: str | None = None,
-) -> RasterizedAnnotation:
-    """Fill the polygons of an ImageScope annotation, as `rasterize_polygons` does.
-
-    Vertices are truncated to whole numbers (towards zero).
-
-    Parameters
-    ----------
-    annotation
-        The polygons; ids ascending, vertices of at most 2^29 px. Not changed.
-    shape
-        Height and width of the image in px.
-    scheme
-        The classes.
-    region
-        Name of the region, for the findings.
-    """
-    return rasterize_polygons(_flattened(annotation, scheme), shape, scheme, region=region)
 
 
 def rasterize_polygons(
@@ -97,10 +69,9 @@ def rasterize_polygons(
 ) -> RasterizedAnnotation:
     """Fill polygons.
 
-    Objects of whole-number vertices have the pixels of
-    ``skimage.draw.polygon``, all others those whose centres lie inside, see
-    `Polygons`. Within a class a later object overwrites an earlier one; then
-    classes are flattened in the scheme's order.
+    By vertices, objects have the pixels of ``skimage.draw.polygon``; by centres,
+    those whose centres lie inside, see `Polygons`. Within a class a later object
+    overwrites an earlier one; then classes are flattened in the scheme's order.
 
     Parameters
     ----------
@@ -111,7 +82,7 @@ def rasterize_polygons(
     scheme
         The classes.
     region, team
-        Names, for the findings; no team for the annotation.
+        Names, for the findings; None as team for the annotation.
     """
     labels = _drawn(polygons, shape, scheme)
     findings = (
@@ -122,46 +93,168 @@ def rasterize_polygons(
     return RasterizedAnnotation(labels, _ambiguous(polygons, shape), findings)
 
 
-def scored_rows(polygons: Polygons) -> NDArray[np.int64]:
+def polygon_tiles(polygons: Polygons, scheme: ClassScheme, shape: tuple[int, int]) -> TiledMasks:
+    """Make polygons readable in windows.
+
+    Any window has the pixels, and objects have the ids, that `rasterize_polygons` gives the
+    whole slide.
+
+    Parameters
+    ----------
+    polygons
+        The objects. Kept, not copied.
+    scheme
+        The classes.
+    shape
+        Height and width of the slide in px.
+
+    Returns
+    -------
+    TiledMasks
+        Without findings.
+    """
+    scored = _scored_rows(polygons)
+    labels = _labels_of(polygons, scored)
+    objects = SquareIndex.of(polygons.flat, _drawing_order(polygons), labels, shape)
+    area = None
+    excluded = np.flatnonzero(polygons.class_index == AMBIGUOUS)
+    if len(excluded):
+        ones = np.ones(len(polygons), np.int32)
+        index = SquareIndex.of(polygons.flat, excluded, ones, shape)
+        area = TiledArea(shape, lambda box: _if_any(index.read(box)))
+    return TiledMasks(
+        TiledLabels(
+            shape=shape,
+            ids=polygons.ids[scored],
+            class_index=polygons.class_index[scored],
+            original_ids=polygons.ids[scored],
+            class_names=scheme.names,
+            read=objects.read,
+        ),
+        area,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SquareIndex:
+    """Objects in drawing order, found by squares of the image.
+
+    Parameters
+    ----------
+    flat
+        All objects.
+    order
+        int64 (m,): rows of those to draw, in drawing order.
+    labels
+        int32 (n,): the label of each object.
+    shape
+        Height and width of the image.
+    square_px
+        Edge of the squares.
+    starts
+        int64 (squares + 1,): where each square starts in ``places``.
+    places
+        int64: the objects in each square, as places in ``order``, ascending.
+    """
+
+    flat: Flat
+    order: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    shape: tuple[int, int]
+    square_px: int
+    starts: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        flat: Flat,
+        order: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        shape: tuple[int, int],
+    ) -> SquareIndex:
+        """Sort objects into squares; those outside the image into none."""
+        boxes = bounds(flat)[order]
+        boxes[:, :2] = np.maximum(boxes[:, :2], 0)
+        boxes[:, 2:] = np.minimum(boxes[:, 2:], shape)
+        boxes[(boxes[:, 2:] <= boxes[:, :2]).any(axis=1)] = 0
+        square_px = SQUARE_PX
+        while _spans(boxes, square_px).prod(axis=1).sum() > MOST_PER_OBJECT * len(order):
+            square_px *= 2
+        n_columns = -(-shape[1] // square_px)
+        n_squares = -(-shape[0] // square_px) * n_columns
+        height, width = _spans(boxes, square_px).T
+        counts = height * width
+        places = np.repeat(np.arange(len(order)), counts)
+        within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows, columns = np.divmod(within, np.repeat(width, counts))
+        first = boxes[:, 0] // square_px * n_columns + boxes[:, 1] // square_px
+        squares = first[places] + rows * n_columns + columns
+        sizes = np.bincount(squares, minlength=n_squares)
+        in_order = places[np.argsort(squares, kind="stable")]
+        return cls(flat, order, labels, shape, square_px, starts_of(sizes), in_order)
+
+    def read(self, box: Box) -> NDArray[np.int32]:
+        """Draw a window."""
+        image = np.zeros((box[2] - box[0], box[3] - box[1]), np.int32)
+        rows = self._rows_in(box)
+        if len(rows):
+            draw(self.flat, rows, self.labels, box, image)
+        return image
+
+    def squares(self) -> Iterator[tuple[Box, NDArray[np.int64]]]:
+        """Yield the squares that have objects, and the rows of these in drawing order."""
+        edge, n_columns = self.square_px, -(-self.shape[1] // self.square_px)
+        for square in np.flatnonzero(np.diff(self.starts)).tolist():
+            y, x = square // n_columns * edge, square % n_columns * edge
+            box = (y, x, min(y + edge, self.shape[0]), min(x + edge, self.shape[1]))
+            yield box, self.order[self.places[self.starts[square] : self.starts[square + 1]]]
+
+    def _rows_in(self, box: Box) -> NDArray[np.int64]:
+        """Return the objects in the squares that a window touches, each once, in order."""
+        y0, x0, y1, x1 = box
+        if y0 >= y1 or x0 >= x1:
+            return self.order[:0]
+        edge, n_columns = self.square_px, -(-self.shape[1] // self.square_px)
+        found = []
+        for row in range(y0 // edge, (y1 - 1) // edge + 1):
+            start = self.starts[row * n_columns + x0 // edge]
+            found.append(self.places[start : self.starts[row * n_columns + (x1 - 1) // edge + 1]])
+        return self.order[np.unique(np.concatenate(found))]
+
+
+def _spans(boxes: NDArray[np.int64], square_px: int) -> NDArray[np.int64]:
+    """Return int64 (n, 2): over how many squares each box extends along y and x."""
+    spans: NDArray[np.int64] = -(-boxes[:, 2:] // square_px) - boxes[:, :2] // square_px
+    return spans
+
+
+def _if_any(image: NDArray[np.int32]) -> NDArray[np.bool_] | None:
+    return image > 0 if image.any() else None
+
+
+def _scored_rows(polygons: Polygons) -> NDArray[np.int64]:
     """Return int64 (n,): the rows of the scored objects, in document order."""
     return np.flatnonzero(polygons.class_index > AMBIGUOUS)
 
 
-def drawing_order(polygons: Polygons) -> NDArray[np.int64]:
+def _drawing_order(polygons: Polygons) -> NDArray[np.int64]:
     """Return int64 (n,): the rows of the scored objects, later ones lie over earlier ones."""
-    rows = scored_rows(polygons)
+    rows = _scored_rows(polygons)
     return rows[np.argsort(polygons.class_index[rows], kind="stable")]
 
 
-def labels_by_row(polygons: Polygons, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+def _labels_of(polygons: Polygons, rows: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return int32 (n,): 1, 2 … for the objects in some rows, 0 for all others."""
     labels = np.zeros(len(polygons), np.int32)
     labels[rows] = np.arange(1, len(rows) + 1, dtype=np.int32)
     return labels
 
 
-def _flattened(annotation: Annotation, scheme: ClassScheme) -> Polygons:
-    polygons = annotation.polygons
-    sizes = np.array([len(polygon.vertices_xy) for polygon in polygons], np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    numbers = {name: class_number([name], scheme) for name in {p.class_name for p in polygons}}
-    return Polygons(
-        np.concatenate([np.zeros((0, 2)), *(polygon.vertices_xy for polygon in polygons)]).astype(
-            np.int32
-        ),
-        starts,
-        np.zeros(len(polygons), np.bool_),
-        np.arange(len(polygons) + 1),
-        np.array([polygon.id for polygon in polygons], np.int64),
-        np.array([numbers[polygon.class_name] for polygon in polygons], np.int16),
-    )
-
-
 def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> LabelImage:
-    """Draw all classes into one image: what is below is covered, and counted as it is."""
-    rows = scored_rows(polygons)
-    labels = labels_by_row(polygons, rows)
-    order = drawing_order(polygons)
+    """Draw all classes into one image: what lies below is covered, and counted at once."""
+    rows = _scored_rows(polygons)
+    labels = _labels_of(polygons, rows)
     flat = polygons.flat
     image = np.zeros(shape, np.int32)
     visible = np.zeros(len(rows) + 1, np.int64)
@@ -169,10 +262,11 @@ def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> L
     overlapping = 0
     vanished: list[Vanished] = []
     for number, name in enumerate(scheme.names, start=1):
-        own = order[polygons.class_index[order] == number]
+        own = rows[polygons.class_index[rows] == number]
         if not len(own):
             continue
-        overlapping += draw_counted(flat, own, labels, image, visible, claimed_twice)
+        for box, chosen in SquareIndex.of(flat, own, labels, shape).squares():
+            overlapping += draw_counted(flat, chosen, labels, box, image, visible, claimed_twice)
         gone = own[visible[labels[own]] == 0]
         reasons = _why_vanished(flat, gone, shape)
         ids = polygons.ids[gone].tolist()
@@ -200,14 +294,14 @@ def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> L
 
 
 class _Whole:
-    """Polygons with all their pixels, drawn when they are asked for: they mostly are not.
+    """Polygons with all their pixels, drawn on request: they are rarely needed.
 
     Parameters
     ----------
     polygons
         The objects.
     drawn
-        The same with each pixel given to the uppermost one.
+        The label image in which the uppermost object has each pixel.
     """
 
     def __init__(self, polygons: Polygons, drawn: LabelImage) -> None:
@@ -216,15 +310,15 @@ class _Whole:
 
     def __call__(self) -> LabelImage:
         if self._known is None:
-            rows = scored_rows(self._polygons)
+            rows = _scored_rows(self._polygons)
             ids = self._polygons.ids[rows]
             index = self._polygons.class_index[rows]
             self._known = self._drawn.in_planes(self._planes(rows), ids, index, ids)
         return self._known
 
     def _planes(self, rows: NDArray[np.int64]) -> list[NDArray[np.int32]]:
-        """Draw each object into the first image where it covers none that came before it."""
-        labels, waiting = labels_by_row(self._polygons, rows), drawing_order(self._polygons)
+        """Draw each object into the first image where it covers no earlier object."""
+        labels, waiting = _labels_of(self._polygons, rows), _drawing_order(self._polygons)
         planes: list[NDArray[np.int32]] = []
         while len(waiting):
             if len(planes) == MOST_PLANES:
@@ -240,7 +334,7 @@ class _Whole:
 
 
 class _ClassMasks(Mapping[str, NDArray[np.int32]]):
-    """A mask per class that has polygons, drawn when it is asked for: most never are."""
+    """A mask per class that has polygons, drawn on request: few are needed."""
 
     def __init__(self, polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> None:
         self._polygons, self._shape = polygons, shape
@@ -248,10 +342,8 @@ class _ClassMasks(Mapping[str, NDArray[np.int32]]):
         self._numbers = {n: k for k, n in enumerate(scheme.names, start=1) if k in present}
 
     def __getitem__(self, name: str) -> NDArray[np.int32]:
-        own = np.flatnonzero(self._polygons.class_index == self._numbers[name])
-        mask = np.zeros(self._shape, np.int32)
-        draw_window(self._polygons.flat, own, self._polygons.ids.astype(np.int32), 0, 0, mask)
-        return mask
+        ids = self._polygons.ids.astype(np.int32)
+        return _all_of(self._polygons, self._numbers[name], ids, self._shape)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._numbers)
@@ -260,8 +352,18 @@ class _ClassMasks(Mapping[str, NDArray[np.int32]]):
         return len(self._numbers)
 
 
+def _all_of(
+    polygons: Polygons, class_index: int, labels: NDArray[np.int32], shape: tuple[int, int]
+) -> NDArray[np.int32]:
+    """Draw all objects of a class."""
+    rows = np.flatnonzero(polygons.class_index == class_index)
+    image = np.zeros(shape, np.int32)
+    draw(polygons.flat, rows, labels, (0, 0, *shape), image)
+    return image
+
+
 def _why_vanished(flat: Flat, rows: NDArray[np.int64], shape: tuple[int, int]) -> list[str]:
-    """Say of objects without a pixel in their class why they have none."""
+    """Return the reason for each object that has no pixel in its class."""
     reasons = []
     boxes = bounds(flat)[rows].tolist()
     drawn = have_pixels(flat, rows, shape)
@@ -272,12 +374,9 @@ def _why_vanished(flat: Flat, rows: NDArray[np.int64], shape: tuple[int, int]) -
 
 
 def _ambiguous(polygons: Polygons, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
-    rows = np.flatnonzero(polygons.class_index == AMBIGUOUS)
-    if not len(rows):
+    if not (polygons.class_index == AMBIGUOUS).any():
         return None
-    mask = np.zeros(shape, np.bool_)
-    draw_window(polygons.flat, rows, np.ones(len(polygons), np.int32), 0, 0, mask)
-    return mask if mask.any() else None
+    return _if_any(_all_of(polygons, AMBIGUOUS, np.ones(len(polygons), np.int32), shape))
 
 
 def _overlapping(labels: LabelImage, region: str | None, team: str | None) -> Iterator[Finding]:
@@ -308,67 +407,3 @@ def outside_findings(
             count=len(ids),
             object_ids=ids,
         )
-
-
-READERS: Mapping[Source, Callable[..., PolygonFile]] = {
-    Source.IMAGESCOPE: read_polygons,
-    Source.GEOJSON: read_geojson,
-    Source.HOVERNET: read_hovernet,
-    Source.ANNOTATION_STORE: read_store,
-    Source.IMAGEJ_ROI: read_rois,
-}
-"""How the polygons of each form are read."""
-WITH_RULES = (Source.GEOJSON, Source.IMAGEJ_ROI)
-"""Forms that programs write in several conventions."""
-
-
-def read_outlines(
-    files: MaskFiles,
-    scheme: ClassScheme,
-    *,
-    team: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
-) -> PolygonFile:
-    """Read the outlines of one side of a region by the rules of its cohort.
-
-    Parameters
-    ----------
-    files, scheme
-        The file, in one of the forms of `READERS`, and the classes.
-    team
-        Whose it is; None for the annotation.
-    progress, is_wanted
-        As for the readers.
-    """
-    read, path = READERS[files.source], files.all_paths[0]
-    if files.source not in WITH_RULES:
-        return read(path, scheme, progress=progress, is_wanted=is_wanted)
-    rules = files.rules
-    file = read(path, scheme, progress=progress, is_wanted=is_wanted, rules=rules)
-    side = "reference" if team is None else "predictions"
-    return in_convention(file, rules, path, side=side)
-
-
-def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Form`."""
-    path = files.all_paths[0]
-    if request.shape is None:
-        raise UnreadableFileError(
-            "polygons can only be drawn where the size of the region is known, and neither its "
-            "image nor a mask of it could be read",
-            path=path,
-            region=request.region,
-        )
-    file = read_outlines(files, scheme, team=request.team)
-    drawn = rasterize_polygons(
-        file.polygons, request.shape, scheme, region=request.region, team=request.team
-    )
-    findings = located((*file.findings, *drawn.findings), request, path=path)
-    return LoadedMasks(
-        replace(drawn.labels, known_scores=file.scores),
-        drawn.ambiguous,
-        findings,
-        mpp=file.mpp,
-        magnification=file.magnification,
-    )

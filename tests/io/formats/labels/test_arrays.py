@@ -15,7 +15,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import CohortError, FindingKind, UnreadableFileError
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.experiment import Experiment

@@ -14,7 +14,7 @@ from PIL import Image
 from napari_panoptic.common.errors import CohortError, FindingKind, UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.loading import load_masks
+from napari_panoptic.io.formats.registry import load_masks
 from tests.support.builders import noise
 
 SHAPE = (12, 16)

@@ -11,7 +11,7 @@ import scipy.io
 
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 
 ONE_CLASS = ClassScheme(names=("Nucleus",), colours=((255, 0, 0),), ambiguous=None)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.io.formats.format import TiledMasks
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.io.formats.windowed_masks import TiledMasks
 from napari_panoptic.io.label_windows import is_zarr, open_pixels
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.windowed_labels import TiledLabels

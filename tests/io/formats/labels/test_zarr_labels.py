@@ -16,7 +16,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.io.formats.loading import load_masks, reference_shape
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.label_windows import TiledPixels
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
 from tests.support.builders import label_files, write_svs

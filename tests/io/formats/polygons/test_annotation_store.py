@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import FindingKind, UnreadableFileError, UnwritableFileError
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.loading import load_masks
 from napari_panoptic.io.formats.polygons import annotation_store
 from napari_panoptic.io.formats.polygons.annotation_store import read_store, write_store
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects
 from napari_panoptic.io.formats.polygons.model import PolygonFile, ReadingStoppedError
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side

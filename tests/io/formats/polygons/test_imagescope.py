@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io.formats.polygons import imagescope
-from napari_panoptic.io.formats.polygons.imagescope import (
-    Annotation,
-    Polygon,
-    read_annotation,
-    read_polygons,
-    write_annotation,
-)
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons, write_annotation
 from napari_panoptic.io.formats.polygons.model import ReadingStoppedError
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
 from tests.support.builders import annotation_xml, square, write_xml
+from tests.support.outlines import Annotation, read_annotation
 
 
 def read(tmp_path: Path, text: str | bytes) -> Annotation:
@@ -177,25 +172,24 @@ def test_what_was_written_is_read_exactly(
     drawn: list[tuple[str, list[tuple[float, float]]]],
     mpp: float | None,
 ) -> None:
-    polygons = [
-        Polygon(number, class_name, np.array(points, dtype=np.float64).reshape(-1, 2))
-        for number, (class_name, points) in enumerate(drawn, start=1)
+    outlines = [
+        (class_name, np.array(points, dtype=np.float64).reshape(-1, 2))
+        for class_name, points in drawn
     ]
     path = tmp_path_factory.mktemp("xml") / "a.xml"
-    write_annotation(path, polygons, mpp)
+    write_annotation(path, outlines, mpp)
     annotation = read_annotation(path, MONUSAC_CLASSES)
     assert annotation.mpp == mpp
-    assert len(annotation.polygons) == len(polygons)
-    for found, expected in zip(annotation.polygons, polygons, strict=True):
-        assert (found.id, found.class_name) == (expected.id, expected.class_name)
-        np.testing.assert_array_equal(found.vertices_xy, expected.vertices_xy)
+    assert [p.id for p in annotation.polygons] == list(range(1, len(outlines) + 1))
+    for found, (class_name, vertices) in zip(annotation.polygons, outlines, strict=True):
+        assert found.class_name == class_name
+        np.testing.assert_array_equal(found.vertices_xy, vertices)
 
 
 def test_class_names_with_special_characters(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     scheme = ClassScheme(("<A> & \"B\" 'é'",), ((1, 2, 3),))
-    polygon = Polygon(1, scheme.names[0], np.array(square(0, 0), dtype=float))
-    write_annotation(path, [polygon])
+    write_annotation(path, [(scheme.names[0], np.array(square(0, 0), dtype=float))])
     assert read_annotation(path, scheme).polygons[0].class_name == scheme.names[0]
 
 
@@ -203,14 +197,14 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     write_annotation(path, [])
     before = path.read_bytes()
-    broken = Polygon(1, "Epithelial", np.array([["a", "b"]]))
+    broken = np.array([["a", "b"]])
     with pytest.raises(TypeError):
-        write_annotation(path, [broken])
+        write_annotation(path, [("Epithelial", broken)])  # type: ignore[list-item]
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
 
-# --- plain files, of which a scanner takes the vertices ------------------------------------------
+# --- whatever stands in a file, against the standard library -------------------------------------
 
 
 def oracle(text: str) -> list[tuple[int, str | None, list[tuple[float, float]]]]:
@@ -292,50 +286,6 @@ def test_whatever_is_between_vertices_is_read_as_a_parser_does(
     assert found_in(path) == expected
     monkeypatch.setattr(imagescope, "BLOCK_BYTES", 73 + seed)
     assert found_in(path) == expected
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_plain_files_go_through_the_scanner(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In blocks of any size: what a block cuts off belongs to the next one."""
-    text = random_document(seed)
-    path = tmp_path / "a.xml"
-    path.write_bytes(text.encode())
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("read element by element")
-
-    monkeypatch.setattr(imagescope, "_parsed", refuse)
-    for size in (80, 97, 128, 1000, 2**22):
-        monkeypatch.setattr(imagescope, "BLOCK_BYTES", size)
-        assert found_in(path) == oracle(text)
-
-
-def test_both_ways_find_the_same_oddities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.xml"
-    path.write_bytes(random_document(3).encode())
-    scanned = read_annotation(path, MONUSAC_CLASSES)
-    monkeypatch.setattr(imagescope, "split_vertices", lambda *_: (imagescope.UNUSUAL, 0, 0, 0))
-    parsed = read_annotation(path, MONUSAC_CLASSES)
-    assert scanned.findings == parsed.findings
-    assert scanned.findings
-    assert scanned.mpp == parsed.mpp == 0.5
-
-
-def test_flat_polygons_are_those_of_the_annotation_truncated(tmp_path: Path) -> None:
-    path = tmp_path / "a.xml"
-    path.write_bytes(random_document(2).encode())
-    annotation = read_annotation(path, MONUSAC_CLASSES)
-    file = read_polygons(path, MONUSAC_CLASSES)
-    assert file.findings == annotation.findings
-    assert file.polygons.ids.tolist() == [p.id for p in annotation.polygons]
-    assert file.polygons.vertices_xy.dtype == np.int32
-    for row, polygon in enumerate(annotation.polygons):
-        start, stop = file.polygons.ring_starts[row : row + 2]
-        np.testing.assert_array_equal(
-            file.polygons.vertices_xy[start:stop], np.trunc(polygon.vertices_xy)
-        )
 
 
 def test_reading_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:

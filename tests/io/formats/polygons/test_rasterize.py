@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,26 +8,24 @@ import pytest
 from skimage.draw import polygon as reference_polygon
 
 from napari_panoptic.common.errors import FindingKind
-from napari_panoptic.io.formats.polygons.imagescope import Annotation, Polygon
-from napari_panoptic.io.formats.polygons.model import Polygons
+from napari_panoptic.io.formats.polygons import rasterize
+from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import (
     RasterizedAnnotation,
-    rasterize,
+    SquareIndex,
     rasterize_polygons,
 )
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import Vanished
 from tests.support.builders import Points, square
+from tests.support.outlines import polygons_of
 
 SHAPE = (20, 30)
 
 
 def draw(*outlines: tuple[str, Points | Sequence[tuple[float, float]]]) -> RasterizedAnnotation:
-    polygons = tuple(
-        Polygon(number, name, np.array(points, dtype=np.float64).reshape(-1, 2))
-        for number, (name, points) in enumerate(outlines, start=1)
-    )
-    return rasterize(Annotation(polygons, None), SHAPE, MONUSAC_CLASSES, region="R_1")
+    polygons = polygons_of(outlines, MONUSAC_CLASSES)
+    return rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES, region="R_1")
 
 
 def test_a_square() -> None:
@@ -99,6 +98,7 @@ def between_points(*objects: Sequence[Points], holes: int = 0) -> Polygons:
         np.cumsum([0, *map(len, objects)]),
         np.arange(1, len(objects) + 1),
         np.ones(len(objects), np.int16),
+        PixelRule.CENTRE,
     )
 
 
@@ -205,3 +205,25 @@ def test_nothing_annotated() -> None:
 def test_two_equal_vertices_are_one_pixel() -> None:
     drawn = draw(("Neutrophil", [(4, 6), (4, 6)]))
     assert np.argwhere(drawn.labels.index).tolist() == [[6, 4]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_objects_are_found_by_square(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rasterize, "SQUARE_PX", 16)
+    generator = np.random.default_rng(seed)
+    corner = generator.integers(-9, 30, (20, 2))
+    boxes = np.hstack([corner, corner + generator.integers(1, 20, (20, 2))])
+    rings = [np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], float) for y0, x0, y1, x1 in boxes]
+    polygons = Polygons.of_rings(rings, np.ones(20, np.int16), PixelRule.CENTRE)
+    order, shape = generator.permutation(20), (40, 44)
+    index = SquareIndex.of(polygons.flat, order, np.zeros(20, np.int32), shape)
+    found = {box: rows.tolist() for box, rows in index.squares()}
+    for y, x in itertools.product((0, 16, 32), repeat=2):
+        box = (y, x, min(y + 16, 40), min(x + 16, 44))
+        touching = [
+            row
+            for row in order.tolist()
+            if max(boxes[row, 0], y) < min(boxes[row, 2], box[2])
+            and max(boxes[row, 1], x) < min(boxes[row, 3], box[3])
+        ]
+        assert found.get(box, []) == touching

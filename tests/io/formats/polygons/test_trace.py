@@ -9,16 +9,20 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from skimage.draw import polygon
 
-from napari_panoptic.io.formats.polygons.imagescope import read_annotation, write_annotation
-from napari_panoptic.io.formats.polygons.rasterize import rasterize
+from napari_panoptic.io.formats.polygons.imagescope import (
+    read_polygons,
+    traced_outlines,
+    write_annotation,
+)
+from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
+from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.io.formats.polygons.trace import (
     Outlines,
     Part,
-    imagescope_polygons,
     imagescope_vertices,
     pixel_outlines,
 )
-from napari_panoptic.kernels.fill import draw_window
+from napari_panoptic.kernels.fill import draw
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelImage
 
@@ -61,8 +65,10 @@ def filled_by_rings(rings: list[Ring], shape: tuple[int, ...]) -> NDArray[np.boo
 def filled_by_reader(vertices: Ring, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     mask = np.zeros(shape, np.int32)
     if len(vertices):
-        ring = (vertices.astype(np.int32), np.array([0, len(vertices)]), np.zeros(1, bool))
-        draw_window((*ring, np.arange(2)), np.zeros(1, int), np.ones(1, np.int32), 0, 0, mask)
+        ring = Polygons.of_rings(
+            [vertices.astype(np.float64)], np.ones(1, np.int16), PixelRule.VERTEX
+        )
+        draw(ring.flat, np.zeros(1, int), np.ones(1, np.int32), (0, 0, *shape), mask)
     return mask > 0
 
 
@@ -209,8 +215,9 @@ def test_a_whole_annotation_comes_back_from_its_file(tmp_path: Path, seed: int) 
     image = LabelImage.from_array(ids[labels], classes, MONUSAC_CLASSES.names)
     ambiguous = ndimage.gaussian_filter(generator.random(labels.shape), 2) > 0.52
     path = tmp_path / "annotation.xml"
-    write_annotation(path, imagescope_polygons(image, ambiguous=ambiguous), mpp=0.25)
-    again = rasterize(read_annotation(path, MONUSAC_CLASSES), image.shape, MONUSAC_CLASSES)
+    write_annotation(path, traced_outlines(image, ambiguous=ambiguous), mpp=0.25)
+    polygons = read_polygons(path, MONUSAC_CLASSES).polygons
+    again = rasterize_polygons(polygons, image.shape, MONUSAC_CLASSES)
 
     assert np.array_equal(again.labels.index, image.index)
     assert np.array_equal(again.labels.class_index, image.class_index)
@@ -220,14 +227,10 @@ def test_a_whole_annotation_comes_back_from_its_file(tmp_path: Path, seed: int) 
     assert np.array_equal(found, ambiguous)
 
 
-def test_polygons_keep_ids_and_ambiguous_pieces_come_last() -> None:
+def test_outlines_keep_the_order_and_ambiguous_pieces_come_last() -> None:
     image = LabelImage.from_array(
         drawn("77.3 77.."), {7: "Lymphocyte", 3: "Epithelial"}, MONUSAC_CLASSES.names
     )
-    polygons = imagescope_polygons(image, ambiguous=drawn("..11 1...") > 0)
-    assert [(p.id, p.class_name) for p in polygons] == [
-        (3, "Epithelial"),
-        (7, "Lymphocyte"),
-        (8, "Ambiguous"),
-        (9, "Ambiguous"),
-    ]
+    outlines = traced_outlines(image, ambiguous=drawn("..11 1...") > 0)
+    names = ["Epithelial", "Lymphocyte", "Ambiguous", "Ambiguous"]
+    assert [name for name, _ in outlines] == names

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import FindingKind
 from napari_panoptic.io.formats.polygons import rasterize
-from napari_panoptic.io.formats.polygons import windows as polygon_tiles
+from napari_panoptic.io.formats.polygons.geojson import read_geojson
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
-from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
+from napari_panoptic.io.formats.registry import open_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
 from tests.support.builders import square, write_xml
@@ -67,10 +67,10 @@ def boxes(seed: int) -> list[Box]:
 def test_any_window_is_that_of_the_whole(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polygon_tiles, "TILE_PX", [16, 64, 1024][seed % 3])
+    monkeypatch.setattr(rasterize, "SQUARE_PX", [16, 64, 1024][seed % 3])
     files = geojson(tmp_path / "a.geojson", random_features(seed))
-    tiles = open_polygon_tiles(files, MONUSAC_CLASSES, SHAPE, region="R", team="T")
-    file = rasterize.READERS[Source.GEOJSON](files.all_paths[0], MONUSAC_CLASSES)
+    tiles = open_masks(files, MONUSAC_CLASSES, SHAPE, region="R", team="T")
+    file = read_geojson(files.all_paths[0], MONUSAC_CLASSES)
     whole = rasterize_polygons(file.polygons, SHAPE, MONUSAC_CLASSES)
     ids = whole.labels.id_image()
     assert tiles.ambiguous is not None
@@ -95,7 +95,7 @@ def test_any_window_is_that_of_the_whole(
 def test_findings_say_where_they_were_met(tmp_path: Path) -> None:
     files = geojson(tmp_path / "a.geojson", random_features(3))
     told: list[tuple[int, int]] = []
-    tiles = open_polygon_tiles(
+    tiles = open_masks(
         files,
         MONUSAC_CLASSES,
         SHAPE,
@@ -112,7 +112,7 @@ def test_findings_say_where_they_were_met(tmp_path: Path) -> None:
 
 def test_imagescope_polygons_without_an_ambiguous_area(tmp_path: Path) -> None:
     path = write_xml(tmp_path / "a.xml", ("Lymphocyte", [square(3, 5), square(6, 7)]))
-    tiles = open_polygon_tiles(MaskFiles(Source.IMAGESCOPE, {"": (path,)}), MONUSAC_CLASSES, SHAPE)
+    tiles = open_masks(MaskFiles(Source.IMAGESCOPE, {"": (path,)}), MONUSAC_CLASSES, SHAPE)
     assert tiles.ambiguous is None
     assert tiles.findings == ()
     whole = rasterize_polygons(
@@ -124,14 +124,14 @@ def test_imagescope_polygons_without_an_ambiguous_area(tmp_path: Path) -> None:
 
 
 def test_nothing_is_annotated(tmp_path: Path) -> None:
-    tiles = open_polygon_tiles(geojson(tmp_path / "a.geojson", []), MONUSAC_CLASSES, SHAPE)
+    tiles = open_masks(geojson(tmp_path / "a.geojson", []), MONUSAC_CLASSES, SHAPE)
     assert (len(tiles.labels), tiles.ambiguous) == (0, None)
     assert not tiles.labels.read((0, 0, 9, 9)).any()
 
 
 def test_threads_read_at_the_same_time(tmp_path: Path) -> None:
     files = geojson(tmp_path / "a.geojson", random_features(1))
-    labels = open_polygon_tiles(files, MONUSAC_CLASSES, SHAPE).labels
+    labels = open_masks(files, MONUSAC_CLASSES, SHAPE).labels
     wanted = boxes(0) * 4
     alone = [labels.read(box) for box in wanted]
     with ThreadPoolExecutor(4) as pool:
@@ -147,6 +147,6 @@ def test_many_objects_over_the_whole_slide_take_few_places(tmp_path: Path) -> No
         "properties": {"classification": "Epithelial"},
     }
     files = geojson(tmp_path / "a.geojson", [feature] * 50)
-    labels = open_polygon_tiles(files, MONUSAC_CLASSES, (100_000, 100_000)).labels
-    assert len(labels.read.__self__.places) <= 50 * polygon_tiles.MOST_PER_OBJECT
+    labels = open_masks(files, MONUSAC_CLASSES, (100_000, 100_000)).labels
+    assert len(labels.read.__self__.places) <= 50 * rasterize.MOST_PER_OBJECT
     assert labels.read((99_000, 99_000, 99_010, 99_010))[0].max() == 50

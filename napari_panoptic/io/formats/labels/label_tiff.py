@@ -1,8 +1,4 @@
-"""Objects become one file per region, in each form that is written so.
-
-Every function takes a path and objects, and gives the files that it wrote,
-the one asked for first; existing files are replaced when the new ones are complete.
-"""
+"""Label TIFFs as they are written: with a table of classes and a mask of the excluded area."""
 
 from __future__ import annotations
 
@@ -15,11 +11,6 @@ import numpy as np
 from napari_panoptic.io.files import replaced_together
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, write_label_pixels
-from napari_panoptic.io.formats.polygons.geojson_writer import objects_and_areas, write_geojson
-from napari_panoptic.io.formats.polygons.imagescope import write_annotation
-from napari_panoptic.io.formats.polygons.imagescope_edits import write_edited
-from napari_panoptic.io.formats.polygons.trace import imagescope_polygons
-from napari_panoptic.nuclei.values.cohort import Source
 
 
 def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
@@ -47,22 +38,3 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
 def beside_label_tiff(path: Path) -> tuple[Path, Path]:
     """Return the table of classes and the mask of the excluded area that belong to a label TIFF."""
     return path.with_suffix(".csv"), path.with_name(path.stem + AMBIGUOUS_SUFFIX)
-
-
-def write_features(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write GeoJSON."""
-    write_geojson(path, objects_and_areas(objects), scheme=objects.scheme)
-    return (path,)
-
-
-def write_xml(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write ImageScope XML; objects from such a file into a copy of it."""
-    original = objects.original
-    is_edited = original is not None and original.source == Source.IMAGESCOPE
-    if original is not None and is_edited and write_edited(path, original.all_paths[0], objects):
-        return (path,)
-    polygons = imagescope_polygons(
-        objects.labels, ambiguous=objects.ambiguous, ambiguous_class=objects.ambiguous_class
-    )
-    write_annotation(path, polygons, objects.mpp)
-    return (path,)

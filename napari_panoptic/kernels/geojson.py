@@ -1,6 +1,6 @@
-"""Compiled scanners: the vertices of plainly written XML and GeoJSON, without an object for each.
+"""A compiled scanner of GeoJSON, which reads vertices without a Python object for each.
 
-They take the vertices out of a file, block by block, and leave the rest, the *skeleton*, to an
+It takes the rings out of a file, block by block, and leaves the rest, the *skeleton*, to an
 ordinary parser. What is not written plainly is not taken.
 """
 
@@ -14,14 +14,10 @@ from napari_panoptic.kernels.jit import compiled
 LARGEST = 2**29
 """Vertices farther out, in px, are not taken."""
 
-UNUSUAL = -1
-"""Instead of the number of bytes used: something only an XML parser understands."""
-
-_MARK = np.frombuffer(b"<Vertex/>", np.uint8)
 _FEATURES = np.frombuffer(b'"features"', np.uint8)
 _OPEN_MARK = np.frombuffer(b'{"ring":', np.uint8)
 RING = "ring"
-"""The key that stands for a ring of a GeoJSON skeleton; its value is the ring's number."""
+"""The key that stands for a ring of a skeleton; its value is the ring's number."""
 
 _NOT_PLAIN = -1
 _CUT_OFF = -2
@@ -29,132 +25,6 @@ _CUT_OFF = -2
 DEPTH, INSIDE, ARMED, LIST_DEPTH, ELEMENTS = range(5)
 """Places in the state of `split_features`: open brackets; whether the list of features is open;
 whether the next list at depth 1 is it; the depth of its elements; elements in the batch."""
-
-
-@compiled
-def split_vertices(
-    data: NDArray[np.uint8],
-    is_last: bool,
-    skeleton: NDArray[np.uint8],
-    xy: NDArray[np.float64],
-    run_sizes: NDArray[np.int64],
-) -> tuple[int, int, int, int]:
-    """Take runs of ``<Vertex X="1.5" Y="2" Z="0"/>`` out of a block of XML.
-
-    Each run is replaced by ``<Vertex/>``; white space between tags is dropped.
-
-    Parameters
-    ----------
-    data
-        uint8 (n,): the block.
-    is_last
-        Whether the file ends with it.
-    skeleton
-        uint8 (n + 9,): receives what is left.
-    xy
-        float64 (n / 21 + 1, 2): receives the vertices.
-    run_sizes
-        int64 (n / 21 + 1,): receives the vertices of each run.
-
-    Returns
-    -------
-    How many bytes were used (the others belong before the next block), or
-    `UNUSUAL`; how many were written to the three arrays.
-    """
-    n = len(data)
-    at = kept = points = runs = 0
-    while at < n:
-        byte = data[at]
-        if byte != 60:  # <
-            skeleton[kept] = byte
-            kept += 1
-            at += 1
-            if byte == 62:  # >
-                after = _after_space(data, at)
-                if after < n and data[after] == 60:
-                    at = after
-            continue
-        if n - at < 8 and not is_last:
-            break
-        if at + 1 < n and (data[at + 1] == 33 or data[at + 1] == 63):  # ! ?
-            return UNUSUAL, 0, 0, 0
-        if not _is_vertex(data, at):
-            skeleton[kept] = byte
-            kept += 1
-            at += 1
-            continue
-        size = 0
-        after = at
-        while after < n and _is_vertex(data, after):
-            x, y, end = _vertex(data, after)
-            if end == _CUT_OFF and not is_last:
-                break
-            if end < 0:
-                return UNUSUAL, 0, 0, 0
-            xy[points, 0], xy[points, 1] = x, y
-            points += 1
-            size += 1
-            after = _after_space(data, end)
-        if size == 0:
-            break
-        for mark in _MARK:
-            skeleton[kept] = mark
-            kept += 1
-        run_sizes[runs] = size
-        runs += 1
-        at = after
-    return at, kept, points, runs
-
-
-@compiled
-def _is_vertex(data: NDArray[np.uint8], at: int) -> bool:
-    """Return whether a tag named Vertex begins here."""
-    if at + 8 > len(data) or data[at] != 60:
-        return False
-    for k in range(7):
-        if data[at + k] != _MARK[k]:
-            return False
-    after = data[at + 7]
-    return _is_space(after) or after == 47 or after == 62  # / >
-
-
-@compiled
-def _vertex(data: NDArray[np.uint8], at: int) -> tuple[float, float, int]:
-    """Read a plain vertex tag; give x, y and where it ends."""
-    x, end = _attribute(data, at + 7, 88)  # X
-    if end < 0:
-        return 0.0, 0.0, end
-    y, end = _attribute(data, end, 89)  # Y
-    if end < 0:
-        return 0.0, 0.0, end
-    k = _after_space(data, end)
-    if k < len(data) and data[k] == 90:  # Z
-        _, end = _attribute(data, end, 90)
-        if end < 0:
-            return 0.0, 0.0, end
-        k = _after_space(data, end)
-    if k + 1 >= len(data):
-        return 0.0, 0.0, _CUT_OFF
-    if data[k] != 47 or data[k + 1] != 62:
-        return 0.0, 0.0, _NOT_PLAIN
-    return x, y, k + 2
-
-
-@compiled
-def _attribute(data: NDArray[np.uint8], at: int, name: int) -> tuple[float, int]:
-    """Read white space, a name of one letter, and a number in double quotes."""
-    n = len(data)
-    k = _after_space(data, at)
-    if k + 3 >= n:
-        return 0.0, _CUT_OFF
-    if k == at or data[k] != name or data[k + 1] != 61 or data[k + 2] != 34:  # = "
-        return 0.0, _NOT_PLAIN
-    value, k = _number(data, k + 3, False)
-    if k >= 0 and k < n and data[k] != 34:
-        return 0.0, _NOT_PLAIN
-    if k >= n:
-        return 0.0, _CUT_OFF
-    return (value, k + 1) if k >= 0 else (0.0, k)
 
 
 @compiled
@@ -181,7 +51,7 @@ def split_features(
     at
         Where to begin in it.
     most_elements
-        After so many features their batch is complete.
+        The number of features that completes a batch.
     state
         int64 (5,): see `DEPTH`. Changed in place.
     frame
@@ -197,8 +67,8 @@ def split_features(
 
     Returns
     -------
-    Where it stopped: at the end, at something that the block cuts off, or
-    after the comma behind a complete batch; and whether it was that comma.
+    Where it stopped: at the end, at a token that the block cuts off, or after
+    the comma behind a complete batch; and whether it was that comma.
     """
     n = len(data)
     while at < n:
@@ -209,14 +79,14 @@ def split_features(
             if end < 0:
                 return at, False
             if state[DEPTH] == 1 and state[LIST_DEPTH] == 2:
-                state[ARMED] = _is_features(data, at, end)
+                state[ARMED] = np.array_equal(data[at:end], _FEATURES)
         elif byte == 91:  # [
             if state[INSIDE]:
                 end = _ring(data, at, xy, ring_sizes, counts)
                 if end == _CUT_OFF:
                     return at, False
                 if end > 0:
-                    _write_mark(batch, counts)
+                    counts[1] = _mark(batch, counts[1], counts[3] - 1)
                     at = end
                     continue
                 end = at + 1
@@ -242,7 +112,7 @@ def split_features(
                     state[ELEMENTS] = 0
                     return end, True
         else:
-            while end < n and not _is_structural(data[end]):
+            while end < n and data[end] not in (34, 44, 91, 93, 123, 125):  # " , [ ] { }
                 end += 1
         target, which = (batch, 1) if state[INSIDE] else (frame, 0)
         for k in range(at, end):
@@ -253,30 +123,14 @@ def split_features(
 
 
 @compiled
-def _is_structural(byte: int) -> bool:
-    # "  ,  [  ]  {  }
-    return byte == 34 or byte == 44 or byte == 91 or byte == 93 or byte == 123 or byte == 125
-
-
-@compiled
 def _string_end(data: NDArray[np.uint8], at: int) -> int:
-    """Return where a JSON string ends that begins here."""
+    """Return the end of a JSON string that begins here."""
     k = at + 1
     while k < len(data):
         if data[k] == 34:
             return k + 1
         k += 2 if data[k] == 92 else 1  # backslash
     return _CUT_OFF
-
-
-@compiled
-def _is_features(data: NDArray[np.uint8], at: int, end: int) -> int:
-    if end - at != len(_FEATURES):
-        return 0
-    for k in range(len(_FEATURES)):
-        if data[at + k] != _FEATURES[k]:
-            return 0
-    return 1
 
 
 @compiled
@@ -330,7 +184,7 @@ def _position(data: NDArray[np.uint8], at: int) -> tuple[float, float, int]:
     k = at + 1
     place = 0
     while True:
-        value, k = _number(data, _after_space(data, k), True)
+        value, k = _number(data, _after_space(data, k))
         if k < 0:
             return 0.0, 0.0, k
         if place == 0:
@@ -349,13 +203,11 @@ def _position(data: NDArray[np.uint8], at: int) -> tuple[float, float, int]:
 
 
 @compiled
-def _write_mark(batch: NDArray[np.uint8], counts: NDArray[np.int64]) -> None:
-    """Write which ring was read last."""
-    used = counts[1]
+def _mark(batch: NDArray[np.uint8], used: int, number: int) -> int:
+    """Write the mark of a ring; return the end of the text."""
     for mark in _OPEN_MARK:
         batch[used] = mark
         used += 1
-    number = counts[3] - 1
     scale = 1
     while number // scale >= 10:
         scale *= 10
@@ -364,11 +216,11 @@ def _write_mark(batch: NDArray[np.uint8], counts: NDArray[np.int64]) -> None:
         used += 1
         scale //= 10
     batch[used] = 125
-    counts[1] = used + 1
+    return used + 1
 
 
 @compiled
-def _number(data: NDArray[np.uint8], at: int, is_json: bool) -> tuple[float, int]:
+def _number(data: NDArray[np.uint8], at: int) -> tuple[float, int]:
     """Read digits with at most one point, exactly as Python does.
 
     Parameters
@@ -377,20 +229,18 @@ def _number(data: NDArray[np.uint8], at: int, is_json: bool) -> tuple[float, int
         The bytes.
     at
         Where the number begins.
-    is_json
-        Whether it has to follow JSON: no ``+``, ``01``, ``1.`` or ``.5``.
 
     Returns
     -------
-    The number; and where it ends, or that it is cut off or not plain: with
+    The number; and its end, or that it is cut off or not plain: with
     other characters, more than 18 digits, an exponent, or beyond `LARGEST`;
     of more than 15 digits also with more than 18 decimals.
     """
     n = len(data)
     k = at
     sign = 1.0
-    if k < n and (data[k] == 45 or (data[k] == 43 and not is_json)):  # - +
-        sign = -1.0 if data[k] == 45 else 1.0
+    if k < n and data[k] == 45:  # -
+        sign = -1.0
         k += 1
     digits, significant, decimals = np.int64(0), 0, 0
     begin = k
@@ -411,9 +261,9 @@ def _number(data: NDArray[np.uint8], at: int, is_json: bool) -> tuple[float, int
     if k >= n:
         return 0.0, _CUT_OFF
     whole_digits = (point if point >= 0 else k) - begin
-    if whole_digits + decimals == 0 or data[k] == 69 or data[k] == 101:  # E e
+    if data[k] == 69 or data[k] == 101:  # E e
         return 0.0, _NOT_PLAIN
-    if is_json and (
+    if (
         whole_digits == 0
         or (point >= 0 and decimals == 0)
         or (whole_digits > 1 and data[begin] == 48)
@@ -462,11 +312,6 @@ def _quotient(digits: int, decimals: int) -> float:
 
 @compiled
 def _after_space(data: NDArray[np.uint8], at: int) -> int:
-    while at < len(data) and _is_space(data[at]):
+    while at < len(data) and data[at] in (32, 10, 13, 9):
         at += 1
     return at
-
-
-@compiled
-def _is_space(byte: int) -> bool:
-    return byte == 32 or byte == 10 or byte == 13 or byte == 9

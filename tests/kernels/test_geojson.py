@@ -1,4 +1,4 @@
-"""The compiled scanners against Python's own reading of numbers."""
+"""The compiled scanner against Python's own reading of numbers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.io.formats.polygons import scanners
+from napari_panoptic.kernels import geojson as scanners
 
 
-def read(text: str, *, is_json: bool = False) -> tuple[float, int]:
+def read(text: str) -> tuple[float, int]:
     data = np.frombuffer(text.encode() + b'"', np.uint8)
-    return scanners._number(data, 0, is_json)
+    return scanners._number(data, 0)
 
 
 def written_numbers(seed: int) -> Iterator[str]:
@@ -66,10 +66,10 @@ def test_what_is_not_plain_is_not_taken(text: str) -> None:
 def test_json_takes_no_more_than_json(text: str) -> None:
     with pytest.raises(json.JSONDecodeError):
         json.loads(text if text != "1e5" else "1e")
-    end = read(text, is_json=True)[1]
+    end = read(text)[1]
     assert end < 0 or end < len(text)
 
 
 def test_numbers_at_the_end_of_a_block_are_cut_off() -> None:
     data = np.frombuffer(b"12.5", np.uint8)
-    assert scanners._number(data, 0, False)[1] == scanners._CUT_OFF
+    assert scanners._number(data, 0)[1] == scanners._CUT_OFF

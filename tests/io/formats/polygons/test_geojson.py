@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.loading import load_masks
-from napari_panoptic.io.formats.polygons import geojson_reader
-from napari_panoptic.io.formats.polygons.geojson_reader import read_geojson
+from napari_panoptic.io.formats.polygons import geojson
+from napari_panoptic.io.formats.polygons.geojson import read_geojson
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, ReadingStoppedError
-from napari_panoptic.io.formats.polygons.windows import open_polygon_tiles
+from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
@@ -243,7 +242,7 @@ def test_what_is_no_annotation(tmp_path: Path, content: Json, words: str) -> Non
 def test_commas_between_features_are_checked_wherever_batches_end(
     tmp_path: Path, text: str, features: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(geojson_reader, "BATCH_FEATURES", features)
+    monkeypatch.setattr(geojson, "BATCH_FEATURES", features)
     with pytest.raises(UnreadableFileError):
         read(tmp_path, text.replace("F", json.dumps(feature([SQUARE]))))
 
@@ -290,8 +289,8 @@ def oracle(features: list[Json]) -> list[tuple[int, list[tuple[list[list[float]]
 def test_blocks_and_batches_of_any_size(
     tmp_path: Path, seed: int, block: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(geojson_reader, "BLOCK_BYTES", block)
-    monkeypatch.setattr(geojson_reader, "BATCH_FEATURES", batch)
+    monkeypatch.setattr(geojson, "BLOCK_BYTES", block)
+    monkeypatch.setattr(geojson, "BATCH_FEATURES", batch)
     features = random_features(seed)
     content = [
         features,
@@ -352,7 +351,7 @@ def opened_again(path: Path, ids: NDArray[Any], ambiguous: NDArray[np.bool_] | N
         assert loaded.ambiguous is None
     else:
         np.testing.assert_array_equal(loaded.ambiguous, ambiguous)
-    tiles = open_polygon_tiles(files, MONUSAC_CLASSES, labels.shape).labels
+    tiles = open_masks(files, MONUSAC_CLASSES, labels.shape).labels
     y, x = labels.shape[0] // 2, labels.shape[1] // 2
     windows = [
         [tiles.read((0, 0, y, x)), tiles.read((0, x, y, labels.shape[1]))],

@@ -7,11 +7,9 @@ import json
 import math
 import zipfile
 import zlib
-from array import array
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -19,28 +17,15 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import FindingKind, UnreadableFileError
 from napari_panoptic.io.files import check_file
-from napari_panoptic.io.formats.class_numbers import ClassNumbers
+from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector, Known
 from napari_panoptic.io.formats.polygons.model import (
     LARGEST_COORDINATE,
-    ODD_SHAPES,
-    UNKNOWN,
     PolygonFile,
-    PolygonStore,
     ReadingStoppedError,
-    class_number,
-    ids_array,
-    object_findings,
-    unknown_class_findings,
 )
-from napari_panoptic.io.formats.polygons.scanners import (
-    ARMED,
-    DEPTH,
-    LIST_DEPTH,
-    RING,
-    split_features,
-)
+from napari_panoptic.kernels.geojson import ARMED, DEPTH, LIST_DEPTH, RING, split_features
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, Multipolygons, OutlineRules
 
 WHAT = "GeoJSON with a list of features, as QuPath exports it"
@@ -55,6 +40,16 @@ DETECTIONS = frozenset({"detection", "cell", "pathdetectionobject", "pathcellobj
 ANNOTATIONS = frozenset({"annotation", "pathannotationobject"})
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 _DAMAGED_ARCHIVE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, NotImplementedError)
+
+_NO_GEOMETRY = "feature(s) without a geometry, left out"
+_OTHER_GEOMETRY = (
+    "feature(s) whose geometry is neither a Polygon nor a MultiPolygon but {}, left out"
+)
+_OUTLINES_NO_OBJECT = "tile(s) or cores of a tissue array, which outline no object, left out"
+_OUTLINES_OF_AREAS = (
+    "annotation(s) without a class beside detections, taken for outlines of areas and left out"
+)
+_NUCLEUS_TAKEN = "cell(s) with a nucleus, of which the nucleus was taken"
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -71,7 +66,7 @@ def read_geojson(
 
     A file is a FeatureCollection, a list of features, or one feature; each
     feature a Polygon or a MultiPolygon, with or without holes, which is one
-    object. Of a QuPath cell the nucleus is taken where it has one. Its class
+    object. A QuPath cell is read by its nucleus, if it has one. Its class
     is the first known name of ``properties.classification``: a text, or the
     ``name`` or the ``names`` in it; of a derived class such as "Tumour:
     Positive" the whole, then its parts. Without it the class is
@@ -89,179 +84,149 @@ def read_geojson(
     scheme
         The classes.
     progress
-        Is told bytes read and bytes in all.
+        Receives bytes read and bytes in all.
     is_wanted
-        Asked now and then whether to go on.
+        Asked between batches whether to continue.
     rules
         Whether each part of a MultiPolygon is an object; ids then count parts.
 
     Returns
     -------
     PolygonFile
-        With float64 vertices, as they stand in the file. A file without a feature gives no objects.
+        Vertices as in the file. A file without a feature has no objects.
 
     Raises
     ------
     UnreadableFileError
-        Where the file is missing, empty, cut off, no GeoJSON, or has features
+        If the file is missing, empty, cut off, no GeoJSON, or has features
         that are none. It is refused as a whole: with half an annotation, good
         predictions would count as false.
     ReadingStoppedError
-        Where ``is_wanted`` said no.
+        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
-    objects = _Objects(path, scheme, splits=rules.multipolygons is Multipolygons.SPLIT)
+    features = _Features(path, scheme, splits=rules.multipolygons is Multipolygons.SPLIT)
     for batch in _batches(path, progress, is_wanted):
-        objects.add(batch)
-    return objects.finished()
+        features.add(batch)
+    return features.finished()
 
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """Some features: their skeletons, and the rings taken out of them."""
+    """Some features: their skeletons, and the rings taken out of them with their ends."""
 
     features: list[Any]
     vertices_xy: NDArray[np.float64]
-    ring_sizes: NDArray[np.int64]
+    ring_ends: list[int]
 
-
-@dataclass
-class _Rings:
-    """The rings of a batch in the order in which objects have them."""
-
-    batch: _Batch
-    listed: list[NDArray[np.float64]] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    is_hole: list[bool] = field(default_factory=list)
-    object_sizes: list[int] = field(default_factory=list)
-
-    def add(self, ring: Any, *, is_hole: bool) -> int:
-        """Add a ring; give how many of its vertices cannot be read.
+    def ring(self, ring: Any) -> tuple[NDArray[np.float64], int]:
+        """Return a ring of a feature, and the number of its vertices that cannot be read.
 
         Raises
         ------
         TypeError
-            For what is no ring.
+            If it is no ring.
         """
-        unreadable = 0
-        if type(ring) is dict:
-            number = ring.get(RING)
-            if type(number) is not int or not 0 <= number < len(self.batch.ring_sizes):
-                raise TypeError
-        elif isinstance(ring, list):
-            points, unreadable = _listed(ring)
-            number = len(self.batch.ring_sizes) + len(self.listed)
-            self.listed.append(points)
-        else:
+        if type(ring) is not dict:
+            return _listed(ring)
+        number = ring.get(RING)
+        if type(number) is not int or not 0 <= number < len(self.ring_ends):
             raise TypeError
-        self.numbers.append(number)
-        self.is_hole.append(is_hole)
-        return unreadable
-
-    def vertices(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return all vertices, and how many each ring has."""
-        numbers = np.array(self.numbers, np.int64)
-        sizes = np.append(self.batch.ring_sizes, [len(points) for points in self.listed])
-        sizes = sizes.astype(np.int64)
-        every = np.concatenate([self.batch.vertices_xy, *self.listed])
-        if np.array_equal(numbers, np.arange(len(sizes))):
-            return every, sizes
-        starts = np.cumsum(sizes) - sizes
-        pieces = [every[starts[k] : starts[k] + sizes[k]] for k in self.numbers]
-        return np.concatenate([np.zeros((0, 2)), *pieces]), sizes[numbers]
+        first = self.ring_ends[number - 1] if number else 0
+        return self.vertices_xy[first : self.ring_ends[number]], 0
 
 
-class _Objects:
-    """Turns features into objects, and notes what is odd."""
+class _Features:
+    """Turns features into objects.
+
+    Parameters
+    ----------
+    path
+        The file.
+    scheme
+        The classes.
+    splits
+        Whether each part of a MultiPolygon is an object.
+    """
 
     def __init__(self, path: Path, scheme: ClassScheme, *, splits: bool) -> None:
-        self._path, self._scheme, self._splits = path, scheme, splits
-        self._numbers = ClassNumbers(path, scheme)
-        self._store = PolygonStore(np.float64)
-        self._class_index = array("h")
-        # What the file says -> the class, and the name to report it by.
-        self._known: dict[Any, tuple[int, str | None]] = {}
-        self._unknown: dict[str | None, list[int]] = defaultdict(list)
-        self._unreadable = array("q")
-        self._nuclei = array("q")
-        self._no_objects = array("q")
+        self._path, self._splits = path, splits
+        self._objects = Collector(path, scheme)
         self._has_detections = False
-        self._unnamed_annotations = array("q")
-        self._without_geometry = array("q")
-        self._other_geometry = array("q")
-        self._geometry_types: dict[str, None] = {}
+        self._unnamed_annotations: list[int] = []
+        self._other_geometry: dict[int, str] = {}
 
     def add(self, batch: _Batch) -> None:
         """Add the features of a batch."""
-        rings = _Rings(batch)
         features = _with_children(batch.features)
         for feature in _parts_alone(features) if self._splits else features:
-            number = len(self._class_index) + 1
-            before = len(rings.numbers)
             try:
-                index = self._feature(feature, number, rings)
+                self._feature(feature, batch)
             except (TypeError, AttributeError, KeyError):
-                raise self._malformed(number) from None
-            self._class_index.append(index)
-            rings.object_sizes.append(len(rings.numbers) - before)
-        vertices, sizes = rings.vertices()
-        is_hole = np.array(rings.is_hole, np.bool_)
-        self._store.add(vertices, sizes, is_hole, np.array(rings.object_sizes, np.int64))
+                number = len(self._objects) + 1
+                raise UnreadableFileError(
+                    f"expected {WHAT}, but its feature {number} is none, or its geometry or "
+                    f"classification is not as GeoJSON and QuPath have them; export it again",
+                    path=self._path,
+                    object_id=number,
+                ) from None
 
     def finished(self) -> PolygonFile:
         """Return everything, with the findings."""
-        index = np.array(self._class_index, np.int16)
-        if self._has_detections:
-            index[ids_array(self._unnamed_annotations) - 1] = UNKNOWN
-        polygons, odd = self._store.finished(index)
-        unreadable = ids_array(self._unreadable)
-        odd[FindingKind.UNREADABLE] = unreadable[index[unreadable - 1] != UNKNOWN]
-        return PolygonFile(polygons, None, tuple(self._findings(odd)))
+        types = ", ".join(list(dict.fromkeys(self._other_geometry.values()))[:5])[:200]
+        for number in self._other_geometry:
+            self._objects.leave_out(FindingKind.UNREADABLE, _OTHER_GEOMETRY.format(types), number)
+        for number in self._unnamed_annotations if self._has_detections else ():
+            self._objects.leave_out(FindingKind.FALLBACK, _OUTLINES_OF_AREAS, number)
+        return self._objects.finished()
 
-    def _feature(self, feature: Any, number: int, rings: _Rings) -> int:
-        """Add the rings of a feature; give its class."""
+    def _feature(self, feature: Any, batch: _Batch) -> None:
+        """Add a feature."""
         if feature["type"] != "Feature":
             raise TypeError
         properties = feature.get("properties") or {}
         kind = properties.get("objectType") or properties.get("object_type")
         kind = (kind or str(feature.get("id"))).casefold()
         if kind in NOT_OBJECTS:
-            self._no_objects.append(number)
-            return UNKNOWN
-        geometry = feature.get("nucleusGeometry")
-        if geometry is None:  # where QuPath's library for Python has it
-            geometry = (properties.get("extra_geometries") or {}).get("nucleus")
-        if geometry is not None:
-            self._nuclei.append(number)
-        else:
-            geometry = feature.get("geometry")
+            self._objects.leave_out(FindingKind.FALLBACK, _OUTLINES_NO_OBJECT, self._objects.skip())
+            return
+        nucleus = feature.get("nucleusGeometry")
+        if nucleus is None:  # where QuPath's library for Python has it
+            nucleus = (properties.get("extra_geometries") or {}).get("nucleus")
+        geometry = feature.get("geometry") if nucleus is None else nucleus
         if geometry is None:
-            self._without_geometry.append(number)
-            return UNKNOWN
+            self._objects.leave_out(FindingKind.UNREADABLE, _NO_GEOMETRY, self._objects.skip())
+            return
         if geometry["type"] == "Polygon":
             parts = [geometry["coordinates"]]
         elif geometry["type"] == "MultiPolygon":
             parts = geometry["coordinates"]
         else:
-            self._geometry_types[str(geometry["type"])] = None
-            self._other_geometry.append(number)
-            return UNKNOWN
+            self._other_geometry[self._objects.skip()] = str(geometry["type"])
+            return
+        rings: list[NDArray[np.float64]] = []
+        is_hole: list[bool] = []
         unreadable = 0
         for part in parts:
             if type(part) is not list:
                 raise TypeError
             for place, ring in enumerate(part):
-                unreadable += rings.add(ring, is_hole=place > 0)
-        if unreadable:
-            self._unreadable.append(number)
-        self._has_detections |= kind in DETECTIONS
+                points, missing = batch.ring(ring)
+                rings.append(points)
+                is_hole.append(place > 0)
+                unreadable += missing
         known = self._class_of(properties)
+        number = self._objects.add(rings, known, is_hole=is_hole)
+        if unreadable:
+            self._objects.note(FindingKind.UNREADABLE, UNREADABLE_VERTICES, number)
+        if nucleus is not None:
+            self._objects.note(FindingKind.FALLBACK, _NUCLEUS_TAKEN, number)
+        self._has_detections |= kind in DETECTIONS
         if known[1] is None and kind in ANNOTATIONS:
             self._unnamed_annotations.append(number)
-        return self._noted(known, number)
 
-    def _class_of(self, properties: dict[str, Any]) -> tuple[int, str | None]:
-        """Return the class index, and the name to report an unknown one by, None without one."""
+    def _class_of(self, properties: dict[str, Any]) -> Known:
+        """Return the class of a feature."""
         value = properties.get("classification")
         if type(value) is dict:
             names = value.get("names")
@@ -271,76 +236,19 @@ class _Objects:
         if value is None:
             kind = properties.get("type")  # of TIAToolbox
             if type(kind) in (int, float) or (type(kind) is str and kind.isdecimal()):
-                return self._numbers.of(kind)
+                return self._objects.numbers.of(kind)
             value = kind if type(kind) is str else None
-        known = self._known.get(value)
-        if known is None:
-            names = _class_names(value)
-            if names:
-                known = class_number(names, self._scheme), names[0]
-            else:
-                known = self._numbers.of(None)
-            self._known[value] = known
-        return known
-
-    def _noted(self, known: tuple[int, str | None], number: int) -> int:
-        if known[0] == UNKNOWN:
-            self._unknown[known[1]].append(number)
-        return known[0]
-
-    def _malformed(self, number: int) -> UnreadableFileError:
-        return UnreadableFileError(
-            f"expected {WHAT}, but its feature {number} is none, or its geometry or "
-            f"classification is not as GeoJSON and QuPath have them; export it again",
-            path=self._path,
-            object_id=number,
-        )
-
-    def _findings(self, odd: dict[FindingKind, NDArray[np.int64]]) -> Iterator[Finding]:
-        yield from unknown_class_findings(self._unknown, self._scheme, self._path)
-        types = ", ".join(list(self._geometry_types)[:5])
-        left_out = [
-            (
-                FindingKind.UNREADABLE,
-                self._other_geometry,
-                f"feature(s) whose geometry is neither a Polygon nor a MultiPolygon but "
-                f"{types[:200]}, left out",
-            ),
-            (
-                FindingKind.UNREADABLE,
-                self._without_geometry,
-                "feature(s) without a geometry, left out",
-            ),
-            (
-                FindingKind.FALLBACK,
-                self._no_objects,
-                "tile(s) or cores of a tissue array, which outline no object, left out",
-            ),
-            (
-                FindingKind.FALLBACK,
-                self._unnamed_annotations if self._has_detections else array("q"),
-                "annotation(s) without a class beside detections, taken for outlines of areas and "
-                "left out",
-            ),
-            (
-                FindingKind.FALLBACK,
-                self._nuclei,
-                "cell(s) with a nucleus, of which the nucleus was taken",
-            ),
-        ]
-        for kind, ids, message in left_out:
-            yield from object_findings(kind, ids_array(ids), message, self._path)
-        for kind, message in ODD_SHAPES.items():
-            yield from object_findings(kind, odd[kind], message, self._path)
+        names = _class_names(value)
+        return self._objects.named(names) if names else self._objects.numbers.of(None)
 
 
 def _class_names(classification: Any) -> tuple[str, ...]:
-    """Return what a class may be called, the most precise first.
+    """Return possible names of a class, the most precise first.
 
     Raises
     ------
     TypeError
-        For what QuPath never writes there.
+        If QuPath never writes such a value.
     """
     if classification is None:
         return ()
@@ -356,7 +264,7 @@ def _class_names(classification: Any) -> tuple[str, ...]:
 
 
 def _with_children(features: list[Any]) -> Iterator[Any]:
-    """Yield features, and after each those nested into it."""
+    """Yield features, each followed by those nested in it."""
     waiting = features[::-1]
     while waiting:
         feature = waiting.pop()
@@ -382,8 +290,10 @@ def _parts_alone(features: Iterator[Any]) -> Iterator[Any]:
             yield {**feature, "geometry": {"type": "Polygon", "coordinates": part}}
 
 
-def _listed(ring: list[Any]) -> tuple[NDArray[np.float64], int]:
-    """Read a ring that the scanner left; give its vertices, and how many are unreadable."""
+def _listed(ring: Any) -> tuple[NDArray[np.float64], int]:
+    """Read a ring that the scanner left; return its vertices, and the number of unreadable ones."""
+    if not isinstance(ring, list):
+        raise TypeError
     points = []
     for position in ring:
         if isinstance(position, list) and len(position) > 1:
@@ -403,14 +313,14 @@ def _is_coordinate(value: Any) -> bool:
 def _batches(
     path: Path, progress: Callable[[int, int], None] | None, is_wanted: Callable[[], bool]
 ) -> Iterator[_Batch]:
-    """Split a file into batches of features, and make sure that nothing else is wrong."""
+    """Split a file into batches of features, and check the rest."""
     with path.open("rb") as file, _unpacked(path, file) as plain:
         splitter = _Splitter(path, plain)
         total = path.stat().st_size
         try:
             while splitter.read_on():
                 if not is_wanted():
-                    raise ReadingStoppedError("reading was stopped", path=path)
+                    raise ReadingStoppedError("reading was cancelled", path=path)
                 yield from splitter.complete_batches()
                 if progress is not None:
                     progress(file.tell(), total)
@@ -421,7 +331,7 @@ def _batches(
 
 @contextmanager
 def _unpacked(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
-    """Open what is packed, and let through what is not."""
+    """Open the file, unpacked if it is packed."""
     start = file.read(4)
     file.seek(0)
     if start.startswith(GZIP_MAGIC):
@@ -479,7 +389,7 @@ class _Splitter:
         self._was_split = False
 
     def read_on(self) -> bool:
-        """Read the next block; more of it where the last did not suffice for anything."""
+        """Read the next block, a larger one if the last held no complete token."""
         block = self._file.read(max(BLOCK_BYTES, len(self._data)))
         if not self._features and not self._frame and not self._counts[1] and not self._data:
             block = self._begin(block)
@@ -524,14 +434,14 @@ class _Splitter:
         self._data = self._data[at:]
 
     def last_batch(self) -> _Batch:
-        """Return the features behind the last full batch, and check what is around them."""
+        """Return the features after the last full batch, and check the text around them."""
         if self._data or self._state[DEPTH] != 0 or not self._frame:
             raise self._error("it is cut off, or its brackets do not match")
         batch = self._parsed(is_last=True)
         root = self._loaded(bytes(self._frame))
         if isinstance(root, dict):
             if root.get("type") == "Feature" and not self._features:
-                return _Batch([root], batch.vertices_xy, batch.ring_sizes)
+                return _Batch([root], batch.vertices_xy, batch.ring_ends)
             if root.get("type") != "FeatureCollection" or root.get("features") != []:
                 raise self._error(
                     "it is neither a FeatureCollection, a Feature, nor a list of them"
@@ -543,8 +453,9 @@ class _Splitter:
         features = self._loaded(b"[" + self._batch[:text].tobytes() + b"]")
         # A comma was taken away before or behind: there has to be something.
         if not features and (self._was_split or not is_last):
-            raise self._error("it has a comma with no feature behind it")
-        batch = _Batch(features, self._xy[:points].copy(), self._ring_sizes[:rings].copy())
+            raise self._error("it has a comma with no feature after it")
+        ends = np.cumsum(self._ring_sizes[:rings]).tolist()
+        batch = _Batch(features, self._xy[:points].copy(), ends)
         self._features += len(features)
         self._counts[:] = 0
         self._was_split = True

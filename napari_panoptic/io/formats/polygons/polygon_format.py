@@ -1,0 +1,203 @@
+"""Makes a format out of a function that reads outlines: drawn whole or in windows, with reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from napari_panoptic.common.errors import Finding, UnreadableFileError
+from napari_panoptic.io.files import check_file
+from napari_panoptic.io.formats.class_numbers import tables_beside
+from napari_panoptic.io.formats.format import (
+    Format,
+    LoadedMasks,
+    LoadRequest,
+    Objects,
+    ReadOutlines,
+    TiledMasks,
+    Write,
+    located,
+)
+from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
+from napari_panoptic.io.formats.polygons.model import (
+    LARGEST_COORDINATE,
+    PolygonFile,
+    ReadingStoppedError,
+    opened,
+)
+from napari_panoptic.io.formats.polygons.outline_rules import in_convention
+from napari_panoptic.io.formats.polygons.rasterize import (
+    outside_findings,
+    polygon_tiles,
+    rasterize_polygons,
+)
+from napari_panoptic.nuclei.values.cohort import (
+    UNSTATED,
+    ClassScheme,
+    MaskFiles,
+    Multipolygons,
+    OutlineRules,
+    Vertices,
+)
+
+Outline = tuple[Sequence[ArrayLike], Any, int | None]
+"""The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
+a number as in `napari_panoptic.io.formats.class_numbers`; its id, or None."""
+
+
+def polygon_format(
+    *,
+    name: str,
+    title: str,
+    endings: tuple[str, ...],
+    read: Callable[[Path], Iterable[Outline]],
+    vertices: Vertices = Vertices.PIXEL_EDGES,
+    write: Write | None = None,
+    losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
+) -> Format:
+    """Make a format whose files hold outlines.
+
+    Objects of unknown classes, odd shapes, and objects that vanish, overlap or
+    lie outside the image are reported; slides are read in windows. Ids that do
+    not ascend are replaced by running numbers.
+
+    Parameters
+    ----------
+    name, title, endings, write, losses
+        As for `napari_panoptic.io.formats.format.Format`.
+    read
+        Yields the objects of a file, see `Outline`. A `ValueError`,
+        `LookupError`, `TypeError` or `OSError` of it refuses the file.
+    vertices
+        What whole-number vertices run through.
+    """
+
+    def read_outlines(
+        path: Path,
+        scheme: ClassScheme,
+        *,
+        progress: Callable[[int, int], None] | None = None,  # noqa: ARG001 - unknown
+        is_wanted: Callable[[], bool] = lambda: True,
+        rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the format decides
+    ) -> PolygonFile:
+        check_file(path, title)
+        objects = Collector(
+            path, scheme, renumbered="the ids of the objects do not ascend: they were renumbered"
+        )
+        try:
+            for rings, value, id_ in read(path):
+                if len(objects) % BATCH == 0 and not is_wanted():
+                    raise ReadingStoppedError("reading was cancelled", path=path)
+                points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
+                if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
+                    raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
+                objects.add(points, objects.numbers.of(value), id_=id_ or 0)
+        except (ValueError, LookupError, TypeError, OSError) as error:
+            raise UnreadableFileError(
+                f"expected {title}, found a file that cannot be read so ({error}); export it again",
+                path=path,
+            ) from error
+        stated = OutlineRules(vertices, Multipolygons.ONE_OBJECT)
+        return in_convention(objects.finished(), stated, path, side="")
+
+    return outline_format(
+        name=name,
+        title=title,
+        endings=endings,
+        read=read_outlines,
+        write=write,
+        losses=losses,
+    )
+
+
+def outline_format(
+    *,
+    name: str,
+    title: str,
+    endings: tuple[str, ...],
+    read: ReadOutlines,
+    has_conventions: bool = False,
+    has_numbers: bool = True,
+    write: Write | None,
+    losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
+) -> Format:
+    """Make a format of a function that reads a whole file of outlines.
+
+    Parameters
+    ----------
+    name, title, endings, write, losses
+        As for `napari_panoptic.io.formats.format.Format`.
+    read
+        Reads a file.
+    has_conventions
+        Whether programs write such files in several conventions, which a
+        ``cohort.toml`` can state.
+    has_numbers
+        Whether classes can be numbers, and a table beside the file names them.
+    """
+
+    def read_side(
+        files: MaskFiles, scheme: ClassScheme, team: str | None, **watch: Any
+    ) -> PolygonFile:
+        path = files.all_paths[0]
+        file = read(path, scheme, rules=files.rules, **watch)
+        side = "reference" if team is None else "predictions"
+        return in_convention(file, files.rules, path, side=side) if has_conventions else file
+
+    def load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+        path = files.all_paths[0]
+        if request.shape is None:
+            raise UnreadableFileError(
+                "polygons can only be drawn if the size of the region is known, and neither its "
+                "image nor a mask of it could be read",
+                path=path,
+                region=request.region,
+            )
+        file = read_side(files, scheme, request.team)
+        drawn = rasterize_polygons(
+            file.polygons, request.shape, scheme, region=request.region, team=request.team
+        )
+        return LoadedMasks(
+            replace(drawn.labels, known_scores=file.scores),
+            drawn.ambiguous,
+            located((*file.findings, *drawn.findings), request, path=path),
+            mpp=file.mpp,
+            magnification=file.magnification,
+        )
+
+    def open_tiles(
+        files: MaskFiles,
+        scheme: ClassScheme,
+        shape: tuple[int, int],
+        *,
+        region: str | None = None,
+        team: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> TiledMasks:
+        file = read_side(files, scheme, team, progress=progress)
+        tiles = polygon_tiles(file.polygons, scheme, shape)
+        findings = (*file.findings, *outside_findings(file.polygons, shape, region=region))
+        request = LoadRequest(shape=shape, region=region, team=team)
+        return TiledMasks(
+            replace(tiles.labels, known_scores=file.scores),
+            tiles.ambiguous,
+            located(findings, request, path=files.all_paths[0]),
+            magnification=file.magnification,
+        )
+
+    return Format(
+        name=name,
+        title=title,
+        load=load,
+        open_tiles=open_tiles,
+        outlines=read,
+        endings=endings,
+        write=write,
+        losses=losses,
+        companions=tables_beside if has_numbers else lambda path: (),  # noqa: ARG005
+    )
