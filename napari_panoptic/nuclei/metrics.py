@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -92,6 +93,11 @@ class Counts:
             if f.name != "class_names"
         }
         return Counts(class_names=self.class_names, **sums)
+
+    @cached_property
+    def figures_by_class(self) -> dict[str, FloatArray]:
+        """The quotients of each class, each (C,); NaN if undefined."""
+        return _figures_by_class(self)
 
     @classmethod
     def zero(cls, class_names: tuple[str, ...]) -> Counts:
@@ -181,7 +187,7 @@ def count(outcomes: Outcomes) -> Counts:
     is_tp, is_measured = own == other, ~np.isnan(hausdorff)
 
     def by_class(values: FloatArray, chosen: NDArray[np.bool_]) -> FloatArray:
-        return np.bincount(own, np.where(chosen, values, 0.0), minlength=n)[1:].astype(np.float64)
+        return np.bincount(own[chosen], values[chosen], minlength=n)[1:].astype(np.float64)
 
     confusion = np.bincount(own * n + other, minlength=n * n).reshape(n, n)
     confusion[:, 0] = np.bincount(reference.class_index[reference.status == _FN], minlength=n)
@@ -208,7 +214,7 @@ def count(outcomes: Outcomes) -> Counts:
 
 def unit_metrics(counts: Counts) -> Metrics:
     """Compute the figures of a unit from its counts."""
-    figures = _figures_by_class(counts)
+    figures = counts.figures_by_class
     true, spurious, missed = detection_counts(counts)
     return Metrics(
         pq=_mean_defined(figures["pq"]),
@@ -241,7 +247,7 @@ def class_figures(counts: Counts) -> dict[str, NDArray[np.int64] | FloatArray]:
         "fp": counts.fp,
         "fn": counts.fn,
         "iou_sum": counts.iou_sum,
-        **_figures_by_class(counts),
+        **counts.figures_by_class,
     }
 
 
@@ -251,7 +257,7 @@ def class_quality(counts: Counts) -> dict[str, FloatArray]:
     PQ = sum of IoU / (TP + FP/2 + FN/2), SQ = sum of IoU / TP and
     DQ = TP / (TP + FP/2 + FN/2) (Kirillov et al., CVPR 2019).
     """
-    figures = _figures_by_class(counts)
+    figures = counts.figures_by_class
     return {name: figures[name] for name in ("pq", "sq", "dq")}
 
 

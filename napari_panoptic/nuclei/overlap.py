@@ -260,13 +260,22 @@ class OverlapCounter:
                 _add_rows(own, theirs)
         self._pairs = add_pairs(self._sum_runs(), other._sum_runs())
 
-    def table(self) -> OverlapTable:
-        """Return the counts so far; later windows do not change them."""
+    def table(
+        self, known: tuple[SideTable | None, SideTable | None] = (None, None)
+    ) -> OverlapTable:
+        """Return the counts so far; later windows do not change them.
+
+        Parameters
+        ----------
+        known
+            The reference's and the prediction's side of an earlier table, if no count of
+            that side has changed since; None to copy the counts.
+        """
         keys, shared, void_shared = self._sum_runs()
         reference, prediction = pair_rows(keys)
         return OverlapTable(
-            reference=self._side(0),
-            prediction=self._side(1),
+            reference=self._side(0) if known[0] is None else known[0],
+            prediction=self._side(1) if known[1] is None else known[1],
             pair_reference=reference - 1,
             pair_prediction=prediction - 1,
             intersection=shared.copy(),  # these arrays have room for more
@@ -289,8 +298,8 @@ class OverlapCounter:
         return SideTable(
             area=area,
             void_area=rows[:, VOID_AREA].copy(),
-            sum_yx=rows[:, [SUM_Y, SUM_X]],
-            void_sum_yx=rows[:, [VOID_SUM_Y, VOID_SUM_X]],
+            sum_yx=rows[:, SUM_Y : SUM_X + 1].copy(),
+            void_sum_yx=rows[:, VOID_SUM_Y : VOID_SUM_X + 1].copy(),
             bbox=bbox,
             first_pixel=rows[:, FIRST].copy(),
         )

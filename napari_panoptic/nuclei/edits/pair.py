@@ -18,7 +18,7 @@ from napari_panoptic.common.errors import LabelError, english_list
 from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0
 from napari_panoptic.nuclei.distance_cache import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
-from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, overlap_table
+from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, SideTable, overlap_table
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -164,6 +164,7 @@ class EditedPair:
         }
         self._pair = pair
         self._counter = OverlapCounter.from_table(table, pair.reference.shape)
+        self._known: list[SideTable | None] = [None, None]
         self._distances = KnownDistances.none() if known is None else known.distances
 
     def set_pixels(
@@ -252,6 +253,7 @@ class EditedPair:
         if changed.any():
             rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
             box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+            self._known = [None, None]
             self._count(box, before, sign=-1)
             self._count(box, after, sign=1)
             reference, prediction = (
@@ -286,7 +288,10 @@ class EditedPair:
 
     def table(self) -> OverlapTable:
         """Return the counts as they are now; later edits do not change them."""
-        return self._counter.table()
+        # An edit changes the objects of one side.
+        table = self._counter.table((self._known[0], self._known[1]))
+        self._known = [table.reference, table.prediction]
+        return table
 
     def evaluate(self, settings: EvaluationSettings) -> Evaluation:
         """Evaluate the pair as it is now.
@@ -302,6 +307,7 @@ class EditedPair:
     ) -> Labels:
         """Return the rows of ids, plus one; make rows for new ids."""
         number, own = _SIDES.index(side), self._sides[side]
+        self._known[number] = None
         slots = own.slots(ids, classes or {}, self._counter.rows[number])
         self._counter.make_room(number, len(own.slot_of))
         return slots
@@ -314,6 +320,7 @@ class EditedPair:
         changed_px = int(np.count_nonzero(changed))
         if not changed_px:
             return Edit(side, 0, ())
+        self._known[number] = None
         rows = self._counter.rows[number]
         is_touched = np.zeros(len(rows), np.bool_)
         is_touched[pixels[changed]] = True
