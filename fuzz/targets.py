@@ -484,7 +484,7 @@ def read_review(path: Path) -> None:
 def _part_goods() -> list[Any]:
     import pandas as pd
 
-    from napari_panoptic.common.errors import Finding, FindingKind
+    from napari_panoptic.common.findings import Finding, FindingKind
     from napari_panoptic.nuclei.metrics import Counts
     from napari_panoptic.nuclei.results import RegionResult
 

@@ -14,15 +14,9 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from napari_panoptic.common.errors import (
-    FINDING_TITLES,
-    Finding,
-    FindingKind,
-    PanopticError,
-    SettingsError,
-    checked_name,
-)
-from napari_panoptic.common.visible import visible
+from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
+from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
+from napari_panoptic.common.text import visible
 from napari_panoptic.io.file_sets import finish_replacing
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.io.locking import held_alone

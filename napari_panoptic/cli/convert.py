@@ -7,7 +7,7 @@ from pathlib import Path
 
 from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
 from napari_panoptic.cli.tasks import run_for_task
-from napari_panoptic.common.errors import english_list
+from napari_panoptic.common.text import english_list
 
 HELP = "write all regions of a team, or of the annotation, in another format"
 ABOUT = (

@@ -15,7 +15,7 @@ from napari_panoptic.cli.console import (
     tables_in,
 )
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.visible import visible
+from napari_panoptic.common.text import visible
 from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.cohort import DetectionCohort
 from napari_panoptic.detections.evaluate import DetectionEvaluation, evaluate_detections

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from napari_panoptic.cli.parser import seed
-from napari_panoptic.common.visible import visible
+from napari_panoptic.common.text import visible
 
 HELP = "score the organisers' own output of PQ per mask"
 ABOUT = (

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError
-from napari_panoptic.common.visible import visible
+from napari_panoptic.common.text import visible
 
 HELP = "describe a folder of your own in a cohort.toml"
 ABOUT = (

@@ -21,8 +21,8 @@ from napari_panoptic.cli.console import (
     tables_in,
     words,
 )
-from napari_panoptic.common.errors import SettingsError, checked_name, english_list
-from napari_panoptic.common.visible import visible
+from napari_panoptic.common.errors import SettingsError, checked_name
+from napari_panoptic.common.text import english_list, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.locking import held_alone

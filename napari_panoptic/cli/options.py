@@ -9,7 +9,8 @@ import argparse
 from pathlib import Path
 
 from napari_panoptic.cli.parser import add_choice, png, positive
-from napari_panoptic.common.errors import SettingsError, english_list
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.guard import DEFAULT_PX, VARIABLE
 from napari_panoptic.nuclei.values.settings import (
     DEFAULT_PROTOCOL,

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NoReturn
 
-from napari_panoptic.common.errors import english_list, similar
+from napari_panoptic.common.text import english_list, similar
 
 
 class Parser(argparse.ArgumentParser):

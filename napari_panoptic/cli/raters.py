@@ -14,7 +14,7 @@ from napari_panoptic.cli.console import (
     tables_in,
 )
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.visible import visible
+from napari_panoptic.common.text import visible
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, evaluate_raters

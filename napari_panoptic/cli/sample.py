@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from napari_panoptic.common.visible import visible
+from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.values.cohort import Task
 
 HELP = "write the built-in sample cohort into a folder"

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 from napari_panoptic.cli.options import check_cohort_or_pair
-from napari_panoptic.common.errors import SettingsError, english_list
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.values.cohort import Task
 
 _ONE_MACHINE = "they are evaluated on this machine, in threads of this process"

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.values.cohort import PatientCohort, Placement, Team
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from napari_panoptic.common.errors import Finding, PanopticError, UnreadableFileError
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.detections.cohort import DetectionCohort, Frame, Points
 from napari_panoptic.detections.curve import (

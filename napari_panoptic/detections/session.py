@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from psygnal import Signal
 
-from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.detections.atypia import AtypiaEvaluation
 from napari_panoptic.detections.cohort import DetectionCohort, Points
 from napari_panoptic.detections.curve import (

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from napari_panoptic.common.errors import PanopticError, UnreadableFileError, english_list
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.metadata import read_metadata
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.common.visible import visible
+from napari_panoptic.common.text import visible
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.guard import check_page_chain, check_pixels, check_segment
 from napari_panoptic.nuclei.values.labels import size_text

@@ -15,7 +15,8 @@ import numpy as np
 import openslide
 from numpy.typing import DTypeLike, NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.decode import (
     DECODING_ERRORS,
     file_kind,

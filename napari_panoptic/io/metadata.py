@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length, leads_out
 
 METADATA_FILE = "metadata.csv"

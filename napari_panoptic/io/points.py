@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.detections.cohort import Points
 from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.guard import check_length

@@ -20,7 +20,8 @@ from nibabel.filebasedimages import ImageFileError
 from nibabel.spatialimages import HeaderDataError
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.decode import (
     DECODING_ERRORS,
     check_complete,

@@ -28,7 +28,8 @@ from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.codecs import ShardingCodec
 from zarr.storage import LocalStore, StorePath
 
-from napari_panoptic.common.errors import UnreadableFileError, english_list
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.guard import (
     BYTES_PER_PX,
     SEGMENT_BYTES,

@@ -10,7 +10,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from napari_panoptic import __version__
-from napari_panoptic.common.errors import PanopticError, SettingsError, similar
+from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.text import similar
 
 _EXPECTED = "threads, processes, or what 'dask scheduler' prints, such as tcp://10.0.0.5:8786"
 _CONNECT_S = 10.0

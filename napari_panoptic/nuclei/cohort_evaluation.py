@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.fingerprints import file_stamps
 from napari_panoptic.nuclei.challenge import team_score
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts

@@ -10,13 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from napari_panoptic.common.errors import (
-    Finding,
-    FindingKind,
-    PanopticError,
-    SettingsError,
-    english_list,
-)
+from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.metadata import Metadata
 from napari_panoptic.nuclei.averages import (
     AggregationTable,

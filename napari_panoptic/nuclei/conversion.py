@@ -10,15 +10,9 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-from napari_panoptic.common.errors import (
-    Finding,
-    FindingKind,
-    PanopticError,
-    SettingsError,
-    UnwritableFileError,
-    english_list,
-)
-from napari_panoptic.common.visible import encodable
+from napari_panoptic.common.errors import PanopticError, SettingsError, UnwritableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import encodable, english_list
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.formats.saving import check_not_in_cohort, files_of, without_erased

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, english_list
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation
 from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.evaluate import Evaluation

@@ -11,14 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import (
-    Finding,
-    FindingKind,
-    PanopticError,
-    UnreadableFileError,
-    english_list,
-)
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks, reference_shape
 from napari_panoptic.io.images import ImageInfo, probe_image

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from napari_panoptic.common.errors import Finding, FindingKind, LabelError, PanopticError
+from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
 from napari_panoptic.io.fingerprints import file_stamps
 from napari_panoptic.io.formats.format import LoadedMasks

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.records import decoded, encoded
-from napari_panoptic.common.visible import utf8
+from napari_panoptic.common.text import utf8
 from napari_panoptic.nuclei.results import RegionResult, RowsFile
 
 RegionResults = list[list[RegionResult]]

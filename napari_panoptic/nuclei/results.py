@@ -11,9 +11,10 @@ from typing import IO, Self
 
 import pandas as pd
 
-from napari_panoptic.common.errors import Finding, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.visible import UNENCODABLE
+from napari_panoptic.common.text import UNENCODABLE
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation, ClassScore, challenge_counts
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, LabelError, UnreadableFileError
+from napari_panoptic.common.errors import LabelError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, Report, StoppedError, always
 from napari_panoptic.io.images import SlideImage, read_image
 from napari_panoptic.nuclei.evaluate import Evaluation

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from napari_panoptic.common.errors import Finding, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, TooLargeError, unreadable
 from napari_panoptic.nuclei.region import HeldRegion

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from napari_panoptic.common.errors import Finding, SettingsError, english_list
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.values.cohort import ClassScheme, FoundByName, MaskFiles
 
 QUBIQ_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)

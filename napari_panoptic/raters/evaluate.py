@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.volumes import (
     Volume,

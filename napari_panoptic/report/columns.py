@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.visible import utf8
+from napari_panoptic.common.text import utf8
 from napari_panoptic.report.page import (
     Child,
     Html,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.visible import utf8, visible
+from napari_panoptic.common.text import utf8, visible
 from napari_panoptic.nuclei.palette import team_styles
 from napari_panoptic.report.writing import write_bytes
 

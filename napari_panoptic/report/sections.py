@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from napari_panoptic import __version__
-from napari_panoptic.common.errors import FINDING_TITLES, Finding, FindingKind
+from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.report.columns import Cell, Column, table, whole, words
 from napari_panoptic.report.page import (
     Child,

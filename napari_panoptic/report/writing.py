@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.visible import encodable, utf8
+from napari_panoptic.common.text import encodable, utf8
 from napari_panoptic.io.file_sets import replaced_as_set
 from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.fingerprints import file_fingerprints

@@ -13,7 +13,9 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError, english_list
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 
 REVIEW_FILE = "panoptic-review.sqlite"
 """Name of the review file beside a cohort."""

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypedDict
 from uuid import uuid4
 
-from napari_panoptic.common.errors import Finding
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.file import (

@@ -9,7 +9,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import SettingsError, english_list
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.statistics.ranks import with_ties
 
 SIGNIFICANCE = 0.05

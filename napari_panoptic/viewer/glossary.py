@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.detections.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.nuclei.explain.failure_groups import GroupKind
 from napari_panoptic.nuclei.values.settings import (

@@ -14,7 +14,8 @@ import pandas as pd
 from napari.layers import Image, Labels, Layer, Points, Shapes
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import PanopticError, english_list
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts import comparison as arrays
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons

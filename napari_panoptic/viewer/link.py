@@ -12,7 +12,8 @@ from qtpy.QtCore import QTimer
 from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip
 
-from napari_panoptic.common.errors import Finding, FindingKind, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.read_ahead import ReadAhead

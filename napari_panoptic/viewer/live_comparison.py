@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 from superqt.utils import create_worker
 
-from napari_panoptic.common.errors import PanopticError, english_list
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.io.cohorts import comparison as arrays
 from napari_panoptic.nuclei.edits.pair import IdWindow

@@ -12,13 +12,8 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 from superqt.utils import create_worker
 
-from napari_panoptic.common.errors import (
-    CohortError,
-    Finding,
-    FindingKind,
-    OutsideLinksError,
-    PanopticError,
-)
+from napari_panoptic.common.errors import CohortError, OutsideLinksError, PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from superqt.utils import create_worker
 
-from napari_panoptic.common.errors import Finding, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.raters.cohort import RatedCase, RatedCohort
 from napari_panoptic.raters.evaluate import (
     CaseImages,

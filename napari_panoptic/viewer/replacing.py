@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qtpy.QtWidgets import QMessageBox, QWidget
 
-from napari_panoptic.common.errors import english_list
+from napari_panoptic.common.text import english_list
 from napari_panoptic.viewer.shown import shown
 
 

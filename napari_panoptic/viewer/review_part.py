@@ -14,7 +14,8 @@ from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog, QWidget
 from superqt.utils import create_worker
 
-from napari_panoptic.common.errors import Finding, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection

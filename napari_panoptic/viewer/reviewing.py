@@ -9,7 +9,8 @@ from uuid import uuid4
 
 from psygnal import Signal
 
-from napari_panoptic.common.errors import Finding, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.vocabulary import Side

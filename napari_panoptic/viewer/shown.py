@@ -13,7 +13,7 @@ from napari.utils import notifications
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QLabel, QWidget
 
-from napari_panoptic.common.visible import visible
+from napari_panoptic.common.text import visible
 
 # Whatever Qt could take for a tag; it also counts an escaped one.
 _MARKUP = re.compile(r"<[^<]*>|<\?xml|<!doc|&lt;", re.IGNORECASE)

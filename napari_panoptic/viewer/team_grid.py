@@ -26,7 +26,7 @@ from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
 from qtpy.QtCore import QTimer
 
-from napari_panoptic.common.visible import shortened
+from napari_panoptic.common.text import shortened
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.session import Selection, Session

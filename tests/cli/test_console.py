@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.console import report_findings
-from napari_panoptic.common.errors import FINDING_TITLES, Finding, FindingKind
+from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.report.sections import findings_section
 
 

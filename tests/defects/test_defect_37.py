@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.detections.evaluate import evaluate_detections, load_frame
 from napari_panoptic.detections.pairing import DetectionSettings
 from napari_panoptic.detections.session import DetectionSession

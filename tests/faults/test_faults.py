@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.polygons.geojson_writer import UnwritableFileError
 from napari_panoptic.io.formats.saving import write_objects

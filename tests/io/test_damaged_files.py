@@ -22,14 +22,9 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import (
-    CohortError,
-    Finding,
-    FindingKind,
-    PanopticError,
-    UnreadableFileError,
-    english_list,
-)
+from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.detections import read_detection_description
 from napari_panoptic.io.cohorts.raters_layout import read_raters_description

@@ -10,7 +10,8 @@ import pytest
 import tifffile
 from PIL import Image
 
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io import guard, tiff_windows
 from napari_panoptic.io import images as slides
 from napari_panoptic.io.cohorts.nuclei import open_cohort

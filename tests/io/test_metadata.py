@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.metadata import read_metadata
 
 PATIENTS = ("A-1", "A-2", "B-1")

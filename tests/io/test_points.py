@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.detections.cohort import Points
 from napari_panoptic.io.points import read_atypia, read_points, write_points
 

@@ -6,7 +6,8 @@ import pytest
 import tifffile
 from PIL import Image
 
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io import volumes
 from napari_panoptic.io.volumes import read_mask, read_probabilities, read_volume, same_place
 

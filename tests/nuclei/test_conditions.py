@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import tifffile
 
-from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.labels import colour_coded
 from napari_panoptic.nuclei import challenge, evaluate

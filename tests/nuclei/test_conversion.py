@@ -15,12 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.common.errors import (
-    FindingKind,
-    PanopticError,
-    SettingsError,
-    UnwritableFileError,
-)
+from napari_panoptic.common.errors import PanopticError, SettingsError, UnwritableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.labels.label_tiff import write_label_tiff

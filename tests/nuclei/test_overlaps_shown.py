@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.common.errors import FindingKind, LabelError
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.polygons.rasterize import MOST_PLANES
 from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest, cohort_report

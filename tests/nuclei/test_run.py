@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.common.errors import FindingKind, PanopticError, SettingsError
+from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei import cluster as dask_cluster

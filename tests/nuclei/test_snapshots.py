@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei import region
 from napari_panoptic.nuclei.metrics import unit_metrics

@@ -15,7 +15,7 @@ import tifffile
 import zarr
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import load_masks

@@ -20,7 +20,8 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.statistics.means import spread

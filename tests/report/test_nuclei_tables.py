@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation

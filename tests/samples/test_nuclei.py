@@ -8,7 +8,8 @@ import pytest
 import scipy.io
 import tifffile
 
-from napari_panoptic.common.errors import CohortError, Finding, FindingKind
+from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.images import read_image

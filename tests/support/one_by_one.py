@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from napari_panoptic.common.errors import Finding, FindingKind, LabelError, PanopticError
+from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation, evaluate_challenge
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.experiment import Experiment

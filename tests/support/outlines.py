@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, PolygonFile, Polygons
 from napari_panoptic.io.formats.registry import known_forms

@@ -7,7 +7,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox
 
-from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import opening, work

@@ -13,7 +13,8 @@ from napari.layers import Image, Vectors
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.common.errors import CohortError, Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import CohortError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.raters.evaluate import CaseImages, evaluate_raters
 from napari_panoptic.raters.outlines import outline_segments
 from napari_panoptic.report.text import UNDEFINED, ratio

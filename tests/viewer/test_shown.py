@@ -9,7 +9,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QTextDocument
 from qtpy.QtWidgets import QAbstractButton, QComboBox, QLabel, QTreeWidget, QWidget
 
-from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.nuclei.values.cohort import Team

@@ -7,7 +7,8 @@ import pytest
 from qtpy.QtCore import QThreadPool, QTimer
 from qtpy.QtTest import QTest
 
-from napari_panoptic.common.errors import FindingKind, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer import work

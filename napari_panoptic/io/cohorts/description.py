@@ -9,12 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from napari_panoptic.common.errors import (
-    CohortError,
-    SettingsError,
-    UnreadableFileError,
-    english_list,
-)
+from napari_panoptic.common.errors import CohortError, SettingsError, UnreadableFileError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.patients import PatientExpression
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.common.errors import CohortError, Finding, FindingKind, english_list
+from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.detections.cohort import DetectionCohort, Frame, ScoredFrame
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,

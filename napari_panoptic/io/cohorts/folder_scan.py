@@ -9,12 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_panoptic.common.errors import (
-    CohortError,
-    PanopticError,
-    UnreadableFileError,
-    english_list,
-)
+from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing
 from napari_panoptic.io.cohorts.pair import (
     REFERENCE_WORDS,

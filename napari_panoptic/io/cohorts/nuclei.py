@@ -7,14 +7,9 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from napari_panoptic.common.errors import (
-    CohortError,
-    Finding,
-    FindingKind,
-    PanopticError,
-    UnreadableFileError,
-    english_list,
-)
+from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
     cohort_listing,

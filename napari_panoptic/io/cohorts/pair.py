@@ -9,13 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.common.errors import (
-    Finding,
-    FindingKind,
-    PanopticError,
-    UnreadableFileError,
-    english_list,
-)
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.decode import pixel_shape, read_pixels
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.class_tables import read_class_table

@@ -11,14 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
-from napari_panoptic.common.errors import (
-    CohortError,
-    Finding,
-    FindingKind,
-    OutsideLinksError,
-    english_list,
-    similar,
-)
+from napari_panoptic.common.errors import CohortError, OutsideLinksError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list, similar
 from napari_panoptic.io.guard import is_link, leads_out
 
 FIELDS = ("patient", "region", "team", "class")

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from napari_panoptic.common.errors import CohortError, Finding, FindingKind, english_list
+from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing, description_in
 from napari_panoptic.io.cohorts.layouts import ONLY_TEAM
 from napari_panoptic.io.cohorts.patterns import (

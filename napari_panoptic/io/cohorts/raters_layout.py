@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from napari_panoptic.common.errors import CohortError, english_list
+from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import (
     TASK_KEY,
     check_keys,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from napari_panoptic.common.errors import CohortError, english_list
+from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import DESCRIPTION, TASK_KEY, read_toml
 from napari_panoptic.io.cohorts.detections import looks_like_mitos
 from napari_panoptic.io.cohorts.raters_layout import looks_like_qubiq

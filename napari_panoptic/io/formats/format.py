@@ -12,7 +12,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, PanopticError, english_list
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
 from napari_panoptic.nuclei.values.labels import LabelImage

@@ -8,13 +8,9 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
 
-from napari_panoptic.common.errors import (
-    Finding,
-    FindingKind,
-    PanopticError,
-    UnreadableFileError,
-    english_list,
-)
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass, TiledMasks
 from napari_panoptic.io.formats.labels import arrays as array_sets

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from napari_panoptic.common.errors import Finding, PanopticError, UnwritableFileError, english_list
-from napari_panoptic.common.visible import encodable
+from napari_panoptic.common.errors import PanopticError, UnwritableFileError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import encodable, english_list
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import known_forms, load_masks
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort, MaskFiles, Source

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import LabelError, english_list
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0
 from napari_panoptic.nuclei.distance_cache import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated

@@ -10,7 +10,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import LabelError, SettingsError, english_list
+from napari_panoptic.common.errors import LabelError, SettingsError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.overlap import overlap_table

@@ -8,7 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from napari_panoptic.common.errors import CohortError, Finding, english_list, no_such
+from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import english_list, no_such
 
 Rgb = tuple[int, int, int]
 

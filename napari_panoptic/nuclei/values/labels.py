@@ -10,7 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic.common.errors import LabelError, english_list
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.jit import THREADS_FROM_PX, in_threads, read_only
 from napari_panoptic.kernels.relabel import lay_over, list_labels, look_up, present_labels
 from napari_panoptic.nuclei.values.settings import Overlaps

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from napari_panoptic.common.errors import SettingsError, english_list
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.text import english_list
 
 
 class Matching(StrEnum):
@@ -17,7 +18,7 @@ class Matching(StrEnum):
 
 
 class AmbiguousPolicy(StrEnum):
-    """What becomes of areas that the annotation marks as ambiguous."""
+    """How areas that the annotation marks as ambiguous count."""
 
     CLIP = "clip"  # cut from reference and prediction
     CLIP_PREDICTIONS = "clip-predictions"  # cut from predictions only
@@ -26,7 +27,7 @@ class AmbiguousPolicy(StrEnum):
 
 
 class Overlaps(StrEnum):
-    """What becomes of pixels that several objects of one side claim."""
+    """Which object counts pixels that several objects of one side claim."""
 
     FLATTEN = "flatten"  # the object drawn last has them
     KEEP = "keep"  # all of these objects have them

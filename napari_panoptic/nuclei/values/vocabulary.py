@@ -13,7 +13,7 @@ class Side(StrEnum):
 
 
 class Status(StrEnum):
-    """What became of an object."""
+    """The outcome of an object."""
 
     TP = "TP"  # matched, same class
     FP = "FP"  # a prediction that matches nothing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from napari_panoptic.common.errors import english_list
+from napari_panoptic.common.text import english_list
 from napari_panoptic.report.dump.tables import (
     MEAN,
     UNKNOWN,

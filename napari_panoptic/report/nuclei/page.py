@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from napari_panoptic.common.errors import FindingKind, english_list
+from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
 from napari_panoptic.report.columns import bounds, number, table, team_column, whole

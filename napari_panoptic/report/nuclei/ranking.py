@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from napari_panoptic.common.errors import english_list
+from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
 from napari_panoptic.nuclei.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
 from napari_panoptic.nuclei.shifts import SHIFTS

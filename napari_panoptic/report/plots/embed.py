@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from napari_panoptic.common.visible import utf8
+from napari_panoptic.common.text import utf8
 from napari_panoptic.report.page import (
     Child,
     Html,

@@ -29,7 +29,9 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import create_worker
 
-from napari_panoptic.common.errors import Finding, PanopticError, english_list
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.autosaves import Autosave
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.saving import (

@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.viewer.glossary import FINDING_WORDS
 from napari_panoptic.viewer.shown import PlainLabel, shown
 from napari_panoptic.viewer.styles import count_text

@@ -10,7 +10,8 @@ import numpy as np
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
-from napari_panoptic.common.errors import Finding, english_list
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import english_list
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.report.text import ratio

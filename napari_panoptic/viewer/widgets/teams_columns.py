@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.visible import shortened
+from napari_panoptic.common.text import shortened
 from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Status

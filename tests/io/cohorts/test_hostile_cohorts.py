@@ -12,12 +12,8 @@ import numpy as np
 import pytest
 import zarr
 
-from napari_panoptic.common.errors import (
-    CohortError,
-    FindingKind,
-    OutsideLinksError,
-    UnreadableFileError,
-)
+from napari_panoptic.common.errors import CohortError, OutsideLinksError, UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io import guard
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.patients import PatientExpression

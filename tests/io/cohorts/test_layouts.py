@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from napari_panoptic.common.errors import CohortError, FindingKind
+from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.layouts import MONUSAC_LAYOUT
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import load_masks, reference_shape

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from napari_panoptic.common.errors import CohortError, Finding, FindingKind
+from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, natural_key
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, Source

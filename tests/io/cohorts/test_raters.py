@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.common.errors import CohortError, FindingKind
+from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Source, Task

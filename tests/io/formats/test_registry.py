@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.common.errors import FindingKind, PanopticError, UnreadableFileError
+from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats import registry as forms
 from napari_panoptic.io.formats.format import Format, LoadedMasks

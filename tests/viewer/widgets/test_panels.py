@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source, Team

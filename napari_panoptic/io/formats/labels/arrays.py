@@ -11,7 +11,8 @@ import numpy as np
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, UnreadableFileError, UnwritableFileError
+from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.decode import check_size, file_kind, map_npy, undecodable
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located

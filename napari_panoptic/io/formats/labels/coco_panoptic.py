@@ -19,15 +19,9 @@ import orjson
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.common.errors import (
-    CohortError,
-    Finding,
-    FindingKind,
-    UnreadableFileError,
-    UnwritableFileError,
-    english_list,
-)
-from napari_panoptic.common.visible import shortened, visible
+from napari_panoptic.common.errors import CohortError, UnreadableFileError, UnwritableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list, shortened, visible
 from napari_panoptic.io.decode import check_exact, check_size, pixel_shape, read_pixels, undecodable
 from napari_panoptic.io.files import check_file, replaced_when_complete
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located

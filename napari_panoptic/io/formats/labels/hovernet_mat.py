@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, UnreadableFileError, english_list
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.decode import check_size
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers

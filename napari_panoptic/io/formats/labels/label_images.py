@@ -11,7 +11,9 @@ import numpy as np
 import tifffile
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError, english_list
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.decode import check_exact, check_size, pixel_shape, read_pixels
 from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table

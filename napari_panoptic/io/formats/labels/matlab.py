@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import UnreadableFileError, english_list
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.decode import (
     DECODING_ERRORS,
     foreign_decoder,

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.decode import check_size
 from napari_panoptic.io.formats.class_tables import ClassTable
 from napari_panoptic.io.formats.format import LoadRequest, TiledMasks, located

@@ -16,7 +16,8 @@ import numpy as np
 import orjson
 import shapely
 
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError, UnwritableFileError
+from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.files import check_file, replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import Collector, Known

@@ -15,7 +15,8 @@ import numpy as np
 from lxml import etree
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files import check_file, replaced_when_complete
 from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector
 from napari_panoptic.io.formats.polygons.model import (

@@ -9,7 +9,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, PanopticError
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.kernels.fill import Flat
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import Scores

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.polygons.collect import BETWEEN_PIXELS, object_findings
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.trace import as_contours

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import Finding, FindingKind, LabelError, english_list
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.format import TiledMasks
 from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, starts_of

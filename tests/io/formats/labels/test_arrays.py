@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.common.errors import CohortError, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import CohortError, UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import load_masks, reference_shape

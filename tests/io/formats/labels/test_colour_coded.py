@@ -13,7 +13,8 @@ from scipy import ndimage
 from skimage.measure import label
 from skimage.morphology import dilation, disk, erosion
 
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.labels import colour_coded
 from napari_panoptic.io.formats.labels.colour_coded import (
     ColourCodedMask,

@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.labels.submissions import read_submission
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source

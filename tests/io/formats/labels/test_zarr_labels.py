@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.fingerprints import file_fingerprints

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import FindingKind, UnreadableFileError, UnwritableFileError
+from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.polygons import annotation_store
 from napari_panoptic.io.formats.polygons.annotation_store import read_store, write_store

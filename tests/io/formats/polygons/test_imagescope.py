@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.common.errors import Finding, FindingKind, UnreadableFileError
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.polygons import imagescope
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons, write_annotation
 from napari_panoptic.io.formats.polygons.model import ReadingStoppedError

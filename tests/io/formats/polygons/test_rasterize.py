@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from skimage.draw import polygon as reference_polygon
 
-from napari_panoptic.common.errors import FindingKind
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.polygons import rasterize
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.visible import shortened, visible
+from napari_panoptic.common.text import shortened, visible
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 

@@ -1,8 +1,9 @@
-"""Escape invisible and control characters in names from files before they are shown."""
+"""Text for users: escape and shorten names from files, and join and suggest words."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 UNENCODABLE = "backslashreplace"
 r"""Error handler for UTF-8 files: a lone surrogate (a byte of a file name) becomes ``\udcff``."""
@@ -14,6 +15,9 @@ _JOINERS = "\u200c\u200d"
 _COMBINING = ("Mn", "Me")
 _MOST_COMBINING = 4
 """Most marks on one letter in real scripts; more would cover the lines above and below."""
+
+LONGEST_WORD = 200
+"""Longest word that a message quotes from a file, in characters."""
 
 
 def visible(text: str, *, longest: int | None = None) -> str:
@@ -68,6 +72,43 @@ def shortened(text: str, length: int) -> str:
         return text
     head = (length - 1) // 2
     return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
+
+
+def english_list(words: Sequence[object], *, limit: int = 8) -> str:
+    """Join words with commas and an "and"; a long list is cut and counted, a long word cut.
+
+    Examples
+    --------
+    >>> english_list(["a", "b", "c"])
+    'a, b and c'
+    """
+    texts = [shortened(str(word), LONGEST_WORD) for word in words]
+    if len(texts) > limit:
+        return f"{', '.join(texts[:limit])} and {len(texts) - limit} more"
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> str:
+    """Return a message that a name is unknown, with similar names or all known ones."""
+    if not known:
+        return f"there is no {what} '{name}': this cohort has no {what}s"
+    if close := similar(name, known):
+        return f"there is no {what} '{name}' in this cohort; did you mean {' or '.join(close)}?"
+    return f"there is no {what} '{name}' in this cohort; it has {english_list(known)}"
+
+
+def similar(name: str, known: Sequence[str]) -> list[str]:
+    """Return up to three known names similar to a name, the most similar first."""
+    import difflib
+
+    # Case is ignored.
+    by_folded: dict[str, list[str]] = {}
+    for each in known:
+        by_folded.setdefault(each.casefold(), []).append(each)
+    close = difflib.get_close_matches(name.casefold(), list(by_folded), n=3)
+    return [each for folded in close for each in by_folded[folded]][:3]
 
 
 def _joins(text: str, place: int) -> bool:
