@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels.sorting import sort
 
 # Marks of a line are tested eight at a time, as the bytes of a word.
 _WORD = 8
@@ -222,7 +223,7 @@ def _percentile_of_roots(squares: NDArray[np.int32], percent: float) -> float:
     rank = percent / 100.0 * (len(squares) - 1)
     low = int(rank)
     high = min(low + 1, len(squares) - 1)
-    ordered = np.partition(squares, high)
-    above = np.sqrt(np.float64(ordered[high]))
-    below = np.sqrt(np.float64(ordered[: low + 1].max()))
+    ordered = squares.copy()
+    sort(ordered)
+    above, below = np.sqrt(np.float64(ordered[high])), np.sqrt(np.float64(ordered[low]))
     return float(below + (above - below) * (rank - low))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels.sorting import order_of, sort
 
 Flat = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64], bool]
 """Vertices (x, y), where each ring starts among them, whether it is a hole, where each object
@@ -272,7 +273,7 @@ def _part_spans(
     count = begin = 0
     for y in range(first, end):
         stop = stops[y - first]
-        _sort(crossings[begin:stop, 0])
+        sort(crossings[begin:stop, 0])
         for k in range(begin, stop, 2):
             from_, to = max(crossings[k, 0], left), min(crossings[k + 1, 0], right)
             if from_ < to:
@@ -414,8 +415,8 @@ def _vertex_spans(
                 count += 1
                 a, b = b, c
                 continue
-        _sort(crossings[a:b, 1])
-        _sort(crossings[b:c, 0])
+        sort(crossings[a:b, 1])
+        sort(crossings[b:c, 0])
         for k in range(a, b, 2):
             begin, stop = max(crossings[k, 1] + 1, left), min(crossings[k + 1, 1] + 1, right)
             if begin < stop:
@@ -437,20 +438,6 @@ def _vertex_spans(
             spans[count, 0], spans[count, 1], spans[count, 2] = y, x, x + 1
             count += 1
     return count
-
-
-@compiled
-def _sort(values: NDArray[np.int64]) -> None:
-    if len(values) > _MANY:
-        values.sort()
-        return
-    for i in range(1, len(values)):
-        value = values[i]
-        k = i
-        while k > 0 and values[k - 1] > value:
-            values[k] = values[k - 1]
-            k -= 1
-        values[k] = value
 
 
 @compiled
@@ -514,7 +501,7 @@ def crosses_itself(xy: NDArray[np.float64]) -> bool:
     order = np.arange(n)
     if n >= _MANY:
         tops = np.minimum(xy[:, 1], np.roll(xy[:, 1], -1))
-        order = np.argsort(tops)
+        order = order_of(tops)
     for k in range(n):
         i = order[k]
         i2 = i + 1 if i + 1 < n else 0

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels.sorting import first_not_below
 
 
 @compiled
@@ -67,7 +68,7 @@ def search(
         for x in range(width):
             id_ = np.int64(line[x])
             if x == 0 or id_ != np.int64(line[x - 1]):
-                place = np.searchsorted(ids, id_)
+                place = first_not_below(ids, id_)
                 is_known = place < len(ids) and ids[place] == id_
                 number = id_numbers[place] if is_known else np.int32(-1)
                 lowest = min(lowest, number)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels.jit import compiled
+from napari_panoptic.kernels.sorting import sort
 
 
 @compiled
@@ -230,7 +231,7 @@ def name_line_pixels(
                 line[at, 0], line[at, 1] = xy[i, 0] + dx * step, xy[i, 1] + dy * step
                 keys[at] = (np.int64(line[at, 1]) << 32) + line[at, 0]
                 at += 1
-        keys.sort()
+        sort(keys)
         if count == last - first or not (keys[1:] == keys[:-1]).any():
             count = last - first
             result[used : used + count] = xy[first:last]
