@@ -112,6 +112,10 @@ class PartStore:
             return None
         try:
             results: RegionResults = decoded(RegionResults, json.loads(found[1]))
+            if any(
+                finding.count < 1 for each in results for one in each for finding in one.findings
+            ):
+                raise ValueError("a finding was found no times")
         except _NOT_AS_WRITTEN as error:
             raise self._damaged(region) from error
         return [[self._with_whole_rows(result) for result in found] for found in results]

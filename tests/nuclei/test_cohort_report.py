@@ -217,7 +217,7 @@ def test_a_killed_report_goes_on_and_ends_with_the_same_bytes(
     capsys.readouterr()
     assert main(["report", str(many), "-o", str(output)]) == 0
     said = capsys.readouterr().err
-    assert f"{n_done} of 120 regions, each gone over 2 times, were done by an interrupted" in said
+    assert f"{n_done} of 120 regions, each evaluated 2 times, were done by an interrupted" in said
     assert output.read_bytes() == whole.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "whole.html"]
 

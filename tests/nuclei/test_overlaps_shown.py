@@ -184,7 +184,7 @@ def test_teams_agree_on_objects_that_are_covered() -> None:
 
 
 def test_there_are_no_groups_of_objects_that_share_pixels(cohort: Cohort) -> None:
-    with pytest.raises(LabelError, match="set overlaps to flatten"):
+    with pytest.raises(LabelError, match='set overlaps to "flatten"'):
         failure_groups(kept(cohort, "half"))
 
 

@@ -509,17 +509,17 @@ def test_a_file_that_vanishes_between_two_looks_is_a_finding(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is there when it is checked, and gone when it is opened."""
-    from napari_panoptic.io import files as _files
+    from napari_panoptic.io import decode
 
     gone = mask_path(folder, "alpha", FIRST)
-    original = _files.check_file
+    original = decode.check_file
 
     def check_and_remove(path: Path, what: str) -> None:
         original(path, what)
         if path == gone:
             path.unlink()
 
-    monkeypatch.setattr(_files, "check_file", check_and_remove)
+    monkeypatch.setattr(decode, "check_file", check_and_remove)
     cohort = open_cohort(folder)
     ((alpha, beta),) = evaluate_conditions(cohort, cohort.regions[0], TEAMS, SMALL_WORK.conditions)
     assert beta.counts is not None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -111,7 +112,7 @@ def read_polygons(
     """
     check_file(path, WHAT)
 
-    def blocks() -> Iterator[bytes]:
+    def blocks() -> Generator[bytes]:
         total = path.stat().st_size
         with path.open("rb") as file:
             while block := file.read(BLOCK_BYTES):
@@ -191,11 +192,13 @@ def safe_parser(**options: Any) -> etree.XMLParser:
     )
 
 
-def _parsed(path: Path, blocks: Callable[[], Iterator[bytes]]) -> tuple[_Content, list[Finding]]:
+def _parsed(path: Path, blocks: Callable[[], Generator[bytes]]) -> tuple[_Content, list[Finding]]:
     first: etree.XMLSyntaxError | None = None
     try:
         if not _is_utf_16_by_mistake(path):
-            return _fed(blocks(), path, None), []
+            # Closed here: an error keeps a generator, and the file that it has open.
+            with closing(blocks()) as read:
+                return _fed(read, path, None), []
     except etree.XMLSyntaxError as error:
         if error.code not in _ENCODING_ERRORS:
             raise _broken(path, error) from error

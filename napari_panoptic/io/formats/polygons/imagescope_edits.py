@@ -135,8 +135,10 @@ def _edit(tree: _Tree, polygons: Polygons, objects: Objects) -> None:
     moved = [id_ for id_, index in shown.items() if wanted.get(id_, index) != index]
     changed = old != new
     scored = np.flatnonzero(polygons.class_index > AMBIGUOUS)
-    concerned = _touching(polygons, scored, changed, moved)
-    for id_ in concerned:
+    # An object may have grown by pixels that its outline does not touch.
+    grown = set(np.unique(new[changed]).tolist()) & shown.keys()
+    concerned = grown.union(_touching(polygons, scored, changed, moved))
+    for id_ in sorted(concerned):
         region = tree.regions[id_ - 1]
         if id_ not in wanted or id_ not in shown:
             _remove(region)
