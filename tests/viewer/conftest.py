@@ -48,7 +48,7 @@ def fewer_collections():
 @pytest.fixture(scope="session", autouse=True)
 def napari_settings():
     """Keep napari's settings in memory: napari writes them for every dock that is placed."""
-    with patch.object(NapariSettings, "_maybe_save"):
+    with patch.object(NapariSettings, "save"):
         yield
 
 
