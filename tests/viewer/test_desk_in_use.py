@@ -3,12 +3,11 @@
 One window serves all of these tests; each finds it as it was opened.
 """
 
-from threading import Barrier
 from unittest.mock import call, patch
 
 import numpy as np
 import pytest
-from qtpy.QtCore import QPoint, Qt, QThreadPool
+from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QTreeWidget
 
@@ -369,21 +368,11 @@ class TestChanging:
         assert desk.panels.objects.model.rowCount() == count
 
 
-def start_all_threads():
-    """Let Qt's pool start as many threads as it may; else some start while things are counted."""
-    pool = QThreadPool.globalInstance()
-    barrier = Barrier(pool.maxThreadCount() + 1)
-    for _ in range(pool.maxThreadCount()):
-        pool.start(barrier.wait)
-    barrier.wait(60)
-
-
 def test_switches_and_strokes_leave_nothing_behind(desk, wait_until):
     """The short form of ``benchmarks.long_use``."""
     regions = len(desk.session.cohort.regions)
     use(desk, regions, 30, seed=1)  # every region was seen, everything made that is made once
     wait_until(lambda: desk.is_settled)
-    start_all_threads()
     before = census(desk).counts
     for seed in (2, 3):
         use(desk, regions, 60, seed=seed)
