@@ -93,7 +93,7 @@ def _own_threads() -> int:
 
 
 def _open_files() -> int:
-    """Count the open files, without the event counters of threads; 0 on other systems than Linux."""
+    """Count the open files, without the event counters of threads; 0 if they are not listed."""
     folder, count = Path("/proc/self/fd"), 0
     for file in folder.iterdir() if folder.is_dir() else ():
         with suppress(FileNotFoundError):  # the listing itself
