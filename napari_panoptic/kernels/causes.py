@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from napari_panoptic.kernels.jit import compiled
 
-SPILL, SPLIT, MERGED, FRAGMENT, MERGER, DUPLICATE = 1, 2, 3, 4, 5, 6
+AMBIGUOUS_SPILL, SPLIT, MERGED, FRAGMENT, MERGER, DUPLICATE = 1, 2, 3, 4, 5, 6
 TOO_SMALL, TOO_LARGE, DISPLACED, MISSED, SPURIOUS = 7, 8, 9, 10, 11
+"""Positions in `napari_panoptic.nuclei.values.vocabulary.CAUSES`."""
 
 
 class Pairs(NamedTuple):
@@ -39,7 +40,7 @@ class Objects(NamedTuple):
 def causes(
     pairs: Pairs, reference: Objects, prediction: Objects, near_iou: float
 ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    """Return the rule of every failure of both sides, int8 (n,) each; 0 for all other objects.
+    """Return the cause of every failure of both sides, int8 (n,) each; 0 for all other objects.
 
     An object is "inside" another one if more than half of it is. Objects that take no part,
     the ignored ones, explain nothing.
@@ -60,7 +61,7 @@ def causes(
     for r in range(n):
         if reference.is_failure[r]:
             if reference.is_spill[r]:
-                reference_cause[r] = SPILL
+                reference_cause[r] = AMBIGUOUS_SPILL
             elif pieces[r] >= 2 and 2 * covered[r] > reference.area[r]:
                 reference_cause[r] = SPLIT
 
@@ -95,7 +96,7 @@ def causes(
         if prediction.is_failure[p]:
             nearest = nearest_to_prediction[p]
             if prediction.is_spill[p]:
-                prediction_cause[p] = SPILL
+                prediction_cause[p] = AMBIGUOUS_SPILL
             elif is_fragment[p]:
                 prediction_cause[p] = FRAGMENT
             elif swallowed[p] >= 2:

@@ -27,12 +27,15 @@ class JudgedSide:
     ambiguous_share
         float64 (n,): share of the object's area, before any cut, that lies in
         the ambiguous area.
+    bbox
+        int32 (n, 4): bounding box of the whole object, as in `SideTable`.
     """
 
     area: NDArray[np.int64]
     centroid_yx_px: NDArray[np.float64]
     gone: NDArray[np.bool_]
     ambiguous_share: NDArray[np.float64]
+    bbox: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,4 +131,5 @@ def _judge_side(side: SideTable, *, is_cut: bool) -> JudgedSide:
         centroid_yx_px=sum_yx / np.maximum(pixels, 1)[:, np.newaxis],
         gone=area == 0,
         ambiguous_share=side.void_area / np.maximum(side.area, 1),
+        bbox=side.bbox,
     )

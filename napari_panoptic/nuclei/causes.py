@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from napari_panoptic.kernels import causes as kernels
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
+from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 
 _Codes = NDArray[np.int8]
 
@@ -35,10 +37,9 @@ class Decisions:
 
 
 def decide(
+    pair: LabelPair | TiledPair,
     judged: JudgedOverlap,
     matches: Matches,
-    reference_class: NDArray[np.int16],
-    prediction_class: NDArray[np.int16],
     *,
     near_iou: float,
 ) -> tuple[Decisions, Decisions]:
@@ -46,10 +47,8 @@ def decide(
 
     Parameters
     ----------
-    judged, matches
-        The stages before this one.
-    reference_class, prediction_class
-        int16 (n,): 1-based class of each object.
+    pair, judged, matches
+        The label pair and the stages before this one.
     near_iou
         Least IoU at which an unmatched pair explains a failure.
 
@@ -59,20 +58,12 @@ def decide(
         The decisions on either side.
     """
     rows, columns, iou = judged.pair_reference, judged.pair_prediction, judged.iou
+    classes = pair.reference.class_index, pair.prediction.class_index
     partners = matches.reference_partner, matches.prediction_partner
     is_majority = judged.policy is AmbiguousPolicy.MAJORITY
     statuses = (
-        _statuses(
-            judged.reference, reference_class, prediction_class, partners[0], is_majority, Status.FN
-        ),
-        _statuses(
-            judged.prediction,
-            prediction_class,
-            reference_class,
-            partners[1],
-            is_majority,
-            Status.FP,
-        ),
+        _statuses(judged.reference, *classes, partners[0], is_majority, Status.FN),
+        _statuses(judged.prediction, *classes[::-1], partners[1], is_majority, Status.FP),
     )
     causes = _causes(judged, *statuses, near_iou)
     return (
@@ -116,8 +107,8 @@ def _causes(
     )
     reference = _asked(judged.reference, reference_status, Status.FN)
     prediction = _asked(judged.prediction, prediction_status, Status.FP)
-    reference_rule, prediction_rule = kernels.causes(pairs, reference, prediction, near_iou)
-    return _CODE_OF_RULE[reference_rule], _CODE_OF_RULE[prediction_rule]
+    causes: tuple[_Codes, _Codes] = kernels.causes(pairs, reference, prediction, near_iou)
+    return causes
 
 
 def _asked(side: JudgedSide, status: _Codes, failure: Status) -> kernels.Objects:
@@ -128,25 +119,3 @@ def _asked(side: JudgedSide, status: _Codes, failure: Status) -> kernels.Objects
         is_failure=status == STATUS_CODE[failure],
         is_spill=side.ambiguous_share > 0.5,
     )
-
-
-def _codes_of_rules() -> _Codes:
-    causes = {
-        kernels.SPILL: Cause.AMBIGUOUS_SPILL,
-        kernels.SPLIT: Cause.SPLIT,
-        kernels.MERGED: Cause.MERGED,
-        kernels.FRAGMENT: Cause.FRAGMENT,
-        kernels.MERGER: Cause.MERGER,
-        kernels.DUPLICATE: Cause.DUPLICATE,
-        kernels.TOO_SMALL: Cause.TOO_SMALL,
-        kernels.TOO_LARGE: Cause.TOO_LARGE,
-        kernels.DISPLACED: Cause.DISPLACED,
-        kernels.MISSED: Cause.MISSED,
-        kernels.SPURIOUS: Cause.SPURIOUS,
-    }
-    codes = np.zeros(max(causes) + 1, np.int8)
-    codes[list(causes)] = [CAUSE_CODE[cause] for cause in causes.values()]
-    return codes
-
-
-_CODE_OF_RULE = _codes_of_rules()

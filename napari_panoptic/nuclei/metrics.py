@@ -170,6 +170,93 @@ class Metrics(Mapping[str, float]):
 METRIC_NAMES: tuple[str, ...] = tuple(f.name for f in fields(Metrics))
 
 
+@dataclass(frozen=True)
+class MetricText:
+    """What the window and the report call a metric, and how they explain it.
+
+    Parameters
+    ----------
+    title
+        Its name on axes and columns of the report.
+    caption
+        Its name in the window.
+    meaning
+        What it measures, in one sentence.
+    undefined
+        When it is undefined, such as "there is no TP".
+    """
+
+    title: str
+    caption: str
+    meaning: str
+    undefined: str
+
+
+METRIC_TEXTS: Mapping[str, MetricText] = {
+    "pq": MetricText(
+        "PQ",
+        "PQ",
+        "Panoptic quality: detection and outlines in one figure, averaged over the classes.",
+        "there are no objects",
+    ),
+    "sq": MetricText(
+        "SQ",
+        "SQ",
+        "Segmentation quality: mean IoU of the TPs, averaged over the classes with a TP.",
+        "there is no TP",
+    ),
+    "dq": MetricText(
+        "DQ",
+        "DQ",
+        "Detection quality: TP / (TP + FP/2 + FN/2), averaged over the classes.",
+        "there are no objects",
+    ),
+    "detection_precision": MetricText(
+        "detection precision",
+        "Precision",
+        "Share of the predictions that match a nucleus, whatever its class.",
+        "nothing was predicted",
+    ),
+    "detection_recall": MetricText(
+        "detection recall",
+        "Recall",
+        "Share of the annotated nuclei that were found, whatever their class.",
+        "nothing was annotated",
+    ),
+    "detection_f1": MetricText(
+        "detection F1",
+        "F1",
+        "Harmonic mean of precision and recall, whatever the class.",
+        "there are no objects",
+    ),
+    "detection_accuracy": MetricText(
+        "detection accuracy",
+        "Accuracy",
+        "TP / (TP + FP + FN), whatever the class.",
+        "there are no objects",
+    ),
+    "balanced_accuracy": MetricText(
+        "balanced accuracy",
+        "Balanced",
+        "Of the nuclei found, the share given the right class, mean over classes.",
+        "there is no matched pair",
+    ),
+    "mean_iou": MetricText(
+        "mean IoU",
+        "Mean IoU",
+        "Mean overlap of matched pairs, averaged over the classes.",
+        "there is no matched pair",
+    ),
+    "mean_hausdorff_px": MetricText(
+        "mean Hausdorff distance (px)",
+        "Mean HD",
+        "Mean over matched pairs of the largest distance between their outlines.",
+        "there is no matched pair, or distances are off",
+    ),
+}
+"""The texts of each metric, from which window and report take them."""
+
+
 def count(outcomes: Outcomes) -> Counts:
     """Count the outcomes of one label pair.
 

@@ -176,8 +176,7 @@ def outcomes(
     near_iou
         Least IoU at which an unmatched pair explains a failure.
     """
-    classes = pair.reference.class_index, pair.prediction.class_index
-    decided = decide(judged, matches, *classes, near_iou=near_iou)
+    decided = decide(pair, judged, matches, near_iou=near_iou)
 
     def side(which: Side, own: JudgedSide, decisions: Decisions) -> SideOutcomes:
         is_reference = which is Side.REFERENCE
@@ -201,7 +200,7 @@ def outcomes(
             hausdorff95_px=hausdorff95,
             area_px=np.where(own.gone, counted.area, own.area),
             centroid_yx_px=own.centroid_yx_px,
-            bbox=counted.bbox,
+            bbox=own.bbox,
         )
 
     return _of_objects_with_pixels(

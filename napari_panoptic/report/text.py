@@ -5,17 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from napari_panoptic.nuclei.metrics import METRIC_TEXTS
+
 FIGURE_NAMES: Mapping[str, str] = {
-    "pq": "PQ",
-    "sq": "SQ",
-    "dq": "DQ",
-    "detection_precision": "detection precision",
-    "detection_recall": "detection recall",
-    "detection_f1": "detection F1",
-    "detection_accuracy": "detection accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "mean_iou": "mean IoU",
-    "mean_hausdorff_px": "mean Hausdorff distance (px)",
+    **{name: text.title for name, text in METRIC_TEXTS.items()},
     "mean_hausdorff95_px": "mean Hausdorff distance, 95th percentile (px)",
 }
 """Titles of axes and columns."""

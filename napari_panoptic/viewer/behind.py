@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.object_rows import NONE_WORD, SIDE_WORDS, SIDES, ObjectFilter
 
@@ -21,12 +22,9 @@ MISSED, INVENTED = "missed", "invented"
 """What the empty sides of the confusion matrix are called."""
 
 _FIGURE_TITLES = {
-    "pq": "PQ",
     "sq": "SQ: all TP",
-    "dq": "DQ",
     "detection_precision": "precision: all predictions",
     "detection_recall": "recall: all nuclei",
-    "detection_f1": "F1",
     "detection_accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy: matched pairs",
     "mean_iou": "mean IoU: matched pairs",
@@ -120,4 +118,6 @@ def behind_figure(name: str) -> ObjectFilter:
         "missed": (_REFERENCE, frozenset({str(Status.FN)})),
         "ignored": (None, frozenset({str(Status.IGNORED)})),
     }.get(name, (None, _EVERY_STATUS_BUT_IGNORED))
-    return ObjectFilter(sides=sides, statuses=statuses, title=_FIGURE_TITLES.get(name, name))
+    caption = METRIC_TEXTS[name].caption if name in METRIC_TEXTS else name
+    title = _FIGURE_TITLES.get(name, caption)
+    return ObjectFilter(sides=sides, statuses=statuses, title=title)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.detections.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.nuclei.explain.failure_groups import GroupKind
+from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.values.settings import (
     AmbiguousPolicy,
     Matching,
@@ -19,7 +20,7 @@ from napari_panoptic.nuclei.values.settings import (
     Overlaps,
     Restoration,
 )
-from napari_panoptic.nuclei.values.vocabulary import Cause, Status
+from napari_panoptic.nuclei.values.vocabulary import Status
 from napari_panoptic.review.verdicts import Verdict
 
 NO_ANNOTATION = "no annotation"
@@ -35,33 +36,7 @@ STATUS_MEANINGS: Mapping[Status, str] = {
     Status.IGNORED: "Excluded from all figures because of an ambiguous area.",
 }
 
-CAUSE_MEANINGS: Mapping[Cause, str] = {
-    Cause.NONE: "",
-    Cause.AMBIGUOUS_SPILL: "Most of it lies inside an ambiguous area; only the rest was judged.",
-    Cause.SPLIT: "Two or more predictions share this nucleus.",
-    Cause.MERGED: "One prediction swallows this nucleus and another one.",
-    Cause.FRAGMENT: "A piece of a nucleus that was cut into several predictions.",
-    Cause.MERGER: "This prediction swallows two or more nuclei.",
-    Cause.DUPLICATE: "It lies in a nucleus that another prediction already matched.",
-    Cause.TOO_SMALL: "The prediction covers too little of the nucleus to match.",
-    Cause.TOO_LARGE: "The prediction covers far more than the nucleus.",
-    Cause.DISPLACED: "The prediction overlaps the nucleus but lies beside it.",
-    Cause.MISSED: "Nothing was predicted here.",
-    Cause.SPURIOUS: "There is no annotated nucleus here.",
-}
-
-FIGURE_MEANINGS: Mapping[str, str] = {
-    "pq": "Panoptic quality: detection and outlines in one figure, averaged over the classes.",
-    "sq": "Segmentation quality: mean IoU of the TPs, averaged over the classes with a TP.",
-    "dq": "Detection quality: TP / (TP + FP/2 + FN/2), averaged over the classes.",
-    "detection_precision": "Share of the predictions that match a nucleus, whatever its class.",
-    "detection_recall": "Share of the annotated nuclei that were found, whatever their class.",
-    "detection_f1": "Harmonic mean of precision and recall, whatever the class.",
-    "detection_accuracy": "TP / (TP + FP + FN), whatever the class.",
-    "balanced_accuracy": "Of the nuclei found, the share given the right class, mean over classes.",
-    "mean_iou": "Mean overlap of matched pairs, averaged over the classes.",
-    "mean_hausdorff_px": "Mean over matched pairs of the largest distance between their outlines.",
-}
+FIGURE_MEANINGS: Mapping[str, str] = {name: text.meaning for name, text in METRIC_TEXTS.items()}
 
 OBJECT_MEANINGS: Mapping[str, str] = {
     "status": "What became of the object.",
@@ -141,16 +116,7 @@ FINDING_WORDS: Mapping[FindingKind, str] = {
 """What was odd, in the column of a list; as a heading it is in `errors.FINDING_TITLES`."""
 
 UNDEFINED_BECAUSE: Mapping[str, str] = {
-    "pq": "Undefined here: there are no objects.",
-    "sq": "Undefined here: there is no TP.",
-    "dq": "Undefined here: there are no objects.",
-    "detection_precision": "Undefined here: nothing was predicted.",
-    "detection_recall": "Undefined here: nothing was annotated.",
-    "detection_f1": "Undefined here: there are no objects.",
-    "detection_accuracy": "Undefined here: there are no objects.",
-    "balanced_accuracy": "Undefined here: there is no matched pair.",
-    "mean_iou": "Undefined here: there is no matched pair.",
-    "mean_hausdorff_px": "Undefined here: there is no matched pair, or distances are off.",
+    name: f"Undefined here: {text.undefined}." for name, text in METRIC_TEXTS.items()
 }
 
 VERDICT_WORDS: Mapping[Verdict, str] = {

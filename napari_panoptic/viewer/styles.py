@@ -18,8 +18,8 @@ from napari_panoptic.nuclei.palette import hex_colour as hex_colour
 from napari_panoptic.nuclei.palette import rgba_table
 from napari_panoptic.nuclei.palette import status_colour_table as status_colour_table
 from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import CAUSE_MEANINGS as CAUSE_MEANINGS
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.viewer.glossary import CAUSE_MEANINGS as CAUSE_MEANINGS
 from napari_panoptic.viewer.glossary import STATUS_MEANINGS as STATUS_MEANINGS
 
 LUT_LENGTH = (1 << 16) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from napari_panoptic import EvaluationSettings, evaluate_pair
-from napari_panoptic.nuclei.metrics import METRIC_NAMES
+from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 
 IMAGE = np.kron(np.array([[1, 0], [0, 2]]), np.ones((4, 4), int))
@@ -25,7 +25,7 @@ def test_what_comes_back() -> None:
     assert result.objects["partner_id"].tolist() == [100, 200, 1, 2]
     assert result.objects["status"].tolist() == ["TP", "misclassified"] * 2
     assert result.objects["hausdorff_um"].tolist() == [0.0] * 4
-    assert set(result.metrics) == set(METRIC_NAMES)
+    assert tuple(result.metrics) == METRIC_NAMES == tuple(METRIC_TEXTS)
     assert result.metrics["pq"] == result.metrics.pq == 1 / 3
     assert result.metrics["detection_f1"] == 1.0
 

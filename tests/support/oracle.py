@@ -262,6 +262,12 @@ def _ignored(things: dict[int, Thing], matched: set[int], policy: str, void: Pix
 
 # --- causes -----------------------------------------------------------------------------------
 
+_EITHER_CAUSES = ("ambiguous-spill", "too-small", "too-large", "displaced")
+CAUSES = {
+    FN: {*_EITHER_CAUSES, "split", "merged", "missed"},
+    FP: {*_EITHER_CAUSES, "fragment", "merger", "duplicate", "spurious"},
+}
+
 
 @dataclass(frozen=True)
 class _Causes:

@@ -13,7 +13,7 @@ from qtpy.QtGui import QImage
 
 from napari_panoptic.nuclei.explain.failure_groups import GroupKind
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import Cause, Status
+from napari_panoptic.nuclei.values.vocabulary import CAUSE_MEANINGS, Cause, Status
 from napari_panoptic.review.verdicts import Verdict
 from napari_panoptic.viewer import glossary, keys
 from napari_panoptic.viewer.desk_parts import PARTS
@@ -185,14 +185,14 @@ def test_the_gallery_takes_the_keys_that_are_listed(qtbot, shortcut):
 class TestGlossary:
     def test_everything_is_defined_in_one_sentence(self):
         assert set(glossary.STATUS_MEANINGS) == set(Status)
-        assert set(glossary.CAUSE_MEANINGS) == set(Cause)
+        assert set(CAUSE_MEANINGS) == set(Cause)
         assert set(glossary.VERDICT_MEANINGS) == set(glossary.VERDICT_WORDS) == set(Verdict)
         assert set(glossary.GROUP_MEANINGS) == set(GroupKind)
         assert set(AmbiguousPolicy) <= set(glossary.SETTING_MEANINGS)
         assert set(glossary.UNDEFINED_BECAUSE) == set(glossary.FIGURE_MEANINGS)
         for meanings in (
             glossary.STATUS_MEANINGS,
-            glossary.CAUSE_MEANINGS,
+            CAUSE_MEANINGS,
             glossary.VERDICT_MEANINGS,
             glossary.FIGURE_MEANINGS,
             glossary.OBJECT_MEANINGS,

@@ -44,19 +44,16 @@ REFERENCE_WORDS = (
     *("consensus", "label", "mask"),
 )
 """Words in the names of files and folders that point to an annotation, the clearest first."""
-_ENDINGS = {
+_FURTHER_ENDINGS = {
     ".ome.zarr": Source.LABELS,
     ".zarr": Source.LABELS,
     ".npy": Source.LABELS,
-    ".xml": Source.IMAGESCOPE,
-    ".geojson": Source.GEOJSON,
-    ".db": Source.ANNOTATION_STORE,
     ".roi": Source.IMAGEJ_ROI,
-    ".roi.zip": Source.IMAGEJ_ROI,
-    ".zip": Source.IMAGEJ_ROI,
 }
-"""Endings that decide the format by themselves, the longest first for each file."""
+"""Endings of files that formats read but do not write."""
 _PICTURES = (".tif", ".tiff", ".png", ".bmp", ".gif")
+_SHARED_ENDINGS = (*_PICTURES, ".json", ".hovernet.json", ".mat")
+"""Endings of files whose content decides the format."""
 _HOVERNET_KEY = b'"nuc"'
 _SNIFFED_BYTES = 1 << 16
 _COLOURS: tuple[Rgb, ...] = (
@@ -82,9 +79,16 @@ def format_of(path: Path) -> Source:
     name = path.name.casefold()
     if not name.endswith(".zarr"):
         check_file(path, "a file with objects")
-    for ending in sorted(_ENDINGS, key=len, reverse=True):
-        if name.endswith(ending):
-            return _ENDINGS[ending]
+    endings = {
+        ending: form.source
+        for form in reversed(list(known_forms().values()))  # so that built-in ones win
+        if form.load is not None
+        for ending in form.endings
+        if ending not in _SHARED_ENDINGS
+    }
+    endings |= _FURTHER_ENDINGS
+    if found := [ending for ending in endings if name.endswith(ending.casefold())]:
+        return endings[max(found, key=len)]
     if name.endswith(_PICTURES):
         return _picture_format(path)
     if name.endswith(".json"):
@@ -377,7 +381,7 @@ def split_name(path: Path) -> tuple[str, str]:
 def _all_endings() -> tuple[str, ...]:
     formats = [form for form in known_forms().values() if form.outlines is not None]
     of_formats = (ending for form in formats for ending in form.endings)
-    known = {*_ENDINGS, *of_formats, *_PICTURES, ".json", ".mat"}
+    known = {*_FURTHER_ENDINGS, *of_formats, *_PICTURES, ".json", ".mat"}
     return tuple(sorted(known, key=len, reverse=True))
 
 

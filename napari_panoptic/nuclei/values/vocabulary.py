@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -26,17 +27,34 @@ class Cause(StrEnum):
     """Why an object is unmatched; the first that applies, in this order per side."""
 
     NONE = ""  # matched or ignored: there is nothing to explain
-    AMBIGUOUS_SPILL = "ambiguous-spill"  # mostly inside an ambiguous region
-    SPLIT = "split"  # FN: two or more predictions share it
-    MERGED = "merged"  # FN: one prediction swallows it and another object
-    FRAGMENT = "fragment"  # FP: a piece of a split object
-    MERGER = "merger"  # FP: swallows two or more reference objects
-    DUPLICATE = "duplicate"  # FP: lies in an object that another prediction matched
-    TOO_SMALL = "too-small"  # the prediction covers too little of the object
-    TOO_LARGE = "too-large"  # the prediction covers far more than the object
-    DISPLACED = "displaced"  # overlaps, but lies beside it
-    MISSED = "missed"  # FN: nothing there
-    SPURIOUS = "spurious"  # FP: nothing there
+    AMBIGUOUS_SPILL = "ambiguous-spill"  # FN and FP
+    SPLIT = "split"  # FN
+    MERGED = "merged"  # FN
+    FRAGMENT = "fragment"  # FP
+    MERGER = "merger"  # FP
+    DUPLICATE = "duplicate"  # FP
+    TOO_SMALL = "too-small"  # FN and FP
+    TOO_LARGE = "too-large"  # FN and FP
+    DISPLACED = "displaced"  # FN and FP
+    MISSED = "missed"  # FN
+    SPURIOUS = "spurious"  # FP
+
+
+CAUSE_MEANINGS: Mapping[Cause, str] = {
+    Cause.NONE: "",
+    Cause.AMBIGUOUS_SPILL: "Most of it lies inside an ambiguous area; only the rest was judged.",
+    Cause.SPLIT: "Two or more predictions share this nucleus.",
+    Cause.MERGED: "One prediction swallows this nucleus and another one.",
+    Cause.FRAGMENT: "A piece of a nucleus that was cut into several predictions.",
+    Cause.MERGER: "This prediction swallows two or more nuclei.",
+    Cause.DUPLICATE: "It lies in a nucleus that another prediction already matched.",
+    Cause.TOO_SMALL: "The prediction covers too little of the nucleus to match.",
+    Cause.TOO_LARGE: "The prediction covers far more than the nucleus.",
+    Cause.DISPLACED: "The prediction overlaps the nucleus but lies beside it.",
+    Cause.MISSED: "Nothing was predicted here.",
+    Cause.SPURIOUS: "There is no annotated nucleus here.",
+}
+"""The explanation of each cause in the window."""
 
 
 STATUSES: tuple[Status, ...] = tuple(Status)

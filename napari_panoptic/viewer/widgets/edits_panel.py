@@ -45,6 +45,7 @@ from napari_panoptic.io.formats.saving import (
     write_objects,
 )
 from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.session import EditedEvaluation
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -53,7 +54,6 @@ from napari_panoptic.viewer import slide_words, styles
 from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.autosaving import Autosaver
 from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
-from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
 from napari_panoptic.viewer.keys import Shortcut
 from napari_panoptic.viewer.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.replacing import may_replace
@@ -97,18 +97,6 @@ WILL_FLATTEN = (
     "the figures."
 )
 NO_REGION = "Nothing can be edited: open a cohort and choose a region with an annotation."
-_FIGURES = (
-    ("pq", "PQ"),
-    ("sq", "SQ"),
-    ("dq", "DQ"),
-    ("detection_precision", "Precision"),
-    ("detection_recall", "Recall"),
-    ("detection_f1", "F1"),
-    ("detection_accuracy", "Accuracy"),
-    ("balanced_accuracy", "Balanced"),
-    ("mean_iou", "Mean IoU"),
-    ("mean_hausdorff_px", "Mean HD px"),
-)
 _LENGTHS = ("mean_hausdorff_px",)
 _LAYER_CONTROLS = "layer controls"
 _Written = tuple[tuple[Path, ...], tuple[Finding, ...], str]
@@ -201,12 +189,12 @@ class EditsPanel(QScrollArea):
             Cell("difference", "Edited minus files."),
         ]
         rows = []
-        for name, title in _FIGURES:
+        for name, about in METRIC_TEXTS.items():
             old, new = float(before.metrics[name]), float(now.metrics[name])
             texts = [_text(name, value) for value in (old, new)]
             rows.append(
                 [
-                    Cell(title, FIGURE_MEANINGS[name]),
+                    Cell(about.caption + (" px" if name in _LENGTHS else ""), about.meaning),
                     *(
                         Cell(text, _why(value))
                         for text, value in zip(texts, (old, new), strict=True)

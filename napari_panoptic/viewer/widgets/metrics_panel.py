@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.metrics import detection_counts
+from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection_counts
 from napari_panoptic.nuclei.palette import class_colours
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
@@ -37,24 +37,10 @@ from napari_panoptic.viewer.widgets.parts import Cell, Figure, FigureTable, head
 MEANINGS = FIGURE_MEANINGS
 """What each figure means, in one sentence."""
 
-_HEADLINES = (("pq", "PQ"), ("sq", "SQ"), ("dq", "DQ"))
-_SMALL = (
-    ("detection_precision", "Precision"),
-    ("detection_recall", "Recall"),
-    ("detection_f1", "F1"),
-    ("detection_accuracy", "Accuracy"),
-)
-_COUNTS = (
-    ("matched", "Matched"),
-    ("invented", "Invented"),
-    ("missed", "Missed"),
-    ("ignored", "Ignored"),
-)
-_MATCHED = (
-    ("balanced_accuracy", "Balanced"),
-    ("mean_iou", "Mean IoU"),
-    ("mean_hausdorff_px", "Mean HD"),
-)
+_HEADLINES = ("pq", "sq", "dq")
+_DETECTION = tuple(name for name in METRIC_NAMES if name.startswith("detection_"))
+_MATCHED = tuple(name for name in METRIC_NAMES if name not in (*_HEADLINES, *_DETECTION))
+_COUNTS = ("matched", "invented", "missed", "ignored")
 
 EMPTY = (
     "No figures to show. Without a cohort: open one. Otherwise this region has no prediction of "
@@ -189,15 +175,16 @@ class MetricsPanel(QScrollArea):
         grid.setVerticalSpacing(2)
         lines = (
             ("Counts", "How many objects were found, whatever their class.", _COUNTS),
-            ("Detection", "Whether nuclei were found, whatever their class.", _SMALL),
+            ("Detection", "Whether nuclei were found, whatever their class.", _DETECTION),
             ("Matched", "Class and outline of the nuclei that were found.", _MATCHED),
         )
+        widest = max(len(names) for _, _, names in lines)
         for line, (title, meaning, names) in enumerate(lines):
             grid.addWidget(heading(title, meaning), line, 0)
-            for column, (name, caption) in enumerate(names, start=1):
+            for column, name in enumerate(names, start=1):
                 is_last = column == len(names)
-                span = len(_SMALL) - column + 1 if is_last else 1
-                grid.addWidget(self._figure(name, caption), line, column, 1, span)
+                span = widest - column + 1 if is_last else 1
+                grid.addWidget(self._figure(name), line, column, 1, span)
         layout.addLayout(grid)
         layout.addWidget(
             heading(
@@ -208,14 +195,17 @@ class MetricsPanel(QScrollArea):
         layout.addWidget(self._confusion)
         self.setWidget(body)
 
-    def _row(self, names: tuple[tuple[str, str], ...], *, large: bool) -> QHBoxLayout:
+    def _row(self, names: tuple[str, ...], *, large: bool) -> QHBoxLayout:
         row = QHBoxLayout()
-        for name, title in names:
-            row.addWidget(self._figure(name, title, large=large))
+        for name in names:
+            row.addWidget(self._figure(name, large=large))
         return row
 
-    def _figure(self, name: str, title: str, *, large: bool = False) -> Figure:
-        meaning = MEANINGS.get(name) or COUNT_MEANINGS[name]
+    def _figure(self, name: str, *, large: bool = False) -> Figure:
+        if name in METRIC_TEXTS:
+            title, meaning = METRIC_TEXTS[name].caption, METRIC_TEXTS[name].meaning
+        else:
+            title, meaning = name.capitalize(), COUNT_MEANINGS[name]
         figure = Figure(title, meaning, large=large, is_link=True)
         figure.clicked.connect(lambda: self.behind_wanted.emit(behind_figure(name)))
         self._figures[name] = figure

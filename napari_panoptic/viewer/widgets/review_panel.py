@@ -28,8 +28,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.review.verdicts import ReviewRecord, Share, Verdict
-from napari_panoptic.viewer.glossary import FIGURE_MEANINGS, VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.viewer.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.viewer.judged import VERDICTS
 from napari_panoptic.viewer.keys import key_text
 from napari_panoptic.viewer.shown import PlainLabel, shown
@@ -56,7 +57,6 @@ WHO = "Who reviews? Verdicts are kept under this name; others do not see them."
 NAME_NEEDED = "Enter the reviewer's name above first: verdicts are kept under it."
 LONGEST_NAME = 40
 """Letters of a name on a button."""
-_FIGURE_TITLES = {"pq": "PQ", "sq": "SQ", "dq": "DQ", "detection_f1": "F1"}
 WHAT_IF = (
     "Figures if every verdict “prediction right” were the truth: such FNs go, such FPs become "
     "TPs with an IoU of 1 (so SQ is an upper bound), such misclassified pairs become TPs."
@@ -269,7 +269,8 @@ class ReviewPanel(QScrollArea):
         names = list(units[0].before) if units else []
         rows = []
         for name in names:
-            row = [Cell(_FIGURE_TITLES.get(name, name), FIGURE_MEANINGS[name])]
+            text = METRIC_TEXTS[name]
+            row = [Cell(text.caption, text.meaning)]
             for unit in units:
                 before, after = unit.before[name], unit.after[name]
                 row += [

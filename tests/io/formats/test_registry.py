@@ -146,6 +146,17 @@ def test_the_page_tells_how_to_bring_a_format_of_outlines(install: Install, tmp_
     np.testing.assert_array_equal(window, expected[2:9, 3:12])
 
 
+def test_two_files_of_a_plugins_format_are_compared(install: Install, tmp_path: Path) -> None:
+    install("nuclei-outlines", OUTLINES, {"outlines": "nuclei_outlines:OUTLINES"})
+    Image.fromarray(noise(*SHAPE)).save(tmp_path / "a.png")
+    files = [outlines(tmp_path / f"{name}.outlines.csv", *SQUARES) for name in "ab"]
+    sides = ["--reference", str(files[0]), "--prediction", str(files[1])]
+    image = ["--image", str(tmp_path / "a.png")]
+    assert main(["evaluate", *sides, *image, "--output", str(tmp_path / "tables")]) == 0
+    objects = pd.read_csv(tmp_path / "tables" / "objects.csv")
+    assert objects["status"].tolist() == ["TP"] * 4
+
+
 @pytest.mark.parametrize(
     "row", ["1,Epithelial,1 1 5", "1,Epithelial,1 1 x 5", "1,Epithelial,1 1 nan 5"]
 )
