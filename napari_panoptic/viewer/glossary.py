@@ -64,13 +64,13 @@ FIGURE_MEANINGS: Mapping[str, str] = {
 }
 
 OBJECT_MEANINGS: Mapping[str, str] = {
-    "status": "What became of the object.",
+    "status": "Outcome of the object.",
     "cause": "Why the object is unmatched.",
     "iou": "Overlap with the partner; unmatched: the best overlap; ignored: none.",
     "hausdorff_px": "Largest distance between the two outlines.",
     "hausdorff_um": "The same distance in micrometres.",
     "hausdorff95_px": "95th percentile of the outline distances.",
-    "area_px": "Area that counts, after the ambiguous policy; the whole where nothing is left.",
+    "area_px": "Area that counts, after the ambiguous policy; the whole if nothing is left.",
 }
 
 GROUP_MEANINGS: Mapping[GroupKind, str] = {
@@ -177,9 +177,9 @@ OVERLAPS_MEANINGS: Mapping[Overlaps, str] = {
 }
 
 SETTING_MEANINGS: Mapping[StrEnum, str] = {
-    Matching.STRICT_IOU: "A pair matches where its IoU is above the threshold.",
+    Matching.STRICT_IOU: "A pair matches if its IoU is above the threshold.",
     Matching.CENTROID: (
-        "A pair matches where the best overlapping prediction has its centre in the nucleus."
+        "A pair matches if the best overlapping prediction has its centre in the nucleus."
     ),
     AmbiguousPolicy.CLIP: "Ambiguous areas are cut from annotation and prediction.",
     AmbiguousPolicy.CLIP_PREDICTIONS: "Ambiguous areas are cut from predictions only.",

@@ -139,7 +139,7 @@ class ObjectFilter:
         confusion matrix: ``none`` on the side where an object has no partner.
         Ignored objects belong to no such pair.
     title
-        What the listed objects are called, where they stand behind a figure.
+        What the listed objects are called, if they are those behind a figure.
     """
 
     sides: frozenset[str] | None = None
@@ -234,7 +234,7 @@ class ObjectRows:
         outcomes
             The outcomes. Their rows are kept as long as they live.
         by
-            Sort them as well, so that nobody waits for that later.
+            Sort them as well, so that the window does not wait for that later.
         """
         rows = _PREPARED.get(outcomes)
         if rows is None:
@@ -301,7 +301,7 @@ class ObjectRows:
         return styles.count_text(int(value))
 
     def failures(self) -> NDArray[np.bool_]:
-        """Mark the rows that somebody has to look at."""
+        """Mark the rows that need a look."""
         codes = [STATUS_CODE[status] for status in styles.FAILURES]
         return np.isin(self.values["status"], codes)
 
@@ -351,7 +351,7 @@ class ObjectRows:
         return _ordered(ranks, np.arange(len(self)))
 
     def make_ready_to_sort(self) -> None:
-        """Rank every column, so that nobody waits for the first sort of one; for workers."""
+        """Rank every column, so that the first sort of one is instant; for workers."""
         for column in COLUMNS:
             self._ranks(column.name)
 

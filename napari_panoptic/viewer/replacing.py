@@ -12,7 +12,7 @@ from napari_panoptic.viewer.shown import shown
 
 
 def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:
-    """Ask before files are replaced that no dialog has asked about: True where they may be.
+    """Ask before files are replaced that no dialog has asked about: True if they may be.
 
     A name gets its ending after the dialog has looked whether it is there, and
     some forms have files beside the one that is named.

@@ -69,7 +69,7 @@ NOTHING_TO_UNDO = (
     "selected object back"
 )
 CHANGED_ELSEWHERE = "taken back or replaced in another window: {}"
-NOT_SELECTED_ANEW = (
+NOT_SELECTED_AGAIN = (
     "Verdict not stored: no newly selected object. Press N, or click the "
     "object again to change its verdict."
 )
@@ -221,15 +221,15 @@ class ReviewPart(DeskPart):
             self._show_place()
             self._show_line()
         elif self._lines is not None:
-            self._lines.forget([self._region()])  # no longer as it was when somebody looked
+            self._lines.forget([self._region()])  # outdated
         self._settle.start()
 
-    # What somebody does.
+    # User actions.
 
     def give(self, verdict: Verdict) -> None:
         """Save a verdict on the selected object, and select the next failure without one.
 
-        Only an object that was selected since the last verdict gets one: where there is nothing
+        Only an object that was selected since the last verdict gets one: if there is nothing
         to go on to, pressing the key again changes nothing.
         """
         reviewing, chosen = self._ready()
@@ -238,8 +238,8 @@ class ReviewPart(DeskPart):
             return
         if self._object_name(chosen) == self._judged_last:
             self._show_object()
-            self._say(NOT_SELECTED_ANEW)
-            show_info(NOT_SELECTED_ANEW)
+            self._say(NOT_SELECTED_AGAIN)
+            show_info(NOT_SELECTED_AGAIN)
             return
         following = self._next_open(chosen)
         tag, note = self.panel.details()
@@ -382,7 +382,7 @@ class ReviewPart(DeskPart):
         window = self.panel.window()
         focused = None if window is None else window.focusWidget()
         if self.around is not None and focused is not None and self.panel.isAncestorOf(focused):
-            focused.clearFocus()  # also where there is no canvas to take it
+            focused.clearFocus()  # also if there is no canvas to take it
             focus_canvas(self.around.viewer)
 
     def _on_typed(self) -> None:

@@ -32,7 +32,7 @@ _TEAM_HEADER = {
     str(AnswerState.MISSING): ATYPIA_MEANINGS[str(AnswerState.MISSING)],
 }
 _TEAM_ROWS = 7
-"""So many teams are seen without scrolling."""
+"""Number of teams that are seen without scrolling."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class AtypiaPanel(QWidget):
         self._teams.setCurrentItem(self._items[name])
 
     def note(self) -> str:
-        """Return what is said about the scores as a whole."""
+        """Return the text about the scores as a whole."""
         return self._note.text()
 
     def _fill_teams(self, scores: AtypiaEvaluation | None) -> None:

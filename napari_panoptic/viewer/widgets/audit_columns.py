@@ -44,7 +44,7 @@ def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column
         columns.append(
             Column(
                 policy,
-                f"What becomes of it under the policy {policy}.",
+                f"Its outcome under the policy {policy}.",
                 _words(part[f"status_{which}"]),
                 tooltip=partial(_tooltip, statuses, causes),
                 colour=partial(_colour, statuses),
@@ -81,7 +81,7 @@ def spill_columns(spill: pd.DataFrame) -> list[Column]:
         Column("Class", "Predicted class.", _words(spill["class"]), width=80, is_text=True),
         Column(
             "Status",
-            "What became of it under the policy that is set.",
+            "Its outcome under the current policy.",
             _words(spill["status"]),
             tooltip=partial(_tooltip, statuses, causes),
             colour=partial(_colour, statuses),

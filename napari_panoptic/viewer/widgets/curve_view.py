@@ -50,7 +50,7 @@ class CurveView(QWidget):
         self.update()
 
     def text(self) -> str:
-        """Describe why there is no curve; empty where there is one."""
+        """Describe why there is no curve; empty if there is one."""
         if self._curve is None or not len(self._curve):
             return NO_CURVE if self._curve is None else "No curve: nothing was detected."
         return "" if self._curve.n_reference else NOTHING_ANNOTATED

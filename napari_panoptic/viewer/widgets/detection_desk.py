@@ -158,7 +158,7 @@ class DetectionDesk:
         self.step_failure(1)
 
     def may_leave(self) -> bool:
-        """Ask before edits that are not saved are lost; True where they may be."""
+        """Ask before edits that are not saved are lost; True if they may be."""
         places = [] if self.session is None else self.session.unsaved
         if not places:
             return True
@@ -495,7 +495,7 @@ class DetectionDesk:
             self.title.show_selected(self.session, side, tool)
             self.settings.show_edits(self.session, side)
 
-    # --- what somebody does, and where it goes ---
+    # --- user actions, and the methods that handle them ---
 
     def _on_points(self, side: Side, points: Points, goes_on: bool) -> None:
         if self.session is not None:
@@ -572,7 +572,7 @@ class DetectionDesk:
     def step_failure(self, step: int) -> None:
         """Go to the next (1) or previous (-1) failure in the order of the table.
 
-        Where there is none it is said why.
+        If there is none, show why.
         """
         if self.session is None:
             return
@@ -677,6 +677,6 @@ def detection_desk_of(viewer: napari.Viewer) -> DetectionDesk:
 
 
 def detection_desk_in(viewer: Any) -> DetectionDesk | None:
-    """Return the desk of a viewer, or None where it is not open."""
+    """Return the desk of a viewer, or None if none is open."""
     docked = viewer.window.dock_widgets.values()
     return next((widget.desk for widget in docked if isinstance(widget, DetectionInspector)), None)

@@ -404,7 +404,7 @@ class EditsPart(DeskPart):
         super().detach()
 
     def may_leave(self) -> bool:
-        """Ask before edits that are not saved are lost; True where they may be."""
+        """Ask before edits that are not saved are lost; True if they may be."""
         if self.edits is None or not self.edits.unsaved:
             return True
         lines = [f"{copied.region}: {copied.words}" for copied in self.edits.unsaved]
@@ -426,7 +426,7 @@ class EditsPart(DeskPart):
         return self._is_given_up
 
     def _save_all(self) -> bool:
-        """Ask where to save what is not saved, and write it; True where all of it is saved."""
+        """Ask where to save what is not saved, and write it; True if all of it is saved."""
         if self.edits is None or self.around is None:
             return True
         unsaved = self.edits.unsaved_objects()
@@ -602,7 +602,7 @@ class EditsPart(DeskPart):
             self.save_to(path, objects)
 
     def _ask_where(self, objects: Objects) -> Path | None:
-        """Ask for the file to save objects in; None where the user cancels."""
+        """Ask for the file to save objects in; None if the user cancels."""
         endings = {f"{f.title} (*{f.endings[0]})": f.endings[0] for f in writable_forms()}
         path, chosen = QFileDialog.getSaveFileName(
             self._panel,
@@ -944,7 +944,7 @@ class EditsPart(DeskPart):
 
 
 def signed(name: str, before: float, now: float) -> str:
-    """Write how a figure changed, with its sign; an en dash where one is undefined."""
+    """Write how a figure changed, with its sign; an en dash if one is undefined."""
     change = now - before
     if math.isnan(change):
         return styles.UNDEFINED

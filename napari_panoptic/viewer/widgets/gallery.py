@@ -95,7 +95,7 @@ class GalleryPanel(QWidget):
         self._seen.start()
 
     def hint_text(self) -> str:
-        """Return the hint; empty where there are crops."""
+        """Return the hint; empty if there are crops."""
         return "" if self.hint.isHidden() else self.hint.text()
 
 
@@ -140,7 +140,7 @@ class GalleryPart(DeskPart):
         return self._panel.view.is_busy
 
     def connections(self, around: Surroundings) -> Connections:
-        """Follow the table and the selection; tell where somebody wants to go."""
+        """Follow the table and the selection; emit where the user wants to go."""
         view = self._panel.view
         return [
             (around.link.panels.objects.listed_changed, self.refresh),
@@ -152,7 +152,7 @@ class GalleryPart(DeskPart):
         ]
 
     def refresh(self) -> None:
-        """Show the failures that the table lists, in its order; later where nobody looks."""
+        """Show the failures that the table lists, in its order; later if the gallery is hidden."""
         self._is_stale = not is_in_sight(self._panel)
         if self._is_stale:
             self._panel.view.let_go()

@@ -67,7 +67,7 @@ _SCROLL_BAR_PX = 24
 ABSENT = "This class is not annotated here, so its predictions make it 0; the mean counts that."
 
 Shown = Evaluation | Evaluation[TiledPair]
-"""What figures are shown of: a region in memory, or a slide that was gone over in windows."""
+"""What figures are shown of: a region in memory, or a slide that was evaluated in windows."""
 
 
 class MetricsPanel(QScrollArea):
@@ -107,11 +107,11 @@ class MetricsPanel(QScrollArea):
         return self._figures[name].text()
 
     def figure_tooltip(self, name: str) -> str:
-        """Return what is said about a figure."""
+        """Return the text about a figure."""
         return self._figures[name].toolTip()
 
     def definitions_text(self) -> str:
-        """Return what is said about figures that differ by definition."""
+        """Return the text about figures that differ by definition."""
         return self._definitions.text()
 
     def confusion_texts(self) -> list[list[str]]:
@@ -147,11 +147,11 @@ class MetricsPanel(QScrollArea):
         self._message.setText(words)
 
     def message_text(self) -> str:
-        """Return what is said instead of figures; empty where there are some."""
+        """Return the text shown instead of figures; empty if there are some."""
         return "" if self._message.isHidden() else self._message.text()
 
     def show_evaluation(self, evaluation: Shown | None, scheme: ClassScheme | None = None) -> None:
-        """Show the figures of an evaluation; a hint where there is none."""
+        """Show the figures of an evaluation; a hint if there is none."""
         self._message.setVisible(evaluation is None)
         self._content.setVisible(evaluation is not None)
         if evaluation is None or scheme is None or (evaluation, scheme) == self._shown:

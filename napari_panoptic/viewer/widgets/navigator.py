@@ -104,7 +104,7 @@ class Navigator(QWidget):
         self.show_cohort(None, {})
 
     def show_cohort(self, cohort: Cohort | None, summaries: Summaries) -> None:
-        """List the regions and teams of a cohort; a hint where there is none."""
+        """List the regions and teams of a cohort; a hint if there is none."""
         self._cohort, self._summaries, self._region, self._team = cohort, summaries, None, None
         self._known_pqs = {}
         self._regions_of = {}
@@ -148,7 +148,7 @@ class Navigator(QWidget):
         self._fill_team(summary.team)
 
     def refresh(self) -> None:
-        """Show all lines anew."""
+        """Refresh all lines."""
         for name in self._region_items:
             self._fill_region(name)
         for patient in self._patient_items:
@@ -171,7 +171,7 @@ class Navigator(QWidget):
         return self._region_items[name].toolTip(column)
 
     def hint_text(self) -> str:
-        """Return the hint; empty where there is nothing to hint at."""
+        """Return the hint; empty if there is nothing to hint at."""
         return "" if self._hint.isHidden() else self._hint.text()
 
     def choose_region(self, name: str) -> None:

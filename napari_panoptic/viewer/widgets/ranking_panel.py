@@ -41,10 +41,10 @@ HINT = (
     "Evaluate the cohort to see how teams rank under each protocol and average, how firmly, and "
     "what changes it. It takes about a second per region."
 )
-OF_OTHERS = "Other settings since: evaluate the cohort anew."
+OF_OTHERS = "Settings have changed: evaluate the cohort again."
 GOING_ON = (
-    "The cohort is being evaluated: {done} of {total} done; every region is gone over {times}. "
-    "What comes of it is shown here. “Stop” keeps what is done: the evaluation goes on from there."
+    "The cohort is being evaluated: {done} of {total} done; every region is evaluated {times}. "
+    "The results appear here. “Stop” keeps what is done: the evaluation continues from there."
 )
 SUMMING_UP = "All regions are evaluated; averages, statistics and ranks are being computed …"
 
@@ -130,7 +130,7 @@ class RankingPanel(QWidget):
         return View(self.view.currentData())
 
     def note_text(self) -> str:
-        """Return what is said about what is shown."""
+        """Return the text about the current view."""
         return self._note.text()
 
     def show_hint(self, text: str) -> None:
@@ -140,7 +140,7 @@ class RankingPanel(QWidget):
         self.picture.hide()
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
-        """Show how far the evaluation is; None where none is under way."""
+        """Show how far the evaluation is; None if none is under way."""
         busy = progress is not None
         self._progress.setVisible(busy)
         self.stop.setVisible(busy)

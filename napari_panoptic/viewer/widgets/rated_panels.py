@@ -74,8 +74,8 @@ _SHOWN_MEANINGS = {
     Shown.RATERS: "The outline of each rater's mask, in a colour of their own.",
     Shown.REFERENCE: "Where the share of raters who marked a pixel reaches the level.",
     Shown.PREDICTION: "Where the predicted probability reaches the level.",
-    Shown.DISAGREEMENT: "1 - |2 p - 1| of the raters' mean p: clear where all are of one mind, "
-    "pink where they are divided.",
+    Shown.DISAGREEMENT: "1 - |2 p - 1| of the raters' mean p: clear where all agree, "
+    "pink where they differ.",
 }
 
 
@@ -469,11 +469,11 @@ class RatedTitle(QWidget):
         self._notes.show_count(len(findings))
 
     def text(self) -> str:
-        """Return what is said."""
+        """Return the text."""
         return self._title.text()
 
     def notes_text(self) -> str:
-        """Return what the notes button says; empty where it is hidden."""
+        """Return the text of the notes button; empty if it is hidden."""
         return self._notes.said()
 
 

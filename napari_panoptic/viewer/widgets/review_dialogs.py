@@ -42,7 +42,7 @@ class HistoryDialog(QDialog):
         self.setWindowTitle("History of verdicts")
         self._intro = PlainLabel()
         self._intro.setWordWrap(True)
-        self._list = _list(("When", "Verdict", "Tag", "Note", "What became of it"))
+        self._list = _list(("When", "Verdict", "Tag", "Note", "Outcome"))
         _lay_out(self, self._intro, self._list)
         self.resize(640, 260)
 
@@ -113,7 +113,7 @@ class CompareDialog(QDialog):
         self._clear()
 
     def text(self) -> str:
-        """Return what is said about the agreement."""
+        """Return the text about the agreement."""
         return self._kappa.text()
 
     def intro(self) -> str:
@@ -139,7 +139,7 @@ class CompareDialog(QDialog):
         own
             Who asks.
         compare
-            Compares two of them; None where that failed and was told.
+            Compares two of them; None if that failed, which was reported.
         """
         self._compare = compare
         for menu in (self.first, self.second):

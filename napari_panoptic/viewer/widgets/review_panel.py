@@ -1,4 +1,4 @@
-"""The review: a verdict per object, how far it is, and what it comes to."""
+"""The review: a verdict per object, the progress, and the result."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class ReviewPanel(QScrollArea):
         record
             The verdict on it, or None.
         hint
-            What is said without a selection; how to make one where None.
+            The text without a selection; how to make one if None.
         fresh
             Whether it is another object than before: tag and note are then its own.
         draft
@@ -225,7 +225,7 @@ class ReviewPanel(QScrollArea):
         self._where.set_text(f"{verb} {path.parent.name}/{path.name}", tooltip=str(path))
 
     def show_problem(self, text: str, *, suggestion: Path | None = None) -> None:
-        """Show why the review file cannot be used, and what to do; nothing where it can."""
+        """Show why the review file cannot be used, and what to do; nothing if it can."""
         self._problem.setVisible(bool(text))
         self._problem_text.setText(text[:1].upper() + text[1:])
         self.suggestion.setVisible(suggestion is not None)
@@ -246,7 +246,7 @@ class ReviewPanel(QScrollArea):
             (self.region_progress, "region", region),
             (self.cohort_progress, "cohort", cohort),
         ):
-            # A bar that is told its value paints the window at once; this lets it wait its turn.
+            # A bar whose value is set paints the window at once; this lets it wait its turn.
             bar.setUpdatesEnabled(False)
             bar.setRange(0, max(share.total if share else 0, 1))
             bar.setValue(share.done if share else 0)
@@ -282,22 +282,22 @@ class ReviewPanel(QScrollArea):
         self._figures.setVisible(bool(units))
         self._figures_hint.setVisible(not units)
 
-    # What is said, for tests and screen readers.
+    # Texts, for tests and screen readers.
 
     def state_text(self) -> str:
-        """Return what is said about the last verdict."""
+        """Return the text about the last verdict."""
         return self._state.text()
 
     def object_text(self) -> str:
-        """Return what is said about the selected object."""
+        """Return the text about the selected object."""
         return self._object.text()
 
     def place_text(self) -> str:
-        """Return what is said about the place of the verdicts."""
+        """Return the text about the place of the verdicts."""
         return self._where.text()
 
     def problem_text(self) -> str:
-        """Return why the file cannot be used; empty where it can."""
+        """Return why the file cannot be used; empty if it can."""
         return "" if self._problem.isHidden() else self._problem_text.text()
 
     def figures(self) -> list[list[str]]:
@@ -480,7 +480,7 @@ class ReviewPanel(QScrollArea):
 
 
 def difference_text(before: float, after: float) -> str:
-    """Write a difference with its sign; an en dash where undefined."""
+    """Write a difference with its sign; an en dash if undefined."""
     if math.isnan(before) or math.isnan(after):
         return UNDEFINED
     text = f"{after - before:+.3f}".replace("-", "−")

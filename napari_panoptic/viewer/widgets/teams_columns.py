@@ -1,4 +1,4 @@
-"""The columns of the table of teams, and what is said about its rows."""
+"""The columns of the table of teams, and the texts about its rows."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -
 
     return Column(
         _heading(comparison, team),
-        f"What became of the object with {team}, and below its name the team's PQ here.",
+        f"Outcome of the object with {team}, and below its name the team's PQ here.",
         codes,
         text=lambda code: SHORT_WORDS[STATUSES[code]],
         tooltip=tooltip,
@@ -128,7 +128,7 @@ def _place_colour(numbers: NDArray[np.int64]) -> Callable[[int], Rgb | None]:
 
 
 def object_sentence(result: Consensus, row: int) -> str:
-    """Describe what became of a reference object with each team."""
+    """Describe the outcome of a reference object with each team."""
     own = result.reference
     words: dict[str, list[str]] = {}
     for team, code in zip(result.teams, result.status[row], strict=True):
