@@ -292,7 +292,7 @@ class LayerWatch:
                 with self.paused():
                     self.layer.data = values.astype(np.uint16)
         if reason:
-            self._refused(f"The layer '{self.layer.name}' {reason}. It was put back as it was.")
+            self._refused(f"The layer '{self.layer.name}' {reason}. It was restored.")
         return not reason
 
     def _compare(self, box: Box) -> None:

@@ -177,7 +177,7 @@ class GroupsPart(TeamPart[Grouped]):
 
     def _on_losses_end(self) -> None:
         if self._losses is not None and self._losses.done < self._losses.total:
-            self._forget_losses("could not be summed up; see the notes of the regions")
+            self._forget_losses("cannot be summed up; see the notes of the regions")
 
     def _on_stop(self) -> None:
         self._stream.stop()

@@ -65,7 +65,7 @@ IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
 PREPARING = "Preparing (first start) …"
 """Shown while kernels are compiled: nothing else takes long before the first region."""
-READING = "The region is being read. Its figures and objects come in a moment."
+READING = "The region is being read. Its figures and objects follow in a moment."
 """What the empty panels say before the first region."""
 FIRST_START = (
     "On its first start the program prepares itself; on a slow machine that takes a minute. "
@@ -346,8 +346,8 @@ class Link:
         if is_whole and any(too_many_objects(at) for at in snapshot.predictions.values()):
             show_warning(
                 f"{snapshot.region.name} has more objects than can have a colour each "
-                f"({count_text(MAX_OBJECTS)}); colours of the others are not right, "
-                "figures and table are"
+                f"({count_text(MAX_OBJECTS)}); the others have wrong colours, "
+                "but figures and table are right"
             )
 
     def _add_summaries(self, snapshot: RegionSnapshot) -> None:

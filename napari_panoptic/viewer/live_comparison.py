@@ -319,7 +319,7 @@ class LiveComparison:
         try:
             found = sources.arrays_of(choice, self._viewer)
         except (PanopticError, ValueError) as error:
-            self._warn(f"{error} The results are those from before.")
+            self._warn(f"{error} The results are the previous ones.")
             return
         self._say("")
         view, self._choice = self._view(), choice

@@ -84,7 +84,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("cause", "Cause", Kind.WORD, OBJECT_MEANINGS["cause"], 98),
     Column("class", "Class", Kind.WORD, "The object's own class.", 84),
     Column("iou", "IoU", Kind.RATIO, OBJECT_MEANINGS["iou"], 46),
-    Column("verdict", "Verdict", Kind.WORD, "Who is right, in your opinion; empty: not yet.", 104),
+    Column("verdict", "Verdict", Kind.WORD, "Your verdict; empty if there is none yet.", 104),
     Column("hausdorff_px", "HD px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_px"], 50),
     Column("area_px", "Area px", Kind.COUNT, OBJECT_MEANINGS["area_px"], 60),
     Column("partner_id", "Partner", Kind.ID, "Id of the matched object on the other side.", 58),

@@ -28,7 +28,7 @@ from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
 from napari_panoptic.viewer.workers import connect_worker
 
-BROKEN = "the program met an error that it does not know; napari tells which"
+BROKEN = "an unexpected error occurred; napari shows it"
 PICTURE_FIRST_VOXELS = 1 << 21
 """Of larger cases the picture is shown before there are figures, which take as long again."""
 

@@ -27,7 +27,7 @@ def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:
     there = [file.name for file in files if file.exists()]
     if not there:
         return True
-    words = "is there already, and" if len(there) == 1 else "are there already, and all"
+    words = "exists already and" if len(there) == 1 else "exist already and all"
     answer = QMessageBox.question(
         parent, "Replace files", shown(f"{english_list(there)} {words} will be replaced. Save?")
     )

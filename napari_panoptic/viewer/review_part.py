@@ -65,11 +65,11 @@ DRAFT_KEPT = "tag and note are a draft: they are saved with the verdict"
 ASK_FOR_NAME = "Enter your name in the Review panel first: verdicts are kept under it."
 NO_OBJECT = "Select an object first (N: the next failure); then give the verdict."
 NOTHING_TO_UNDO = (
-    "nothing to undo: no verdict that you gave in this window stands; withdraw takes that of the "
-    "selected object back"
+    "nothing to undo: no verdict of this window is in effect; withdraw removes that of the "
+    "selected object"
 )
 CHANGED_ELSEWHERE = "taken back or replaced in another window: {}"
-NOT_SELECTED_AGAIN = (
+NOT_NEWLY_SELECTED = (
     "Verdict not stored: no newly selected object. Press N, or click the "
     "object again to change its verdict."
 )
@@ -136,7 +136,7 @@ class ReviewPart(DeskPart):
         )
         return (
             *verdicts,
-            (Shortcut(UNDO_KEY, "undo the newest verdict of this window"), self.undo),
+            (Shortcut(UNDO_KEY, "undo the last verdict of this window"), self.undo),
         )
 
     def connections(self, around: Surroundings) -> Connections:
@@ -238,8 +238,8 @@ class ReviewPart(DeskPart):
             return
         if self._object_name(chosen) == self._judged_last:
             self._show_object()
-            self._say(NOT_SELECTED_AGAIN)
-            show_info(NOT_SELECTED_AGAIN)
+            self._say(NOT_NEWLY_SELECTED)
+            show_info(NOT_NEWLY_SELECTED)
             return
         following = self._next_open(chosen)
         tag, note = self.panel.details()
@@ -769,7 +769,7 @@ class ReviewPart(DeskPart):
     def _select_found(self, record: ReviewRecord) -> None:
         found = None if self.reviewing is None else self.reviewing.find(record)
         if found is None or self.around is None:
-            show_info(f"{_title(record)} is not there under these settings.")
+            show_info(f"{_title(record)} does not exist under these settings.")
             return
         self._select(found)
 

@@ -11,7 +11,7 @@ GALLERY = _TOO_LARGE + (
     "Shift+N back, and a double click in the table to any object."
 )
 TEAMS = _TOO_LARGE + (
-    "Teams stand side by side on smaller regions only. Choose one team after the other above: "
+    "Teams are shown side by side on smaller regions only. Choose one team after another above: "
     "each is evaluated once, and the Cohort panel keeps the PQ of all."
 )
 GROUPS = _TOO_LARGE + (

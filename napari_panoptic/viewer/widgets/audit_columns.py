@@ -68,7 +68,7 @@ def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column
             text=share_text,
             width=54,
         ),
-        Column("Why", "What each policy does with it.", _words(reasons), width=420, is_text=True),
+        Column("Why", "The effect of each policy on it.", _words(reasons), width=420, is_text=True),
     ]
     return columns
 
@@ -104,7 +104,7 @@ def spill_columns(spill: pd.DataFrame) -> list[Column]:
         ),
         Column(
             "FP by spill",
-            "It is an FP although most of it lies in the ambiguous area: only because it leaks.",
+            "It is an FP only because it leaks: most of it is in the ambiguous area.",
             np.where(spill["fp_by_spill"].to_numpy(bool), "yes", ""),
             width=74,
             is_text=True,

@@ -53,9 +53,9 @@ class Listed(StrEnum):
 
 _LISTED_MEANINGS: Mapping[Listed, str] = {
     Listed.FLIPS: "Objects whose status is not the same under both policies.",
-    Listed.TOUCHING: "All objects with a pixel in the ambiguous area, and what is done with them.",
+    Listed.TOUCHING: "All objects with a pixel in the ambiguous area, and their treatment.",
     Listed.SPILL: (
-        "Predictions that leak out of an ambiguous area, under the policy that is set: the "
+        "Predictions that leak out of an ambiguous area, under the current policy: the "
         "remainder outside may count as an FP."
     ),
 }

@@ -358,7 +358,7 @@ def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
     """
     viewer = unwrapped(viewer or napari.current_viewer())
     if viewer is None:
-        raise PanopticError("the inspector stands in a napari window: open one first")
+        raise PanopticError("the inspector needs a napari window: open one first")
     return Inspector(viewer) if _inspector_in(viewer) is None else PlainLabel(ALREADY_OPEN)
 
 

@@ -519,7 +519,7 @@ class DetectionDesk:
             side = self.scene.side_edited() if selection is None else selection[0]
         if session.points(side) is None:
             whose = "annotation" if side is Side.REFERENCE else "team"
-            show_info(f"this {whose} has no usable file of this frame: there is nothing to change")
+            show_info(f"this {whose} has no usable file of this frame: there is nothing to edit")
         row = selection[1] if selection is not None and selection[0] is side else None
         self.scene.take_tool(side, tool, row)
         self._show_tool()
@@ -650,7 +650,7 @@ class DetectionDesk:
             write_points(path, points)
         except (OSError, PanopticError) as error:
             reason = getattr(error, "strerror", None) or error
-            show_error(f"{path} cannot be written ({reason}); nothing that was changed is lost")
+            show_error(f"{path} cannot be written ({reason}); your changes are kept")
             return
         session.mark_saved(side)
         show_info(f"saved: {path}")

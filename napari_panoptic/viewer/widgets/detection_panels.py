@@ -74,7 +74,7 @@ _FRAME_HEADER = {
     **_FAILURES,
 }
 _TEAM_HEADER = {
-    "Team": "Whose detections; click to show them.",
+    "Team": "The team; click to show its detections.",
     "F": f"{DETECTION_MEANINGS['f_measure']} Over all frames.",
     "here": f"{DETECTION_MEANINGS['f_measure']} Of the frame shown.",
     **_FAILURES,
@@ -165,9 +165,9 @@ class DetectionNavigator(QWidget):
         self._progress.setFormat(f"frames: {n_known} of {n_frames}")
         self._pause.setText("go on" if is_paused else "stop")
         self._pause.setToolTip(
-            "Find out the figures of the other frames."
+            "Compute the figures of the other frames."
             if is_paused
-            else "Leave the figures of the other frames unknown for now."
+            else "Stop computing the figures of the other frames."
         )
 
     def _fill_frames(self, session: DetectionSession) -> None:
@@ -444,7 +444,7 @@ class DetectionSettingsPanel(QWidget):
         self._range: tuple[float, float] | None = None
         self.team, self.distance = QComboBox(), QDoubleSpinBox()
         self.team.setStyleSheet(COMPACT_COMBO)
-        self.team.setToolTip("Whose detections are shown.")
+        self.team.setToolTip("The team whose detections are shown.")
         self.distance.setRange(0.1, 1000.0)
         self.distance.setDecimals(1)
         self.distance.setSuffix(" µm")
@@ -469,11 +469,11 @@ class DetectionSettingsPanel(QWidget):
             button.setCheckable(True)
         self.undo = _push_button(
             "undo",
-            f"Take the newest change of this frame back, of detections or annotated points "
+            f"Undo the last change of this frame, of detections or annotated points "
             f"({key_text('Ctrl-z')}).",
         )
         self.redo = _push_button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
-        self.save = _push_button("save as…", "Write the points that were changed to a CSV file.")
+        self.save = _push_button("save as…", "Write the changed points to a CSV file.")
         self._edits = ElidedLabel()
         self._lay_out()
         self._connect()
@@ -630,7 +630,7 @@ class DetectionTitle(QWidget):
         first.addWidget(self._title, 1)
         first.addWidget(self._figure)
         self._notes = NotesButton(
-            "What was odd in the files of this frame. Click for the list.", self.notes_clicked.emit
+            "Problems in the files of this frame. Click for the list.", self.notes_clicked.emit
         )
         second.addWidget(self._selected, 1)
         second.addWidget(self._notes)

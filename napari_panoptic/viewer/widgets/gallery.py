@@ -39,9 +39,7 @@ from napari_panoptic.viewer.widgets.parts import ElidedLabel, is_in_sight
 EDIT_REST_MS = 150
 """How long the hand rests before crops follow an edit."""
 NO_COHORT = "No crops to show. Open a cohort, or choose a region and team with a prediction."
-NO_FAILURES = (
-    "No failures here: nothing is missed, invented or misnamed. J goes to the next region."
-)
+NO_FAILURES = "No failures here: nothing is FN, FP or misclassified. J goes to the next region."
 ALL_HIDDEN = "None of the listed objects is a failure. Press “list all” to see every failure."
 MISNAMED = "misclassified"
 

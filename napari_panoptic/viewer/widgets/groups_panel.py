@@ -139,7 +139,7 @@ class GroupsPanel(ListPanel):
         header = [
             Cell("Kind", "What went wrong."),
             Cell("groups", "How many groups of this kind."),
-            Cell("pooled PQ", "PQ of all counts summed over the cohort, not a mean over patients."),
+            Cell("pooled PQ", "PQ of the counts summed over the cohort, not a mean over patients."),
             Cell("if one", "The same with every group of this kind merged or cut as it should be."),
             Cell("lost", "The difference: what these groups cost."),
         ]

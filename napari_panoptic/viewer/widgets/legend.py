@@ -45,7 +45,7 @@ _SHORT_WORDS = {str(Status.MISCLASSIFIED): "mis."}
 """As in the gallery."""
 _ICON_PX, _CHIP_PADDING_PX = 18, 7
 _SIDE_MEANINGS: Mapping[Side, str] = {
-    Side.REFERENCE: "The annotation, drawn with heavy outlines.",
+    Side.REFERENCE: "The annotation, drawn with thick outlines.",
     Side.PREDICTION: "The team's objects, drawn with thin outlines.",
 }
 NOTHING_SELECTED = "Click a nucleus to see its outcome; N goes to the next failure."
@@ -144,7 +144,7 @@ class LegendStrip(QWidget):
         self._display = _menu({choice.value: choice for choice in Display})
         self._display.setToolTip("How objects are drawn (H)")
         self._colour_by = _menu({f"by {choice.value}": choice for choice in ColourBy})
-        self._colour_by.setToolTip("What colours tell (Q)")
+        self._colour_by.setToolTip("What the colours mean (Q)")
         for line, menu in enumerate((self._display, self._colour_by)):
             menu.currentIndexChanged.connect(self._on_menu)
             grid.addWidget(menu, line, 2)
@@ -290,7 +290,7 @@ class TitleStrip(QWidget):
         self._figure = RichLabel()
         self._figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
         self._notes = NotesButton(
-            "What was odd in the files: vanished, overlapping, missing. Click for the list.",
+            "Problems in the files: vanished, overlapping, missing. Click for the list.",
             self.notes_clicked.emit,
         )
         self._busy = QProgressBar()

@@ -64,7 +64,9 @@ EMPTY = (
 
 _SCROLL_BAR_PX = 24
 """Width of a scroll bar and the margins, generously."""
-ABSENT = "This class is not annotated here, so its predictions make it 0; the mean counts that."
+ABSENT = (
+    "This class is not annotated here, so its predictions make its PQ 0, which counts in the mean."
+)
 
 Shown = Evaluation | Evaluation[TiledPair]
 """What figures are shown of: a region in memory, or a slide that was evaluated in windows."""
@@ -341,9 +343,9 @@ def _long(name: str, none: str) -> str:
 def _sentence(reference: str, prediction: str, count: int, none: str) -> str:
     objects = f"{count_text(count)} object{'' if count == 1 else 's'}"
     if reference == none:
-        return f"{objects} predicted as {prediction} where there is no such nucleus (FP)."
+        return f"{objects} predicted as {prediction} but not annotated (FP)."
     if prediction == none:
         return f"{objects}: {reference} not found (FN)."
     if reference == prediction:
-        return f"{objects}: {reference} found and rightly named (TP)."
+        return f"{objects}: {reference} found with the right class (TP)."
     return f"{objects}: {reference} taken for {prediction} (misclassified)."

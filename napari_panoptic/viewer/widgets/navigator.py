@@ -53,7 +53,7 @@ _REGION_HEADER = {
     **_FAILURE_MEANINGS,
 }
 _TEAM_HEADER = {
-    "Team": "Whose predictions; click to show them.",
+    "Team": "The team; click to show its predictions.",
     "mean PQ": f"{FIGURE_MEANINGS['pq']} Mean over the patients of the cohort.",
     "here": f"{FIGURE_MEANINGS['pq']} Of the region shown.",
     **_FAILURE_MEANINGS,
@@ -387,7 +387,7 @@ def fill_item(item: QTreeWidgetItem, first: int, texts: tuple[str, ...]) -> None
 
 
 def _failures(counts: Counts) -> tuple[str, str, str]:
-    """Count what was missed, invented and misnamed."""
+    """Count FNs, FPs and misclassified objects."""
     confusion = counts.confusion
     matched = confusion[1:, 1:]
     misclassified = int(matched.sum() - np.trace(matched))

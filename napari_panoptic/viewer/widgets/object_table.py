@@ -41,7 +41,7 @@ from napari_panoptic.viewer.widgets.sortable_view import SortableView
 
 EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
-    "here, or a file is missing, as the notes above the image tell: choose another region or team."
+    "here, or a file is missing, as the notes above the image say: choose another region or team."
 )
 ID_MARGIN_PX = 16
 """Beside an id, for the edges of its cell and the larger letters of some themes."""
@@ -121,7 +121,7 @@ class ObjectTable(QWidget):
         self.view = _View(self.model)
         self.worst = ChoiceMenu(
             "first",
-            "What the table, and N and Shift+N, take for the worst.",
+            "The measure of “worst” for the table, N and Shift+N.",
             list(WorstFirst),
         )
         self.follow = self.worst.add_switch(
@@ -129,7 +129,7 @@ class ObjectTable(QWidget):
             "Whether N and Shift+N centre the object and zoom until it is large enough to judge.",
         )
         self.others = ChoiceMenu(
-            "image", "What the image shows beside the listed objects.", list(Others)
+            "image", "What the image shows besides the listed objects.", list(Others)
         )
         self._behind = QToolButton()
         self._columns = TickMenu(self)
@@ -326,7 +326,7 @@ class ObjectTable(QWidget):
             self._menus[name] = menu
         failures, everything = QPushButton("failures"), QPushButton("all")
         unreviewed = QPushButton("unreviewed")
-        unreviewed.setToolTip("List only the failures that have no verdict of yours yet.")
+        unreviewed.setToolTip("List only the failures without a verdict of yours.")
         unreviewed.clicked.connect(lambda _=False: self.set_filter(_UNREVIEWED_ONLY))
         failures.setToolTip("List only the failures: FN, FP and misclassified.")
         everything.setToolTip("Remove the filters and put the worst first.")

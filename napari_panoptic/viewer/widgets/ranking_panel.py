@@ -60,7 +60,7 @@ _PROTOCOL_TITLES = {
 """The columns of table 4 of the errors paper; the report has every combination."""
 _PROTOCOL_MEANINGS = {
     CHALLENGE_PROTOCOL: "The challenge's scoring with its errors.",
-    f"{CHALLENGE_PROTOCOL}+matching": "False positives are what matches nothing, not ids unlike.",
+    f"{CHALLENGE_PROTOCOL}+matching": "False positives are unmatched predictions, not ids.",
     f"{CHALLENGE_PROTOCOL}+absent-class-fp": "Predictions of classes that a region lacks count.",
     f"{CHALLENGE_PROTOCOL}+per-patient": "Regions of a patient are summed before dividing.",
     CORRECTED_PROTOCOL: "All three errors corrected.",
@@ -348,11 +348,11 @@ def _difference_columns(found: Sequence[Difference]) -> list[Column]:
         np.array([str(getattr(one, word)) for one in found], object) for word in words
     )
     return [
-        Column("Region", "Where; choose a row to go there.", region, width=190, is_text=True),
+        Column("Region", "The place; choose a row to go there.", region, width=190, is_text=True),
         Column("Class", "Of the predicted objects.", class_name, width=80, is_text=True),
         Column(
             "Objects",
-            "How many predicted objects; none where a whole region is meant.",
+            "How many predicted objects; empty for a whole region.",
             np.array([len(one.ids) or np.nan for one in found], np.float64),
             text=lambda n: "" if math.isnan(n) else count_text(int(n)),
             width=60,

@@ -66,7 +66,7 @@ RATED_KEYS: tuple[Shortcut, ...] = (
 RATED_LIST_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Up", "the case above"),
     Shortcut("Down", "the case below"),
-    Shortcut("Enter", "draw the level, or the rater alone, again all"),
+    Shortcut("Enter", "draw the level, or the rater alone; again: all"),
 )
 """Keys of its lists."""
 RATED_NAPARI_KEYS: tuple[Shortcut, ...] = (

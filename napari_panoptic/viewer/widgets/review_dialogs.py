@@ -221,7 +221,7 @@ def agreement_text(found: ReviewerAgreement) -> str:
     same = agreement.n - len(found.disagreements)
     start = f"Both judged {objects}, {count_text(same)} of them alike. Cohen's κ = "
     if math.isnan(agreement.kappa):
-        return f"{start}{UNDEFINED}: undefined where both give one and the same verdict throughout."
+        return f"{start}{UNDEFINED}: undefined if both always give the same verdict."
     low, high = (signed_ratio(value) for value in (agreement.low, agreement.high))
     return f"{start}{signed_ratio(agreement.kappa)} (95 % interval {low} to {high})."
 

@@ -58,8 +58,8 @@ LONGEST_NAME = 40
 """Letters of a name on a button."""
 _FIGURE_TITLES = {"pq": "PQ", "sq": "SQ", "dq": "DQ", "detection_f1": "F1"}
 WHAT_IF = (
-    "Figures if every verdict “prediction right” were the truth: such FNs go, such FPs become "
-    "TPs with an IoU of 1 (so SQ is an upper bound), such misclassified pairs become TPs."
+    "Figures if every verdict “prediction right” were the truth: such FNs are removed, such FPs "
+    "become TPs with an IoU of 1 (so SQ is an upper bound), such misclassified pairs become TPs."
 )
 
 
@@ -129,7 +129,7 @@ class ReviewPanel(QScrollArea):
         self.following = QPushButton("next open")
         self.history = QPushButton("history…")
         self.compare = QPushButton("compare reviewers…")
-        self.goes_on = QCheckBox("go on after a verdict")
+        self.goes_on = QCheckBox("next after a verdict")
         self.place = QPushButton()
         self.suggestion = QPushButton()
         self.retry = QPushButton("try again")
@@ -335,7 +335,7 @@ class ReviewPanel(QScrollArea):
         self.tag.setEditable(True)
         self.tag.setLineEdit(self._tag_line)
         self.tag.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.tag.setToolTip("A word of your own for sorting, kept with the verdict.")
+        self.tag.setToolTip("Your own keyword for sorting, kept with the verdict.")
         self.tag.setCurrentText("")
         self.note.setToolTip("A remark, kept with the verdict. Enter saves it.")
         self.note.setPlaceholderText("note")
@@ -345,12 +345,11 @@ class ReviewPanel(QScrollArea):
         )
         self.name.setToolTip("Who reviews. Verdicts are kept under this name. Enter to change it.")
         self.undo.setToolTip(
-            "Withdraw the newest verdict that you gave in this window; the one before it stands "
-            "again."
+            "Withdraw your last verdict of this window; the previous one counts again."
         )
         self.withdrawal.setToolTip(
-            "Withdraw your verdict on the selected object, whenever it was given; the one before "
-            "it stands again."
+            "Withdraw your verdict on the selected object, whenever it was given; the previous "
+            "one counts again."
         )
         self.following.setToolTip("The next failure without a verdict, in the order of the table.")
         self.history.setToolTip("Every verdict that you ever gave on this object.")
@@ -360,7 +359,7 @@ class ReviewPanel(QScrollArea):
         )
         self.goes_on.setToolTip("Whether a verdict leads to the next failure without one.")
         self.place.setText("other place…")
-        self.place.setToolTip("Choose another file for the verdicts, or one that is there already.")
+        self.place.setToolTip("Choose another file for the verdicts, new or existing.")
         self.suggestion.setText("use my own folder")
         self.retry.setToolTip("Try the review file again.")
         self.stop.setToolTip("Stop counting the verdicts in the other regions.")
@@ -390,7 +389,7 @@ class ReviewPanel(QScrollArea):
         self._who = PlainLabel(WHO)
         self._who.setWordWrap(True)
         self._figures_hint = PlainLabel(
-            "Verdicts “prediction right” show here what they would do to the figures."
+            "Shows how the verdicts “prediction right” would change the figures."
         )
         self._figures_hint.setWordWrap(True)
         self._state.setWordWrap(True)

@@ -169,7 +169,7 @@ class SettingsPanel(QWidget):
             spin.valueChanged.connect(lambda value, n=name: self._on_change(n, value))
         self.team.currentIndexChanged.connect(lambda _: self._on_team())
         self.source.currentIndexChanged.connect(self._on_source)
-        self.team.setToolTip("Whose predictions are shown and judged.")
+        self.team.setToolTip("The team whose predictions are shown and judged.")
         self.source.setToolTip("Which files the predictions are read from, if there are several.")
         for combo in (self.team, self.source, *self._combos.values()):
             combo.setSizeAdjustPolicy(

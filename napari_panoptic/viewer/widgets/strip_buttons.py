@@ -24,7 +24,7 @@ class KeysButton(QToolButton):
     def __init__(self, strip: QWidget, wanted: Callable[[], object]) -> None:
         super().__init__(strip)
         self.setText(KEY_LIST.text)
-        self.setToolTip(f"All keys and what they do ({KEY_LIST.text})")
+        self.setToolTip(f"All keys and their actions ({KEY_LIST.text})")
         self.clicked.connect(lambda _=False: wanted())
         action = QAction(strip)
         # Whether Shift counts as part of the character is not the same everywhere.

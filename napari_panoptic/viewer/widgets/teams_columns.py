@@ -53,7 +53,7 @@ def object_columns(comparison: Comparison, order: NDArray[np.intp]) -> list[Colu
         ),
         Column(
             "Found",
-            "How many teams found it under its right name (TP), of how many.",
+            "How many teams found it with the right class (TP), out of how many.",
             result.found[order],
             text=lambda value: f"{value} / {n}",
             width=50,
@@ -102,7 +102,7 @@ def place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> li
         Column("Place", "Number of the place, most teams first.", np.arange(1, len(places) + 1)),
         Column(
             "Teams",
-            "How many teams invent something here, of how many.",
+            "How many teams have an FP here, out of how many.",
             (numbers > 0).sum(axis=1),
             text=lambda value: f"{value} / {n}",
         ),
@@ -140,7 +140,7 @@ def object_sentence(result: Consensus, row: int) -> str:
 _FATES = {
     "TP": "found by",
     "FN": "missed by",
-    "misclassified": "misnamed by",
+    "misclassified": "misclassified by",
     "ignored": "not judged for",
     "FP": "invented by",
 }

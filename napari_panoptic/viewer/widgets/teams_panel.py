@@ -65,9 +65,9 @@ class Listed(StrEnum):
 
 
 _MODE_MEANINGS: Mapping[ViewMode, str] = {
-    ViewMode.ONE: "The canvas shows one team, as usual (Shift+U goes on).",
+    ViewMode.ONE: "The canvas shows one team, as usual (Shift+U: next view).",
     ViewMode.GRID: (
-        f"Up to {MAX_TEAMS} teams beside each other, each coloured by its own outcomes; "
+        f"Up to {MAX_TEAMS} teams side by side, each coloured by its own outcomes; "
         "they move and zoom as one (Shift+U)."
     ),
     ViewMode.CONSENSUS: (
@@ -77,14 +77,14 @@ _MODE_MEANINGS: Mapping[ViewMode, str] = {
 }
 _LISTED_MEANINGS: Mapping[Listed, str] = {
     Listed.ALL: "Every annotated object, those found by the fewest teams first.",
-    Listed.MISSED: "Annotated objects that every team missed which is judged on them.",
-    Listed.ONE_ONLY: "Annotated objects that exactly one team found under the right name.",
+    Listed.MISSED: "Annotated objects missed by every team that is judged on them.",
+    Listed.ONE_ONLY: "Annotated objects that exactly one team found with the right class.",
     Listed.INVENTED: "Places where two or more teams predict an object that is not annotated.",
 }
 _COUNT_WORDS: Mapping[Count, str] = {
     Count.FOUND: "found by",
     Count.MISSED: "missed by",
-    Count.MISNAMED: "misnamed by",
+    Count.MISNAMED: "misclassified by",
 }
 
 
