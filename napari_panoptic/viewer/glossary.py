@@ -24,7 +24,7 @@ from napari_panoptic.review.verdicts import Verdict
 
 NO_ANNOTATION = "no annotation"
 """In the place of a figure, where a region or frame has none."""
-NO_ANNOTATION_MEANING = "the region has no annotation: it is shown but not evaluated"
+NO_ANNOTATION_MEANING = "the region has no annotation: it can be viewed but not evaluated"
 NO_IMAGE_MEANING = "the region has no image: its objects are evaluated, and shown on black"
 
 STATUS_MEANINGS: Mapping[Status, str] = {

@@ -502,7 +502,7 @@ def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]
         yield missing(
             "region(s)",
             without_reference,
-            "have no annotation: they can be looked at, not evaluated",
+            "have no annotation: they can be viewed but not evaluated",
         )
 
 
