@@ -407,7 +407,7 @@ def _stroke(size: Size) -> Stage:
         inputs=f"pair {size.name}",
         limit=None,
         ours=(Row(f"{OURS}, all figures of the region", "stroke figures"),),
-        others=(Row("evaluating the whole region anew", "stroke recounted"),),
+        others=(Row("evaluating the whole region again", "stroke recounted"),),
         compare=same_figures,
     )
 

@@ -1,7 +1,7 @@
 """Unsaved edits kept on disk, so that they can be restored after a crash.
 
-Every window writes to a folder of its own and holds a lock there. A folder that
-nobody holds belongs to a window that ended without saving or discarding.
+Every window writes to a folder of its own and holds a lock there. A folder
+without a held lock belongs to a window that ended without saving or discarding.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def outline_pixels(labels: NDArray[Any], thickness: int) -> NDArray[Any]:
         Unsigned or signed whole numbers (y, x), 0 for background.
     thickness
         How many pixels wide the rim is, from 1 to 254: a pixel belongs to it
-        where one of another object or of the background is at most so many
+        if one of another object or of the background is at most this many
         steps up, down, left or right away. What lies beyond the image is no
         other object.
 

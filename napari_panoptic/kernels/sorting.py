@@ -1,7 +1,7 @@
 """Sorting inside kernels.
 
 Kernels do not use numba's versions of `sort`, `argsort`, `partition` or `searchsorted`. Numba
-numbers these functions anew in each process, and cached kernels of two processes can contain
+renumbers these functions in each process, and cached kernels of two processes can contain
 different ones under the same name; the linker then takes either for both, which gives wrong
 results or ends the process (numba issue 10486).
 """

@@ -207,7 +207,7 @@ class CohortReport:
 
     @cached_property
     def statistics(self) -> dict[str, TeamStatistics]:
-        """Metric -> what can be said about the competing teams; empty for fewer than two."""
+        """Metric -> statistics of the competing teams; empty for fewer than two."""
         return statistics_of(self.evaluation)
 
     @cached_property

@@ -26,7 +26,7 @@ from napari_panoptic.statistics.pairwise import PairComparison, compare_pairs
 
 @dataclass(frozen=True, eq=False)
 class TeamStatistics:
-    """What can be said about teams by one metric.
+    """The statistics of teams by one metric.
 
     Parameters
     ----------

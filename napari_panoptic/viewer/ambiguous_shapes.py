@@ -44,7 +44,7 @@ WITH_AN_AREA = ("polygon", "rectangle", "ellipse", "path")
 
 
 class AmbiguousShapes:
-    """A shapes layer in the place of the hatched areas, while somebody redraws them.
+    """A shapes layer in place of the hatched areas, while the user redraws them.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def filled(
 
     Returns
     -------
-    bool image (y, x), or None where no pixel is covered.
+    bool image (y, x), or None if no pixel is covered.
     """
     rings = [
         np.round(corners_of(np.asarray(data), kind))[:, ::-1]

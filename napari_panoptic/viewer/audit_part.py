@@ -67,7 +67,7 @@ class AuditPart(TeamPart[Audited]):
         super().detach()
 
     def compute_now(self) -> None:
-        """Compare the policy that is set with another one, until somebody chooses."""
+        """Compare the policy that is set with another one, until the user chooses."""
         if self.around is not None:
             self._follow_policy(self.around.session.settings.ambiguous)
         super().compute_now()

@@ -27,7 +27,7 @@ MAX_RING_PX = 8
 
 
 def fit(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
-    """Show a whole region of so many pixels, (y, x), in the canvas or in a cell of it."""
+    """Show a whole region of a shape (y, x) in pixels in the canvas or in a cell of it."""
     height, width = shape
     middle = pixels.to_world(((height - 1) / 2, (width - 1) / 2))
     extent = np.array(pixels.extent((height, width)))
@@ -52,7 +52,7 @@ def centre(
     pixels
         How large pixels are.
     only_if_hidden
-        Leave the view alone where the box can be seen, and the zoom in any case.
+        Leave the view alone if the box can be seen, and the zoom in any case.
     """
     y0, x0, y1, x1 = (float(value) for value in box)
     middle = np.array(pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
@@ -71,7 +71,7 @@ def centre(
 class Follow:
     """Brings one object after another into view, large enough to judge.
 
-    The user's own zoom is kept where it suits the object. It comes back as soon as an object
+    The user's own zoom is kept if it suits the object. It comes back as soon as an object
     needs no other one.
     """
 

@@ -25,7 +25,7 @@ class LossesSoFar:
     left_out
         Regions among them that could not be evaluated.
     losses
-        One per kind, then all kinds together; empty where nothing was
+        One per kind, then all kinds together; empty if nothing was
         evaluated yet.
     """
 

@@ -35,7 +35,7 @@ from napari_panoptic.viewer.workers import connect_worker
 
 LOOK_EVERY_MS = 100
 KEPT_COHORTS = 4
-"""Of so many cohorts is kept what was done before their evaluation was stopped."""
+"""Number of cohorts whose unfinished evaluations are kept."""
 
 
 _BROKEN_OFF = PanopticError("the cohort could not be evaluated to its end")
@@ -137,7 +137,7 @@ def _evaluated(request: ReportRequest, counter: _Counter) -> _Answer:
 def _evaluated_with(
     request: ReportRequest, counter: _Counter, store: Path | None
 ) -> _Answer | None:
-    """Evaluate a cohort; None where it is the store that stands in the way."""
+    """Evaluate a cohort; None if it is the store that stands in the way."""
     counter.begin(0 if store is None else n_kept(store))
     try:
         # One region at a time: the window keeps a processor to itself.

@@ -260,6 +260,6 @@ def _sounds_like_a_reference(name: str) -> bool:
 
 
 def ask_for_new_folder(parent: Any) -> Path | None:
-    """Ask for the folder of a new cohort; None where the user cancels."""
+    """Ask for the folder of a new cohort; None if the user cancels."""
     path, _ = QFileDialog.getSaveFileName(parent, "Save the comparison as a cohort folder")
     return Path(path) if path else None

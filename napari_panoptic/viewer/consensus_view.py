@@ -1,4 +1,4 @@
-"""All teams in one picture: how many found each nucleus, and where several invent one."""
+"""All teams in one picture: how many found each nucleus, and where several have an FP."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INVENTED_LAYER = "invented by several teams"
 CONSENSUS = "napari-panoptic consensus"
 """Owner of these layers (see `owned`)."""
 SEVERAL = 2
-"""From so many teams on, an invented place is worth a look."""
+"""Number of teams from which an invented object is worth a look."""
 
 _ANCHORS: tuple[Rgb, ...] = (
     (255, 255, 120),
@@ -102,7 +102,7 @@ def levels(found: Consensus, count: Count) -> NDArray[np.int64]:
 
 
 def consensus_picture(evaluations: Mapping[str, Evaluation], width_px: int) -> ConsensusPicture:
-    """Compare the teams and draw what came of it; for workers.
+    """Compare the teams and draw the result; for workers.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ class ConsensusView:
     def _fill(self, name: str, data: NDArray[np.uint16], pixels: PixelSize) -> None:
         layer = self._layers.get(name)
         if layer is not None and layer not in self._viewer.layers:
-            layer = None  # somebody deleted it
+            layer = None  # the user deleted it
         if layer is None:
             layer = Labels(data, name=name)
             layer.units, layer.scale, layer.translate = pixels.units, pixels.scale, pixels.origin

@@ -1,4 +1,4 @@
-"""Windows of one side of a slide that are read when somebody looks, and kept for a while."""
+"""Windows of one side of a slide that are read on demand and cached."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class DecodedWindows:
             Thread(target=self._read_wanted, daemon=False).start()
 
     def leave(self) -> None:
-        """Fetch nothing more, and tell nobody: who was told is about to go.
+        """Stop fetching and notifying: the listener is about to be destroyed.
 
         What is asked for later is read by the caller.
         """

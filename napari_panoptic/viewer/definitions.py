@@ -23,7 +23,7 @@ def absent_text(counts: Counts) -> str:
 
 
 def mean_sentence(counts: Counts) -> str:
-    """Describe over which classes PQ and DQ are averaged; empty where all are annotated."""
+    """Describe over which classes PQ and DQ are averaged; empty if all are annotated."""
     absent = absent_classes(counts)
     if not absent:
         return ""

@@ -25,7 +25,7 @@ class ObjectFacts:
     side_name
         "reference", or the team's name.
     status, cause
-        What became of it and why; None where it was not evaluated.
+        Its status and cause; None if it was not evaluated.
     partner_id, partner_class
         The matched object on the other side, or None.
     iou
@@ -56,7 +56,7 @@ class ObjectFacts:
 
     @property
     def verdict(self) -> str:
-        """Describe what became of it, and why."""
+        """Describe its status and cause."""
         if self.status is None:
             return "not evaluated"
         words = styles.STATUS_WORDS[self.status]
@@ -80,7 +80,7 @@ class ObjectFacts:
             rows = [("Best IoU", styles.ratio_text(self.iou))]
         else:
             distance = styles.length_text(self.hausdorff_px)
-            if self.hausdorff_um == self.hausdorff_um:  # NaN where the pixel size is unknown
+            if self.hausdorff_um == self.hausdorff_um:  # NaN if the pixel size is unknown
                 distance += f" ({styles.length_text(self.hausdorff_um, 'µm')})"
             rows = [
                 ("Partner", f"{self.partner_id} · {self.partner_class}"),
@@ -107,7 +107,7 @@ def object_facts(
     labels
         The label image of its side, or what is known of that of a slide.
     outcomes
-        What became of the objects, or None.
+        The outcomes of the objects, or None.
     side, row
         Which object: its row in the outcomes, or among the labels without.
     side_name

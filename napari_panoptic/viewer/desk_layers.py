@@ -18,7 +18,7 @@ SELECTED = "selected object"
 
 
 def set_unless_so(layer: Layer, name: str, value: object) -> None:
-    """Set an attribute that is not so yet: napari slices anew whenever one is set."""
+    """Set an attribute if it differs: napari slices again whenever one is set."""
     if getattr(layer, name) != value:
         setattr(layer, name, value)
 
@@ -33,7 +33,7 @@ def image_layer_data(
     image
         The pixels.
     pixels
-        How large they are and where they lie; as the image says where None.
+        How large they are and where they lie; as the image says if None.
     """
     several = len(image.levels) > 1
     pixels = pixels or PixelSize.from_mpp(image.mpp)

@@ -23,7 +23,7 @@ from napari_panoptic.io.images import SlideImage, read_image
 from napari_panoptic.viewer.workers import connect_worker
 
 TOLD_EVERY_S = 0.05
-"""How often it is told what frames amount to: each time lists are filled anew."""
+"""Interval between reports of the frames' figures, each of which refills the lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class ReadFrame:
     loaded
         Its points, or None.
     image
-        Its pixels, where they were asked for and are there.
+        Its pixels, if they were asked for and exist.
     error
-        In words; empty where all went well.
+        In words; empty if all went well.
     """
 
     name: str
@@ -175,7 +175,7 @@ class StandingsFinder:
         return self._worker is not None
 
     def start(self, frames: Sequence[LoadedFrame], distance_um: float) -> None:
-        """Judge frames; what was under way comes to nothing."""
+        """Judge frames; discard what was under way."""
         self.stop()
         worker: Any = create_worker(_stand_each, frames, distance_um, _start_thread=False)
         self._worker = worker

@@ -36,7 +36,7 @@ class Drafts:
         return drafts
 
     def of(self, name: ObjectName) -> tuple[str, str] | None:
-        """Return tag and note of an object; None where nothing was typed."""
+        """Return tag and note of an object; None if nothing was typed."""
         return self._texts.get(name)
 
     def put(self, name: ObjectName, details: tuple[str, str]) -> None:

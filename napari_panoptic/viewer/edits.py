@@ -2,7 +2,7 @@
 
 Layers tell of their edits in many ways, and of some not at all: a stroke tells
 where it went, an undo only that something was redrawn, another plugin nothing.
-So an event is only taken as a hint where to look. What changed is found by
+So an event is only taken as a hint if to look. What changed is found by
 comparing the layer with the session's own copy there, which makes the result
 independent of how the edit came about. Where there is no hint, the whole image
 is compared as soon as the hand rests.
@@ -100,7 +100,7 @@ class ClassChange(tuple[Any, ...]):
     """An object that got another class, as an entry of a layer's history.
 
     Layers know of no classes: to napari it is a change of no pixel, which it
-    undoes and does again in its turn among the strokes.
+    undoes and redoes in order with the strokes.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class ClassChange(tuple[Any, ...]):
 class LayerWatch:
     """Watches one labels layer and tells which of its pixels differ from the copy.
 
-    The layer's history begins anew: what led to other objects cannot be undone on these.
+    The layer's history is cleared: steps on other objects cannot be undone on these.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class LayerWatch:
     classed
         Called with the classes (id -> class) that objects have after an undo or redo.
     refused
-        Called where the layer's data cannot be this region's objects, with the
+        Called if the layer's data cannot be this region's objects, with the
         reason. It puts the layer right again.
     """
 
@@ -214,12 +214,12 @@ class LayerWatch:
             history.clear()
 
     def may_replay(self, name: str) -> bool:
-        """Return whether there is a step to ``undo`` or to ``redo``; True where unknown."""
+        """Return whether there is a step to ``undo`` or to ``redo``; True if unknown."""
         histories = self._histories()
         return not histories or bool(histories[name])
 
     def _histories(self) -> dict[str, Any]:
-        """Return the steps to undo and to do again; nothing where napari has no such names."""
+        """Return the steps to undo and to do again; nothing if napari has no such names."""
         both = {name: getattr(self.layer, f"_{name}_history", None) for name in ("undo", "redo")}
         return {} if None in both.values() else both
 
@@ -247,7 +247,7 @@ class LayerWatch:
                     self.layer.refresh()
 
     def _redraw_part(self, *window: slice) -> bool:
-        """Redraw a part of the layer; False where this version of napari cannot."""
+        """Redraw a part of the layer; False if this version of napari cannot."""
         redraw = getattr(self.layer, "_partial_labels_refresh", None)
         accumulate = getattr(self.layer, "_accumulate_updated_slice", None)
         if redraw is None or accumulate is None or not self.layer.visible:
@@ -292,7 +292,7 @@ class LayerWatch:
                 with self.paused():
                     self.layer.data = values.astype(np.uint16)
         if reason:
-            self._refused(f"The layer '{self.layer.name}' {reason}. It was put back as it was.")
+            self._refused(f"The layer '{self.layer.name}' {reason}. It was restored.")
         return not reason
 
     def _compare(self, box: Box) -> None:
@@ -337,7 +337,7 @@ class LayerWatch:
                 self._compare(self._inside(box))
 
     def _on_set_data(self, _event: Any) -> None:
-        """Look everywhere when the hand rests: this is also told when nothing changed."""
+        """Compare everything once the hand rests: this event also comes without a change."""
         if self._is_paused:
             return
         stroke, self._stroke = self._stroke, None

@@ -137,7 +137,7 @@ class FailureCells:
     def picture(self) -> NDArray[np.uint8]:
         """Colour the squares by the share of objects that failed, uint8 (rows, columns, 4).
 
-        Transparent where nothing failed; fainter where there are few objects.
+        Transparent if nothing failed; fainter if there are few objects.
         """
         objects, failures = self.counts[0], self.counts[1:].sum(axis=0)
         share = failures / np.maximum(objects, 1)

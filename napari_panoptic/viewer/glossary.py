@@ -25,40 +25,40 @@ from napari_panoptic.review.verdicts import Verdict
 
 NO_ANNOTATION = "no annotation"
 """In the place of a figure, where a region or frame has none."""
-NO_ANNOTATION_MEANING = "the region has no annotation: it can be looked at, not evaluated"
+NO_ANNOTATION_MEANING = "the region has no annotation: it can be viewed but not evaluated"
 NO_IMAGE_MEANING = "the region has no image: its objects are evaluated, and shown on black"
 
 STATUS_MEANINGS: Mapping[Status, str] = {
     Status.TP: "Found: reference and prediction match and have the same class.",
     Status.FP: "False positive: a predicted object that matches no reference object.",
     Status.FN: "False negative: a reference object that no prediction matches.",
-    Status.MISCLASSIFIED: "Found, but given another class than the annotation has.",
+    Status.MISCLASSIFIED: "Found, but with another class than the annotation.",
     Status.IGNORED: "Excluded from all figures because of an ambiguous area.",
 }
 
 FIGURE_MEANINGS: Mapping[str, str] = {name: text.meaning for name, text in METRIC_TEXTS.items()}
 
 OBJECT_MEANINGS: Mapping[str, str] = {
-    "status": "What became of the object.",
+    "status": "Outcome of the object.",
     "cause": "Why the object is unmatched.",
     "iou": "Overlap with the partner; unmatched: the best overlap; ignored: none.",
     "hausdorff_px": "Largest distance between the two outlines.",
     "hausdorff_um": "The same distance in micrometres.",
     "hausdorff95_px": "95th percentile of the outline distances.",
-    "area_px": "Area that counts, after the ambiguous policy; the whole where nothing is left.",
+    "area_px": "Area that counts, after the ambiguous policy; the whole area if nothing is left.",
 }
 
 GROUP_MEANINGS: Mapping[GroupKind, str] = {
     GroupKind.SPLIT: "Several predictions share one annotated object.",
-    GroupKind.MERGER: "One prediction swallows several annotated objects.",
-    GroupKind.DUPLICATE: "Further predictions lie in an object that one matched.",
+    GroupKind.MERGER: "One prediction covers several annotated objects.",
+    GroupKind.DUPLICATE: "Further predictions are inside an object that one matched.",
     GroupKind.MIXED: "A merger, and a split or duplicate with it.",
 }
 
 POINT_STATUS_MEANINGS: Mapping[Status, str] = {
     Status.TP: "Found: annotated point and detection are a pair.",
-    Status.FP: "False positive: a detection without an annotated point near enough of its own.",
-    Status.FN: "False negative: an annotated point without a detection near enough of its own.",
+    Status.FP: "False positive: a detection without an annotated point within the distance.",
+    Status.FN: "False negative: an annotated point without a detection within the distance.",
     Status.IGNORED: "Left out: its confidence is below the threshold.",
 }
 
@@ -66,11 +66,11 @@ DETECTION_MEANINGS: Mapping[str, str] = {
     "f_measure": "F-measure: 2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall.",
     "precision": "Share of the detections that are right: TP / (TP + FP).",
     "recall": "Share of the annotated points that were found: TP / (TP + FN).",
-    "confidence": "How sure the team is of a detection; of an annotated point, how many agreed.",
-    "distance_um": "Distance to the partner; without one, to the nearest of the other side.",
-    "distance": "How far a detection may lie from an annotated point, this distance included.",
+    "confidence": "The team's confidence in a detection; for an annotated point, how many agreed.",
+    "distance_um": "Distance to the partner; without one, to the nearest point of the other side.",
+    "distance": "Largest distance between a detection and its annotated point, inclusive.",
     "threshold": "Detections below this confidence are left out; at the left end all count.",
-    "reference": "Annotated points, in circles as wide as a detection may lie away.",
+    "reference": "Annotated points, in circles of the matching distance.",
     "prediction": "The team's detections, as crosses.",
 }
 
@@ -83,7 +83,7 @@ ATYPIA_MEANINGS: Mapping[str, str] = {
     "right": "Frames with the right score.",
     str(AnswerState.SCORED): "",
     str(AnswerState.NOT_EVALUATED): "Not evaluated: the team's file is empty; 0 points.",
-    str(AnswerState.MISSING): "No usable file of the team: no points, and none of its frames.",
+    str(AnswerState.MISSING): "No usable file of the team: no points.",
 }
 
 COUNT_MEANINGS: Mapping[str, str] = {
@@ -127,10 +127,10 @@ VERDICT_WORDS: Mapping[Verdict, str] = {
 }
 
 VERDICT_MEANINGS: Mapping[Verdict, str] = {
-    Verdict.ANNOTATION_RIGHT: "The annotation shows what is there; the failure is the team's.",
-    Verdict.PREDICTION_RIGHT: "The team shows what is there; the annotation is wrong.",
-    Verdict.BOTH_WRONG: "Neither shows what is there.",
-    Verdict.CANNOT_TELL: "The image does not decide it.",
+    Verdict.ANNOTATION_RIGHT: "The annotation is correct; the failure is the team's.",
+    Verdict.PREDICTION_RIGHT: "The team is correct; the annotation is wrong.",
+    Verdict.BOTH_WRONG: "Neither is correct.",
+    Verdict.CANNOT_TELL: "The image does not show who is right.",
 }
 
 KAPPA_MEANING = (
@@ -143,9 +143,9 @@ OVERLAPS_MEANINGS: Mapping[Overlaps, str] = {
 }
 
 SETTING_MEANINGS: Mapping[StrEnum, str] = {
-    Matching.STRICT_IOU: "A pair matches where its IoU is above the threshold.",
+    Matching.STRICT_IOU: "A pair matches if its IoU is above the threshold.",
     Matching.CENTROID: (
-        "A pair matches where the best overlapping prediction has its centre in the nucleus."
+        "A pair matches if the best overlapping prediction has its centre in the nucleus."
     ),
     AmbiguousPolicy.CLIP: "Ambiguous areas are cut from annotation and prediction.",
     AmbiguousPolicy.CLIP_PREDICTIONS: "Ambiguous areas are cut from predictions only.",
@@ -155,7 +155,7 @@ SETTING_MEANINGS: Mapping[StrEnum, str] = {
     AmbiguousPolicy.KEEP: "Ambiguous areas count like any other area.",
     Restoration.BORDER_REMOVED: "Objects of a colour-coded mask without their drawn borders.",
     Restoration.BORDER_DILATED: "Objects of a colour-coded mask, grown by the radius.",
-    Outlines.AS_PUBLISHED: "Whole prediction against what is left of the nucleus.",
+    Outlines.AS_PUBLISHED: "Whole prediction against the remaining part of the nucleus.",
     Outlines.BOTH_CLIPPED: "Both outlines after ambiguous areas were cut away.",
     Outlines.BOTH_WHOLE: "Both outlines before ambiguous areas were cut away.",
 }

@@ -22,7 +22,7 @@ from napari_panoptic.viewer.widgets.groups_panel import EMPTY, GroupsPanel
 
 GROUP_LAYER = "failure group"
 SHARED_PIXELS = (
-    "Here objects keep the pixels that they share, and groups are told of objects that share none. "
+    "Here objects keep the pixels that they share, and groups use objects that share none. "
     "Set Overlaps to flatten in the settings to see the groups."
 )
 _RING_ON_SCREEN_PX = 3.0
@@ -177,14 +177,14 @@ class GroupsPart(TeamPart[Grouped]):
 
     def _on_losses_end(self) -> None:
         if self._losses is not None and self._losses.done < self._losses.total:
-            self._forget_losses("could not be summed up; see the notes of the regions")
+            self._forget_losses("cannot be summed up; see the notes of the regions")
 
     def _on_stop(self) -> None:
         self._stream.stop()
-        self._forget_losses("stopped; press the button to begin anew")
+        self._forget_losses("stopped; press the button to start again")
 
     def _on_settings(self, _settings: object) -> None:
-        self._forget_losses("other settings since: press the button to sum up anew")
+        self._forget_losses("settings have changed: press the button to sum up again")
 
     def _forget_losses(self, note: str = "") -> None:
         """Drop a sum that belongs to another team, cohort or setting."""

@@ -71,7 +71,7 @@ def _first_image(region: Region | Frame) -> list[LayerData]:
 
 
 def _for_desk(layer: LayerData, owner: str) -> LayerData:
-    """Let the desk take an image over; hidden where a desk has left one, which it takes instead."""
+    """Let the desk take an image over; hidden if a desk has left one, which it takes instead."""
     data, options, kind = layer
     viewer = _viewer()
     is_there = find_own(viewer, owner, IMAGE) is not None
@@ -80,7 +80,7 @@ def _for_desk(layer: LayerData, owner: str) -> LayerData:
 
 
 def open_cohort_dialog(viewer: napari.Viewer) -> None:
-    """Let somebody choose a cohort's folder, and open it on the desk that suits it.
+    """Let the user choose a cohort's folder, and open it on the matching desk.
 
     Parameters
     ----------

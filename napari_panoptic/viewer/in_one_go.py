@@ -1,7 +1,7 @@
 """Several changes of a layer or of the camera, followed by the window once.
 
 napari slices a layer's data and sends them to the graphics card after each
-change, and for other data builds the colour table and its shaders anew though
+change, and for other data rebuilds the colour table and its shaders although
 their type is the same. The private names are used here only, and without them
 the same is shown, merely later.
 """
@@ -25,7 +25,7 @@ def drawn_once(layer: Layer) -> Iterator[None]:
     """Let several changes of a layer slice its data once, after the last of them.
 
     The layer keeps its eye as it is: each time that one opens or closes, napari
-    arranges all layers anew, which takes longer than to fill one.
+    arranges all layers again, which takes longer than filling one.
     """
     with refresh_held(layer):
         yield
@@ -42,7 +42,7 @@ def put_data(
     """Set the data of a labels layer.
 
     Data of the same type are no news to colours and controls: who listens is
-    then told by the event ``set_data`` alone.
+    then reported by the event ``set_data`` alone.
 
     Parameters
     ----------

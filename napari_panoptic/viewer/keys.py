@@ -49,7 +49,7 @@ DETECTION_KEYS: tuple[Shortcut, ...] = (
     Shortcut("k", "previous frame"),
     Shortcut("h", "points shown or hidden"),
     Shortcut("w", "centre the selected point"),
-    Shortcut("Ctrl-z", "take the newest change of points back"),
+    Shortcut("Ctrl-z", "undo the last change of points"),
     Shortcut("Ctrl-Shift-z", "make it again"),
 )
 """Keys of the desk of detections."""
@@ -87,14 +87,14 @@ GALLERY_KEYS: tuple[Shortcut, ...] = (
 )
 
 FIGURE_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("Enter", "list the objects behind the figure, again all"),
-    Shortcut("Space", "list the objects behind the figure, again all"),
+    Shortcut("Enter", "list the objects behind the figure; again: all"),
+    Shortcut("Space", "list the objects behind the figure; again: all"),
 )
 """Keys of figures and of cells that can be clicked."""
 
 FIELD_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Enter", "save tag and note with the verdict"),
-    Shortcut("Escape", "leave the field; what was typed stays as a draft"),
+    Shortcut("Escape", "leave the field; its text stays as a draft"),
 )
 """Keys of the review's text fields."""
 

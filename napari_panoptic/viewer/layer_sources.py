@@ -176,7 +176,7 @@ def shape_of(choice: Choice, viewer: Any) -> tuple[int, int]:
         if isinstance(layer, (Labels, Image)):
             height, width = _plane(layer, viewer).shape[:2]
             return int(height), int(width)
-    raise PanopticError("Shapes do not tell the size of the image; choose the image, too.")
+    raise PanopticError("Shapes do not state the size of the image; choose the image, too.")
 
 
 def labels_of(layer: Layer, viewer: Any, shape: tuple[int, int]) -> Any:

@@ -71,7 +71,7 @@ class PixelSize:
 
     @classmethod
     def from_mpp(cls, mpp: float | None) -> PixelSize:
-        """Take micrometres per pixel, or None where unknown."""
+        """Take micrometres per pixel, or None if unknown."""
         if mpp is None:
             return cls((1.0, 1.0), ("pixel", "pixel"))
         return cls((mpp, mpp), ("micrometer", "micrometer"))
@@ -162,7 +162,7 @@ def object_lut(
     labels
         The objects.
     outcomes
-        What became of them; None where they were not evaluated: coloured by
+        Their outcomes; None if they were not evaluated: coloured by
         status they are then all of one neutral colour.
     scheme
         The classes.
@@ -237,7 +237,7 @@ def emphasis(
     box
         Its bounding box: y0, x0, y1, x1, half open.
     other, partner_row, partner_box
-        Its partner, where it has one.
+        Its partner, if it has one.
     ring_px
         Width of the inner, light ring; the outer, dark one is about as wide.
     """

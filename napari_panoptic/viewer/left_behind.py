@@ -10,8 +10,8 @@ from napari_panoptic.viewer.owned import is_own
 def take_unit(viewer: Any, unit: str) -> None:
     """Set the unit of the hidden layers of all desks to the current one.
 
-    napari warns, and shows no scale any more, where units of layers differ,
-    also of hidden ones; whoever shows them again gives them theirs.
+    napari warns, and shows no scale any more, if units of layers differ,
+    also of hidden ones; the desk that shows them again sets its own unit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where session and viewer are connected, and where that is undone."""
+"""The connections between session and viewer, made and undone here."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
 from napari_panoptic.viewer.work import RegionLoader, SummaryWork
 
 HOVER_DELAY_MS = 120
-"""How long the mouse rests before it is told what lies under it."""
+"""How long the mouse rests before the tooltip of the object under it."""
 ZOOM_DELAY_MS = 200
 """How long a zoom rests before outlines follow it."""
 SLIDER_REST_MS = 250
@@ -64,8 +64,8 @@ SLIDER_REST_MS = 250
 IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
 PREPARING = "Preparing (first start) …"
-"""What is told while kernels are compiled: nothing else takes long before the first region."""
-READING = "The region is being read. Its figures and objects come in a moment."
+"""Shown while kernels are compiled: nothing else takes long before the first region."""
+READING = "The region is being read. Its figures and objects follow in a moment."
 """What the empty panels say before the first region."""
 FIRST_START = (
     "On its first start the program prepares itself; on a slow machine that takes a minute. "
@@ -78,7 +78,7 @@ AHEAD_MS = 30
 FOLLOW_EDIT_MS = 33
 """How long after an edit lists follow it; colours and figures follow at once."""
 NEAR_A_SLIDE = "Zoom out to see where on the slide objects fail."
-"""What is said above a slide on which single objects can be told apart."""
+"""The line above a slide on which single objects can be distinguished."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Panels:
 class Link:
     """Keeps one session, one viewer and one set of panels in step.
 
-    The session tells what is so; layers and panels show it; what somebody does
+    The session holds the state; layers and panels show it; what the user does
     to them goes to the session and nowhere else. Panels show without telling,
     so that nothing runs in circles.
 
@@ -223,7 +223,7 @@ class Link:
     def select_failure(self, step: int = 1) -> None:
         """Select the next (1) or previous (-1) failure in the order of the table.
 
-        Where there is none it is said why.
+        If there is none, show why.
         """
         chosen = self._session.selection
         current = None if chosen is None else (chosen.side, chosen.row)
@@ -254,7 +254,7 @@ class Link:
             (self.loader.progressed, self._show_progress),
             (self.slides.scale_changed, self._show_scale),
             (self.summary.progressed, panels.navigator.show_progress),
-            # What somebody does, and where it goes.
+            # User actions, and the methods that handle them.
             (panels.navigator.region_chosen, self._on_region_chosen),
             (panels.navigator.team_chosen, session.set_team),
             (panels.navigator.next_wanted, self._on_next_region),
@@ -346,12 +346,12 @@ class Link:
         if is_whole and any(too_many_objects(at) for at in snapshot.predictions.values()):
             show_warning(
                 f"{snapshot.region.name} has more objects than can have a colour each "
-                f"({count_text(MAX_OBJECTS)}); colours of the others are not right, "
-                "figures and table are"
+                f"({count_text(MAX_OBJECTS)}); the others have wrong colours, "
+                "but figures and table are right"
             )
 
     def _add_summaries(self, snapshot: RegionSnapshot) -> None:
-        """Let the navigator show what came of the teams; what it shows already is left."""
+        """Add the teams' results to the navigator, except those that it shows already."""
         name = snapshot.region.name
         for team in (*snapshot.evaluations, *snapshot.slides):
             found, known = snapshot.result(team), self._session.summaries.get((name, team))
@@ -376,7 +376,7 @@ class Link:
         return snapshot.is_slide and self.slides.region in (None, name)
 
     def _show_slide(self) -> None:
-        """Show what came of the current team on a slide; evaluate it first where it was not."""
+        """Show the current team's result on a slide; evaluate it first if necessary."""
         session, bar = self._session, self._panels.title.slide
         snapshot, team = session.snapshot, session.team
         if snapshot is None or not snapshot.is_slide:
@@ -522,7 +522,7 @@ class Link:
     def _notes(self, snapshot: RegionSnapshot) -> list[Finding]:
         """List what was odd in a region, and in the cohort's folder as a whole.
 
-        What other regions lack is told where they are shown.
+        Findings of other regions are shown with those regions.
         """
         notes = list(snapshot.findings)
         name = snapshot.region.name
@@ -596,7 +596,7 @@ class Link:
         else:
             self._say_when_empty(None)
 
-    # What somebody does, and where it goes.
+    # User actions, and the methods that handle them.
 
     def _request(self, *, region: str | None = None, **changes: Any) -> None:
         """Ask the session for something; the region last asked for stays asked for."""
@@ -767,7 +767,7 @@ class Link:
             QToolTip.showText(QCursor.pos(), text)
 
     def hover_text(self, pointed: list[Pointed]) -> str:
-        """Describe what lies under the mouse; partners are told once."""
+        """Describe the objects under the mouse; partners appear once."""
         told: list[Pointed] = []
         for candidate in pointed:
             if not any(self._are_partners(candidate, other) for other in told):

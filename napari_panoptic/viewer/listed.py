@@ -1,4 +1,4 @@
-"""The objects that the table lists, and what becomes of the others on the image. Pure."""
+"""The objects that the table lists, and how the image shows the others. Pure."""
 
 from __future__ import annotations
 

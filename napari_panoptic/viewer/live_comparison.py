@@ -76,7 +76,7 @@ class LiveComparison:
         The layers.
     say
         Receives one sentence where something went wrong or takes long, and an
-        empty one where all is well.
+        empty one if there is none.
     opened
         Called when the desk of large layers is open, which takes a while.
     """
@@ -126,7 +126,7 @@ class LiveComparison:
         return not is_waiting and (self._desk is None or self._desk.is_settled)
 
     def start(self, earlier: LiveComparison | None = None) -> bool:
-        """Open the desk; False where the user keeps what is open.
+        """Open the desk; False if the user keeps what is open.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class LiveComparison:
         *,
         is_reopened: bool,
     ) -> bool:
-        """Write the layers as they are, and show them; False where the user refuses."""
+        """Write the layers as they are, and show them; False if the user refuses."""
         if self._folder is None:
             return False
         is_of_labels = isinstance(found, arrays.Comparison)
@@ -319,7 +319,7 @@ class LiveComparison:
         try:
             found = sources.arrays_of(choice, self._viewer)
         except (PanopticError, ValueError) as error:
-            self._warn(f"{error} The results are those from before.")
+            self._warn(f"{error} The results are the previous ones.")
             return
         self._say("")
         view, self._choice = self._view(), choice

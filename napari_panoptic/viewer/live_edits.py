@@ -32,7 +32,7 @@ from napari_panoptic.viewer.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.timers import stop_timers
 
 SMALL_PX = 4_000_000
-"""Layers up to this size are compared whenever they are drawn anew; larger ones only
+"""Layers up to this size are compared whenever they are redrawn; larger ones only
 while editing is switched on, since that takes a tenth of a second."""
 
 NEW_OBJECT_KEY = "M"
@@ -88,7 +88,7 @@ class LiveEdits:
     """
 
     changed = Signal()
-    """What is edited, unsaved, or switched on is another than before."""
+    """What is edited, unsaved, or switched on has changed."""
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
@@ -199,7 +199,7 @@ class LiveEdits:
         Returns
         -------
         bool
-            False where there is nothing to edit: it is then said why.
+            False if there is nothing to edit: it is then said why.
         """
         self._is_on = is_on
         if is_on:
@@ -367,11 +367,11 @@ class LiveEdits:
         )
 
     def open_objects(self, side: Side, masks: LoadedMasks) -> None:
-        """Let a side have the objects of a file, as if somebody had drawn them.
+        """Replace the objects of a side by those of a file, as if the user had drawn them.
 
-        Objects of an id that is there already become what the file says of it;
+        An object whose id exists already is replaced by that of the file;
         others are numbered on from the highest id. The ambiguous area is that of
-        the file, where it has one.
+        the file, if it has one.
 
         Parameters
         ----------
@@ -428,7 +428,7 @@ class LiveEdits:
         self.changed.emit()
 
     def forget_discarded(self) -> None:
-        """Forget edits of regions that have none any more, whoever discarded them."""
+        """Forget edits of regions whose edits were discarded."""
         session = self._around.session
         copies = session.copies
         if session.snapshot is session.loaded:  # not so where each edit was undone
@@ -612,7 +612,7 @@ class LiveEdits:
             self.watch()
 
     def _restore_missing(self) -> None:
-        """Make layers again that somebody deleted."""
+        """Create layers again that the user deleted."""
         session, scene = self._around.session, self._around.link.scene
         for side in Side:
             missing = scene.object_layer(side, session.team) is None

@@ -1,7 +1,7 @@
 """Pictures of marks on top of objects. Pure: arrays in, arrays out.
 
 Outlines are drawn here rather than by the layer where several views show the
-same objects, or where a layer cannot do it: of different width per object,
+same objects, or if a layer cannot do it: of different width per object,
 dashed, or around several objects as one.
 """
 

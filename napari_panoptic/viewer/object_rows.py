@@ -84,7 +84,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("cause", "Cause", Kind.WORD, OBJECT_MEANINGS["cause"], 98),
     Column("class", "Class", Kind.WORD, "The object's own class.", 84),
     Column("iou", "IoU", Kind.RATIO, OBJECT_MEANINGS["iou"], 46),
-    Column("verdict", "Verdict", Kind.WORD, "Who is right, in your opinion; empty: not yet.", 104),
+    Column("verdict", "Verdict", Kind.WORD, "Your verdict; empty if there is none yet.", 104),
     Column("hausdorff_px", "HD px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_px"], 50),
     Column("area_px", "Area px", Kind.COUNT, OBJECT_MEANINGS["area_px"], 60),
     Column("partner_id", "Partner", Kind.ID, "Id of the matched object on the other side.", 58),
@@ -139,7 +139,7 @@ class ObjectFilter:
         confusion matrix: ``none`` on the side where an object has no partner.
         Ignored objects belong to no such pair.
     title
-        What the listed objects are called, where they stand behind a figure.
+        What the listed objects are called, if they are those behind a figure.
     """
 
     sides: frozenset[str] | None = None
@@ -234,7 +234,7 @@ class ObjectRows:
         outcomes
             The outcomes. Their rows are kept as long as they live.
         by
-            Sort them as well, so that nobody waits for that later.
+            Sort them as well, so that the window does not wait for that later.
         """
         rows = _PREPARED.get(outcomes)
         if rows is None:
@@ -301,7 +301,7 @@ class ObjectRows:
         return styles.count_text(int(value))
 
     def failures(self) -> NDArray[np.bool_]:
-        """Mark the rows that somebody has to look at."""
+        """Mark the rows that need a look."""
         codes = [STATUS_CODE[status] for status in styles.FAILURES]
         return np.isin(self.values["status"], codes)
 
@@ -351,7 +351,7 @@ class ObjectRows:
         return _ordered(ranks, np.arange(len(self)))
 
     def make_ready_to_sort(self) -> None:
-        """Rank every column, so that nobody waits for the first sort of one; for workers."""
+        """Rank every column, so that the first sort of one is instant; for workers."""
         for column in COLUMNS:
             self._ranks(column.name)
 

@@ -68,10 +68,10 @@ class DeskKind:
     Parameters
     ----------
     read
-        Finds out what a folder holds, in any thread; told whether links out of
+        Finds out what a folder holds, in any thread; receives whether links out of
         it are followed.
     show
-        Shows that on the desk of a viewer, opened where it is not yet; from the
+        Shows that on the desk of a viewer, which is opened if necessary; from the
         region of a name, or the first where None.
     present
         Gives the desk of this kind that is open in a viewer, or None.
@@ -191,7 +191,7 @@ def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None)
     Returns
     -------
     AnyDesk or None
-        The desk; None where somebody wants to keep what is open.
+        The desk; None if the user keeps what is open.
     """
     viewer = unwrapped(viewer)
     others = [kind() for task, kind in KINDS.items() if task is not opened.task]
@@ -218,7 +218,7 @@ def _present(kinds: tuple[DeskKind, ...], viewer: Any) -> list[AnyDesk | None]:
 
 
 def ask_for_folder(viewer: napari.Viewer, parent: QWidget | None = None) -> None:
-    """Let somebody choose a cohort's folder, and open it in the background."""
+    """Let the user choose a cohort's folder, and open it in the background."""
     last = PREFERENCES.last_cohort
     folder = QFileDialog.getExistingDirectory(
         parent,
@@ -232,7 +232,7 @@ def ask_for_folder(viewer: napari.Viewer, parent: QWidget | None = None) -> None
 def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bool = False) -> None:
     """Open a folder and show it; report why if that fails.
 
-    Where links lead out of it, and are not allowed to, somebody is asked.
+    If links lead out of the folder and this is not allowed, ask the user.
     """
     viewer = unwrapped(viewer)
 

@@ -1,8 +1,8 @@
 """What the panels that compare and audit have in common: they compute when seen.
 
 Such a panel needs a value that takes a moment. It is computed by a worker, only
-while the panel is in sight, and anew when what it came from changed; an answer
-that came too late is dropped.
+while the panel is in sight, and again when its input changed; an answer
+that comes too late is discarded.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Material:
     snapshot
         The region. Its label images may be under edit: not for workers.
     evaluations
-        Team -> its evaluation, where that can be used as it is.
+        Team -> its evaluation, if that can be used as it is.
     pairs
-        Team -> its label pair, where it has to be evaluated first.
+        Team -> its label pair, if it has to be evaluated first.
     settings
         How to evaluate them.
     """
@@ -83,7 +83,7 @@ def material(session: Session, *, teams: Collection[str] | None = None) -> Mater
     Returns
     -------
     Material or None
-        None where there is no region, or nothing in it to compare.
+        None if there is no region, or nothing in it to compare.
     """
     snapshot = session.snapshot
     if snapshot is None or snapshot.reference is None:
@@ -159,7 +159,7 @@ class Latest(Generic[T]):
         worker.start()
 
     def drop(self) -> None:
-        """Want nothing any more; what is being computed comes to nothing."""
+        """Want nothing any more; discard what is being computed."""
         self._is_wanted = False
         self._waiting = None
 
@@ -206,7 +206,7 @@ class Stream(Generic[T]):
         return self._worker is not None
 
     def start(self, generate: Callable[[], Iterator[T]]) -> None:
-        """Begin anew with another generator."""
+        """Start again with another generator."""
         self.stop()
         worker = create_worker(_generated, generate, _start_thread=False)
         connect_worker(worker, yielded=self._on_value, finished=self._on_finished)
@@ -249,7 +249,7 @@ class Sight(QObject):
         self._widget = widget
         self._changed = changed
         self._dock: QDockWidget | None = None
-        # Docks are moved after Qt has told of it.
+        # Docks are moved after the event.
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.setInterval(0)
@@ -269,7 +269,7 @@ class Sight(QObject):
         return super().eventFilter(watched, event)
 
     def _find_dock(self) -> None:
-        """Listen to the dock: a panel that it moves behind another tab is told nothing."""
+        """Listen to the dock: a panel that it moves behind another tab gets no event."""
         dock = dock_of(self._widget)
         if dock is not None and dock is not self._dock:
             self._dock = dock
@@ -321,7 +321,7 @@ class SeenPart(DeskPart):
 
     @property
     def is_in_sight(self) -> bool:
-        """Whether somebody sees the panel, or needs what it computes."""
+        """Whether the panel is visible, or its value is needed."""
         return self._sight is not None and self._sight.is_seen
 
     @property
@@ -343,7 +343,7 @@ class SeenPart(DeskPart):
         ]
 
     def refresh(self, *_changed: object) -> None:
-        """Compute anew, now or when the panel comes into sight."""
+        """Compute again, now or when the panel comes into sight."""
         if self.around is None:
             return
         self._is_stale = True
@@ -400,11 +400,11 @@ class TeamPart(SeenPart, Generic[T]):
 
     @abstractmethod
     def choices(self) -> tuple[object, ...]:
-        """Return what somebody chose that the value depends on, beside region and team."""
+        """Return the choices that the value depends on, besides region and team."""
 
     @abstractmethod
     def show(self, value: T | None) -> None:
-        """Show a value in the panel; None where there is nothing to show."""
+        """Show a value in the panel; None if there is nothing to show."""
 
     @abstractmethod
     def mark(self) -> None:
@@ -454,7 +454,7 @@ class TeamPart(SeenPart, Generic[T]):
             self._latest.start(self.computation(known, team))
 
     def on_sight(self, seen: bool) -> None:  # noqa: ARG002 - marks know
-        """Mark objects only while somebody looks at them here."""
+        """Mark objects only while the panel is visible."""
         self.mark()
 
     def _take(self, value: T) -> None:

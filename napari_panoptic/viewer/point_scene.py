@@ -33,7 +33,7 @@ CIRCLE_WIDTH_UM, CROSS_UM = 0.9, 4.0
 COMFORTABLE_UM = 90.0
 """Width of what is seen when a point is centred from afar."""
 SMALLEST_CROSS_PX = 13.0
-"""From afar crosses become no smaller on the screen: their colours could not be told."""
+"""From afar crosses become no smaller on the screen: their colours could not be distinguished."""
 _TRANSPARENT = (0.0, 0.0, 0.0, 0.0)
 _DARK = (0.05, 0.05, 0.05, 1.0)
 _CROSS_BORDER = 0.12
@@ -61,11 +61,11 @@ class PointScene:
         The viewer; layers of others in it are left alone.
     on_points
         Called with a side, its points, and whether a change goes on, after
-        somebody changed a layer of points.
+        the user changed a layer of points.
     on_tool
-        Called when somebody took another tool, or another layer.
+        Called when the user took another tool, or another layer.
     on_marked
-        Called with a side and a row when somebody marked a single point with
+        Called with a side and a row when the user marked a single point with
         napari's tool: the point that Delete removes.
     """
 
@@ -123,7 +123,7 @@ class PointScene:
             self._fill_points(side, layer, points)
 
     def show_judged(self, judged: JudgedPoints | None, distance_um: float) -> None:
-        """Colour every point by what became of it."""
+        """Colour every point by its status."""
         is_other_size = distance_um != self._distance_um
         self._distance_um, self._judged = distance_um, judged
         with self._filling():
@@ -339,7 +339,7 @@ class PointScene:
         self._is_changing = None
 
     def _on_refresh(self, event: Any) -> None:
-        """Follow a drag while it lasts: napari then tells only that something is drawn anew."""
+        """Follow a drag while it lasts: napari reports only that something is redrawn."""
         side = next((s for s, layer in self._connected.items() if layer is event.source), None)
         if side is None or self._is_filling:
             return
@@ -349,7 +349,7 @@ class PointScene:
         if len(layer.data) == len(known):
             self._take(side)
         elif len(layer.data) > len(known) and not self._is_resizing:
-            # Pasted points are told by nothing else; those being added or removed by an event of
+            # Pasted points cause no other event; those being added or removed by an event of
             # their own, once all is consistent. They are no step of a drag.
             self._is_changing = None
             self._take(side)
@@ -410,7 +410,7 @@ class PointScene:
     def _layer(self, side: Side) -> Points:
         """Return the layer of a side, made where it is not there; one left behind is taken over.
 
-        Where somebody deleted it, it has the points that are known again.
+        If the user deleted it, it is filled with the known points again.
         """
         layer = self._own(NAMES[side])
         is_new = layer is None
@@ -481,7 +481,7 @@ class PointScene:
         layer.symbol = symbol
 
     def _colour(self, side: Side, layer: Points, points: PointValues) -> None:
-        """Colour points by what became of them, as far as that is known."""
+        """Colour points by their status, as far as it is known."""
         if not len(points):
             return
         judged = self._judged

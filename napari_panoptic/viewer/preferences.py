@@ -97,7 +97,7 @@ class Preferences:
 
     @property
     def reviewer(self) -> str:
-        """The reviewer of an earlier start, offered at the next one; empty where there is none."""
+        """The reviewer of an earlier start, offered at the next one; empty if there is none."""
         return str(self._get("review", "reviewer", ""))
 
     @reviewer.setter
@@ -136,12 +136,12 @@ class Preferences:
         self._set("review", "drafts", json.dumps(kept, ensure_ascii=False))
 
     def review_file(self, cohort: Path) -> Path | None:
-        """Return the review file that somebody chose for a cohort, or None."""
+        """Return the review file that the user chose for a cohort, or None."""
         chosen = self._json("files").get(str(cohort.absolute()))
         return Path(chosen) if isinstance(chosen, str) else None
 
     def choose_review_file(self, cohort: Path, file: Path) -> None:
-        """Remember which review file somebody chose for a cohort."""
+        """Remember which review file the user chose for a cohort."""
         chosen = self._json("files") | {str(cohort.absolute()): str(file.absolute())}
         self._set("review", "files", json.dumps(chosen, ensure_ascii=False))
 
@@ -166,7 +166,7 @@ class Preferences:
         try:
             setattr(getattr(settings, group), name, value)
         except OSError as error:
-            # Set for now; not being remembered is no reason to stop somebody's work.
+            # Set for now; failing to remember it is no reason to stop the user's work.
             _LOGGER.warning("the setting %s.%s cannot be remembered: %s", group, name, error)
 
     def _settings(self) -> Any | None:

@@ -174,15 +174,15 @@ class RankingPart(SeenPart):
 
     def _on_failed(self, error: PanopticError) -> None:
         self._panel.show_progress(None)
-        self._show_anew()
+        self._refresh()
         show_error(str(error))
 
     def _on_stop(self) -> None:
         self._work.stop()
         self._panel.show_progress(None, is_there=self._found is not None)
-        self._show_anew()
+        self._refresh()
 
-    def _show_anew(self) -> None:
+    def _refresh(self) -> None:
         """Let what was said while the cohort was evaluated give way to what there is."""
         self._drawn = None
         self.refresh()
@@ -193,7 +193,7 @@ class RankingPart(SeenPart):
         self._work.stop()
         self._found = None
         self._is_outdated = self._is_outdated or had_some
-        self._show_anew()
+        self._refresh()
 
     def _on_view(self, _view: View) -> None:
         self.refresh()

@@ -26,9 +26,9 @@ FAINT = 0.45
 """How opaque levels are that are not the chosen one."""
 RATER_ALPHA = 0.9
 AHEAD = 6
-"""So many slices are outlined before anybody looks at them."""
+"""Number of slices that are outlined in advance."""
 MOST_KEPT = 600
-"""So many sets of outlines are kept: a few hundred bytes to some hundred kilobytes each."""
+"""Number of cached sets of outlines, of a few hundred bytes to some hundred kilobytes each."""
 
 
 class Shown(StrEnum):
@@ -117,8 +117,8 @@ class Outlines:
 class SliceOutlines:
     """The outlines on the slices of a case.
 
-    Whoever asks for some that are not found yet waits until they are, so that
-    those of another slice are never drawn.
+    A caller that asks for outlines that are not computed yet waits for them, so
+    that those of another slice are never drawn.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def _joined(lines: list[tuple[NDArray[np.float32], Rgb, float]]) -> Outlines:
 
 
 def contrast(values: NDArray[Any], sampled: int = 200_000) -> tuple[float, float, float, float]:
-    """Return the 1st and 99th percentile, the least and the greatest of so many values."""
+    """Return the 1st and 99th percentile, the least and the greatest of the values."""
     some = values.ravel()[:: max(1, values.size // sampled)].astype(np.float64)
     some = some[np.isfinite(some)]
     if not some.size:

@@ -262,7 +262,7 @@ class RatedScene:
         return "millimeter" if self._picture is not None and self._picture.is_mm else "pixel"
 
     def _give_place(self, layer: Layer) -> None:
-        """Set scale and unit where they differ: either has everything measured anew."""
+        """Set scale and unit if they differ: setting either measures everything again."""
         if self._picture is None:
             return
         spacing = self._picture.spacing[-layer.ndim :]
@@ -271,7 +271,7 @@ class RatedScene:
             self._units[layer.name] = self._unit
 
     def _vectors(self, shown: Shown) -> Vectors | None:
-        """Return the layer of outlines; None where somebody, or the closing window, removed it."""
+        """Return the layer of outlines; None if the user, or the closing window, removed it."""
         for layer in self._own():
             if role_of(layer, OWNER) == str(shown) and isinstance(layer, Vectors):
                 return layer
@@ -340,13 +340,13 @@ class RatedScene:
 
 
 def _open_eye(layer: Layer, *, is_open: bool) -> None:
-    """Show or hide a layer; napari arranges all of them anew even where nothing changes."""
+    """Show or hide a layer; napari arranges all of them again even if nothing changes."""
     if layer.visible != is_open:
         layer.visible = is_open
 
 
 def _put_away(layer: Layer) -> None:
-    """Hide a layer, and let it hold nothing that somebody could take for what is shown now."""
+    """Hide a layer and empty it, so that it cannot be taken for what is shown now."""
     _open_eye(layer, is_open=False)
     if isinstance(layer, Vectors) and len(layer.data):
         layer.data = np.zeros((0, 2, 2), np.float32)

@@ -28,14 +28,14 @@ from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
 from napari_panoptic.viewer.workers import connect_worker
 
-BROKEN = "the program met an error that it does not know; napari tells which"
+BROKEN = "an unexpected error occurred; napari shows it"
 PICTURE_FIRST_VOXELS = 1 << 21
 """Of larger cases the picture is shown before there are figures, which take as long again."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What somebody wants to see; no team where there is none."""
+    """What the user wants to see; no team if there is none."""
 
     case: str
     structure: str
@@ -169,7 +169,7 @@ def _picture(
 
 
 def middle_slice(votes: NDArray[np.unsignedinteger]) -> int:
-    """Return the middle one of the slices that a rater marked; of all where nobody did."""
+    """Return the middle one of the slices that a rater marked; of all if no rater did."""
     marked = np.flatnonzero([plane.any() for plane in votes])
     return int(marked[len(marked) // 2]) if marked.size else len(votes) // 2
 
@@ -240,14 +240,14 @@ class CaseLoader:
             self._known = found
         waiting, self._waiting = self._waiting, None
         if waiting is not None and waiting != wanted:
-            self.load(waiting)  # what came is outdated
+            self.load(waiting)  # the answer is outdated
         elif isinstance(found, CaseView):
             self._on_view(found)
         else:
             self._on_error(wanted, found)
 
     def _on_finished(self, worker: Any, wanted: Wanted) -> None:
-        """Go on after one that brought no answer: its error is told by napari."""
+        """Continue after a worker that failed: napari shows its error."""
         if worker is not self._worker:
             return
         self._worker = None
@@ -276,7 +276,7 @@ class CohortScores:
     cohort
         What.
     on_result
-        Told, on the main thread, of each structure of each case; None where it
+        Told, on the main thread, of each structure of each case; None if it
         cannot be evaluated.
     """
 

@@ -1,6 +1,6 @@
 """Recolouring a labels layer without cutting its pixels again.
 
-A labels layer that gets other colours slices its data anew, which with outlines
+A labels layer that gets other colours slices its data again, which with outlines
 takes a second and more on a slide; yet the graphics card looks 16-bit labels up
 in the colour table by itself. napari has no public way to say so: the private
 names are used here only, and without them recolouring is merely slower.
@@ -42,7 +42,7 @@ def _exchange_on_card(layer: Labels, lut: NDArray[np.float32], viewer: Any) -> b
     Returns
     -------
     bool
-        False where that cannot be done; nothing is changed then.
+        False if that cannot be done; nothing is changed then.
     """
     colours = layer.colormap
     if not isinstance(colours, CyclicLabelColormap) or colours.colors.shape != lut.shape:
@@ -83,6 +83,6 @@ def label_colours(lut: NDArray[np.float32]) -> CyclicLabelColormap:
 
 
 def refresh_held(layer: Layer) -> AbstractContextManager[None]:
-    """Keep a layer from slicing its data anew; does nothing where napari cannot."""
+    """Keep a layer from slicing its data again; do nothing if napari cannot."""
     hold = getattr(layer, "_block_refresh", None)
     return nullcontext() if hold is None else cast("AbstractContextManager[None]", hold())

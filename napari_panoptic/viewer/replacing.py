@@ -12,7 +12,7 @@ from napari_panoptic.viewer.shown import shown
 
 
 def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:
-    """Ask before files are replaced that no dialog has asked about: True where they may be.
+    """Ask before files are replaced that no dialog has asked about: True if they may be.
 
     A name gets its ending after the dialog has looked whether it is there, and
     some forms have files beside the one that is named.
@@ -27,7 +27,7 @@ def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:
     there = [file.name for file in files if file.exists()]
     if not there:
         return True
-    words = "is there already, and" if len(there) == 1 else "are there already, and all"
+    words = "exists already and" if len(there) == 1 else "exist already and all"
     answer = QMessageBox.question(
         parent, "Replace files", shown(f"{english_list(there)} {words} will be replaced. Save?")
     )

@@ -65,11 +65,11 @@ DRAFT_KEPT = "tag and note are a draft: they are saved with the verdict"
 ASK_FOR_NAME = "Enter your name in the Review panel first: verdicts are kept under it."
 NO_OBJECT = "Select an object first (N: the next failure); then give the verdict."
 NOTHING_TO_UNDO = (
-    "nothing to undo: no verdict that you gave in this window stands; withdraw takes that of the "
-    "selected object back"
+    "nothing to undo: no verdict of this window is in effect; withdraw removes that of the "
+    "selected object"
 )
 CHANGED_ELSEWHERE = "taken back or replaced in another window: {}"
-NOT_SELECTED_ANEW = (
+NOT_NEWLY_SELECTED = (
     "Verdict not stored: no newly selected object. Press N, or click the "
     "object again to change its verdict."
 )
@@ -136,7 +136,7 @@ class ReviewPart(DeskPart):
         )
         return (
             *verdicts,
-            (Shortcut(UNDO_KEY, "undo the newest verdict of this window"), self.undo),
+            (Shortcut(UNDO_KEY, "undo the last verdict of this window"), self.undo),
         )
 
     def connections(self, around: Surroundings) -> Connections:
@@ -221,15 +221,15 @@ class ReviewPart(DeskPart):
             self._show_place()
             self._show_line()
         elif self._lines is not None:
-            self._lines.forget([self._region()])  # no longer as it was when somebody looked
+            self._lines.forget([self._region()])  # outdated
         self._settle.start()
 
-    # What somebody does.
+    # User actions.
 
     def give(self, verdict: Verdict) -> None:
         """Save a verdict on the selected object, and select the next failure without one.
 
-        Only an object that was selected since the last verdict gets one: where there is nothing
+        Only an object that was selected since the last verdict gets one: if there is nothing
         to go on to, pressing the key again changes nothing.
         """
         reviewing, chosen = self._ready()
@@ -238,8 +238,8 @@ class ReviewPart(DeskPart):
             return
         if self._object_name(chosen) == self._judged_last:
             self._show_object()
-            self._say(NOT_SELECTED_ANEW)
-            show_info(NOT_SELECTED_ANEW)
+            self._say(NOT_NEWLY_SELECTED)
+            show_info(NOT_NEWLY_SELECTED)
             return
         following = self._next_open(chosen)
         tag, note = self.panel.details()
@@ -382,7 +382,7 @@ class ReviewPart(DeskPart):
         window = self.panel.window()
         focused = None if window is None else window.focusWidget()
         if self.around is not None and focused is not None and self.panel.isAncestorOf(focused):
-            focused.clearFocus()  # also where there is no canvas to take it
+            focused.clearFocus()  # also if there is no canvas to take it
             focus_canvas(self.around.viewer)
 
     def _on_typed(self) -> None:
@@ -769,7 +769,7 @@ class ReviewPart(DeskPart):
     def _select_found(self, record: ReviewRecord) -> None:
         found = None if self.reviewing is None else self.reviewing.find(record)
         if found is None or self.around is None:
-            show_info(f"{_title(record)} is not there under these settings.")
+            show_info(f"{_title(record)} does not exist under these settings.")
             return
         self._select(found)
 

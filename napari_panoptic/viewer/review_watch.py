@@ -18,9 +18,9 @@ class Place:
     Parameters
     ----------
     region
-        None where nothing is evaluated.
+        None if nothing is evaluated.
     team
-        None where there is none.
+        None if there is none.
     age
         How often the window itself has changed what it knows of the file.
     """
@@ -57,9 +57,9 @@ class Looked:
     regions
         Where others changed verdicts since the look before.
     verdicts
-        What stands now; None where nothing has changed.
+        What stands now; None if nothing has changed.
     is_there
-        Whether there is a file, where the window has opened none.
+        Whether there is a file, if the window has opened none.
     error
         Why the file could not be looked at.
     """
@@ -103,7 +103,7 @@ class Watch:
         place
             What the window shows.
         is_outdated
-            Whether the window needs the verdicts though nobody changed one.
+            Whether the window needs the verdicts although none changed.
         """
         with self._looking:
             try:

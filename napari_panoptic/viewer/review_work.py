@@ -25,7 +25,7 @@ from napari_panoptic.viewer.reviewing import read_verdicts
 from napari_panoptic.viewer.workers import connect_worker
 
 FIGURES = ("pq", "sq", "dq", "detection_f1")
-"""The figures that are told before and after."""
+"""The figures that are shown before and after."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ LONGEST_WAIT_S = 0.4
 def usual_place(root: Path) -> Path:
     """Return where the review of a cohort is kept.
 
-    Beside the cohort; where that cannot be and a review was begun at the place
+    Beside the cohort; if that is impossible and a review was begun at the place
     of the user's own before, there.
     """
     beside = root / REVIEW_FILE
@@ -54,7 +54,7 @@ class Reviewing:
     session
         What is looked at.
     reviewer
-        Who reviews; empty where nobody has said so yet.
+        The reviewer's name; empty until it is entered.
     path
         The review file.
     window
@@ -106,7 +106,7 @@ class Reviewing:
 
     @property
     def judged(self) -> Judged | None:
-        """The verdicts on the objects shown; None where nothing is evaluated."""
+        """The verdicts on the objects shown; None if nothing is evaluated."""
         return self._judged
 
     def begin(self) -> None:
@@ -116,7 +116,7 @@ class Reviewing:
         self.refresh()
 
     def use(self, *, reviewer: str | None = None, path: Path | None = None) -> None:
-        """Let somebody else review, or keep the review in another file."""
+        """Change the reviewer, or keep the review in another file."""
         self.close()
         self._forget()
         self._problem = None
@@ -175,7 +175,7 @@ class Reviewing:
     def give(
         self, side: Side, row: int, verdict: Verdict, *, tag: str = "", note: str = ""
     ) -> ReviewRecord | None:
-        """Save a verdict; None, with the reason told, where it was not saved."""
+        """Save a verdict; report why and return None if it was not saved."""
         subjects = self._current_subjects()
         if subjects is None or not self._is_there(subjects.evaluation, side, row):
             return None
@@ -206,7 +206,7 @@ class Reviewing:
             return False
 
     def undo(self) -> ReviewRecord | None:
-        """Withdraw this window's newest verdict; None where there is none or it was not done."""
+        """Withdraw this window's newest verdict; None if there is none or it was not done."""
         if self._store is None:
             return None
         try:
@@ -221,7 +221,7 @@ class Reviewing:
         return record
 
     def withdraw(self, side: Side, row: int) -> ReviewRecord | None:
-        """Withdraw the verdict on an object that is shown; None where none was withdrawn."""
+        """Withdraw the verdict on an object that is shown; None if none was withdrawn."""
         record = self.record(side, row)
         if self._store is None or record is None:
             return None
@@ -260,12 +260,12 @@ class Reviewing:
         return sorted(self._reviewed[team])
 
     def question(self) -> Callable[[], Looked] | None:
-        """Return what finds out what other windows did to the file; None where that is no matter.
+        """Return what finds out what other windows did to the file; None if that is no matter.
 
         To be called in another thread, one at a time; the answer is for `take`.
         """
         if self._problem is not None or not self._reviewer:
-            return None  # told once; "try again" goes on
+            return None  # reported once; "try again" continues
         if self._store is None:
             return partial(look_for_file, self._path, self._place())
         if self._watch is not None and self._watch.times_opened != self._store.times_opened:

@@ -138,7 +138,7 @@ class Scene:
 
     @property
     def image_layer(self) -> Layer | None:
-        """The layer of the region's image; None where there is none."""
+        """The layer of the region's image; None if there is none."""
         return self._mine(IMAGE)
 
     def _show_as_before(self) -> None:
@@ -278,7 +278,7 @@ class Scene:
         return None if layer is None or values is None else (layer, values)
 
     def restore_objects(self, side: Side, team: str | None) -> None:
-        """Fill the layer of a side anew, or make it again where somebody deleted it."""
+        """Refill the layer of a side, or create it again if the user deleted it."""
         if self._snapshot is None:
             return
         wanted = REFERENCE if side is Side.REFERENCE else _TEAM + str(team)
@@ -319,7 +319,7 @@ class Scene:
 
     @property
     def listed(self) -> Listed | None:
-        """The objects that stand out from the others; None where all are drawn alike."""
+        """The objects that stand out from the others; None if all are drawn alike."""
         return self._listed
 
     def set_listed(self, listed: Listed | None) -> None:
@@ -341,7 +341,7 @@ class Scene:
         """List the objects under a world position, those on the topmost layer first.
 
         Only layers that can be seen count. ``viewbox`` is the cell of the
-        canvas, where there are several.
+        canvas, if there are several.
         """
         if self._stand_in is not None:
             return self._stand_in.objects_at(position, viewbox)
@@ -404,7 +404,7 @@ class Scene:
         selection
             The object.
         only_if_hidden
-            Leave the view alone where the object can be seen, and the zoom in
+            Leave the view alone if the object can be seen, and the zoom in
             any case.
         """
         box = self._box(selection)
@@ -471,7 +471,7 @@ class Scene:
         return [(REFERENCE, REFERENCE, snapshot.reference), *teams]
 
     def _mine(self, role: str) -> Any | None:
-        """Return the layer of a role, unless somebody deleted it.
+        """Return the layer of a role, unless the user deleted it.
 
         A layer that an earlier scene made is taken over.
         """
@@ -618,7 +618,7 @@ class Scene:
         )
 
     def _catch_up(self, role: str) -> None:
-        """Fill a layer with what was left out while nobody could see it."""
+        """Fill a layer with what was left out while it was hidden."""
         labels, layer = self._behind.pop(role, None), self._mine(role)
         if labels is not None and layer is not None:
             self._put_objects(role, layer, labels)
@@ -768,7 +768,7 @@ class Scene:
                 self._colour(role, layer, labels)
 
     def _colour(self, role: str, layer: Labels, labels: LabelImage) -> None:
-        """Colour objects by what became of them: of the reference, for the current team."""
+        """Colour objects by status: those of the reference, for the current team."""
         is_reference = role == REFERENCE
         side = Side.REFERENCE if is_reference else Side.PREDICTION
         team = self._team if is_reference else role.removeprefix(_TEAM)
@@ -791,7 +791,7 @@ class Scene:
             self._luts[role] = lut
 
     def _show(self, role: str, layer: Layer, *, visible: bool) -> None:
-        """Show or hide a layer; one that somebody hid by hand stays hidden."""
+        """Show or hide a layer; one that the user hid stays hidden."""
         hidden = self._look.display is Display.HIDDEN or role in self._closed_eyes
         self._set_visible[role] = visible and not hidden
         set_unless_so(layer, "visible", visible and not hidden)

@@ -75,7 +75,7 @@ class ShapesHistory:
     def _step(self, source: deque[_Drawn], target: deque[_Drawn]) -> None:
         if self._is_in_hand():
             return
-        self._note()  # of what nothing was told
+        self._note()  # changes without an event
         if not source:
             return
         target.append(self._now)

@@ -21,7 +21,7 @@ def are_shapes_ready() -> bool:
 
 
 def prepare_shapes() -> None:
-    """Draw shapes on a layer that nobody sees. For workers."""
+    """Draw shapes on a layer that is not shown. For workers."""
     if _READY.is_set():
         return
     layer = Shapes(ndim=2)

@@ -50,7 +50,7 @@ def show_info(text: str) -> None:
 
 
 class RichLabel(QLabel):
-    """A label of markup, in which whatever comes from a file was escaped by whoever sets it."""
+    """A label of markup, in which the caller escaped all text from files."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

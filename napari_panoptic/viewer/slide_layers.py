@@ -35,11 +35,11 @@ from napari_panoptic.viewer.styles import ColourBy
 CHUNK_PX = 512
 """Edge of the parts in which a viewer is to ask for a level."""
 LEVELS_FROM_PIXELS = 2
-"""So many levels are drawn from pixels; on coarser ones objects are ellipses."""
+"""Number of levels that are drawn from pixels; on coarser ones objects are ellipses."""
 LARGEST_LAST_LEVEL_PX = 1024
 """Longer edge of the coarsest level, all of which a viewer looks at again and again."""
 FINER_BY = 2
-"""By so many levels the small picture of an area is finer than the coarsest level."""
+"""Number of levels by which the small picture of an area is finer than the coarsest."""
 FAR_RIM_PX = 5
 """Width of the outline of an area on coarse levels, of which viewers may skip lines."""
 OVERVIEW_WINDOW_PX = 2048
@@ -77,7 +77,7 @@ class DrawnSide:
     labels
         The objects, as their pixels name them.
     outcomes
-        What became of those that have pixels.
+        The outcomes of those that have pixels.
     on_failure, on_arrival
         As in `DecodedWindows`.
     """
@@ -99,7 +99,7 @@ class DrawnSide:
         self.levels = tuple(DrawnLevel(self, number) for number in range(_levels(labels.shape)))
 
     def take_outcomes(self, outcomes: SideOutcomes) -> None:
-        """Draw the same objects with what became of them under other settings."""
+        """Draw the same objects with their outcomes under other settings."""
         self.outcomes = outcomes
         self._label_of_row = np.searchsorted(self.labels.ids, outcomes.ids) + 1
         self._row_of_label = np.full(len(self.labels) + 1, -1, np.int64)
@@ -113,7 +113,7 @@ class DrawnSide:
         self._labels = self._label_of_row[order]
 
     def leave(self) -> None:
-        """Read nothing more: nobody will look at it."""
+        """Stop reading: the layer is going away."""
         self.windows.leave()
 
     def codes(self, colour_by: ColourBy, listed: Listed | None) -> NDArray[np.uint8]:
@@ -124,7 +124,7 @@ class DrawnSide:
         colour_by
             What colours tell.
         listed
-            The objects that stand out; None where all are drawn alike.
+            The objects that stand out; None if all are drawn alike.
 
         Returns
         -------
@@ -249,7 +249,7 @@ class DrawnArea:
         return self._reader.is_alive() or self.windows.is_busy
 
     def leave(self) -> None:
-        """Read nothing more: nobody will look at it."""
+        """Stop reading: the layer is going away."""
         self._is_left = True
         self.windows.leave()
 
@@ -360,7 +360,7 @@ class DrawnLevel:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("a level of a slide is always drawn anew: it needs a copy")
+            raise ValueError("a level of a slide is always redrawn: it needs a copy")
         whole = self._read(0, 0, *self.shape)
         return whole if dtype is None else whole.astype(dtype)
 

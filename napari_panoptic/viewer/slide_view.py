@@ -1,4 +1,4 @@
-"""A whole slide in the viewer: objects where they can be told apart, else where they fail."""
+"""A whole slide in the viewer: objects from near, squares of failed objects from afar."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class SlideView:
 
     @property
     def is_far(self) -> bool:
-        """Whether a slide is seen from so far away that objects cannot be told apart."""
+        """Whether a slide is seen from so far away that objects cannot be distinguished."""
         return self.is_on and self._diameter_px * self._scene.zoom < SMALLEST_ON_SCREEN_PX
 
     def layer(self, name: str) -> Any:
@@ -141,7 +141,7 @@ class SlideView:
         scheme: ClassScheme,
         team: str,
     ) -> None:
-        """Show what came of a team on a slide; the same pixels are not read again."""
+        """Show a team's result on a slide; the same pixels are not read again."""
         outcomes, pair = evaluation.outcomes, evaluation.pair
         if snapshot.region.name != self.region:
             self.leave()
@@ -200,7 +200,7 @@ class SlideView:
         self._scene.step_aside_always(None)
 
     def place_text(self, position: Sequence[float]) -> str:
-        """Describe what became of the objects around a world position, where squares are shown."""
+        """Describe the outcomes of the objects around a world position, if squares are shown."""
         cells = self._cells
         if not self._shows_cells() or cells is None:
             return ""
@@ -297,7 +297,7 @@ class SlideView:
         return self.is_far and layer is not None and bool(layer.visible)
 
     def _mine(self, name: str) -> Any | None:
-        """Return one of the own layers, unless somebody deleted it."""
+        """Return one of the own layers, unless the user deleted it."""
         layer = self._layers.get(name)
         return layer if layer is not None and layer in self._viewer.layers else None
 
@@ -430,7 +430,7 @@ class SlideView:
         layer.visible = visible
 
     def _show(self, name: str, *, visible: bool) -> None:
-        """Show or hide a layer; one that somebody hid or showed by hand stays so."""
+        """Show or hide a layer; one that the user hid or showed stays so."""
         layer = self._mine(name)
         if layer is None:
             return

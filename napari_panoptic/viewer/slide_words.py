@@ -11,7 +11,7 @@ GALLERY = _TOO_LARGE + (
     "Shift+N back, and a double click in the table to any object."
 )
 TEAMS = _TOO_LARGE + (
-    "Teams stand side by side on smaller regions only. Choose one team after the other above: "
+    "Teams are shown side by side on smaller regions only. Choose one team after another above: "
     "each is evaluated once, and the Cohort panel keeps the PQ of all."
 )
 GROUPS = _TOO_LARGE + (
@@ -20,7 +20,7 @@ GROUPS = _TOO_LARGE + (
 )
 AUDIT = _TOO_LARGE + (
     "To compare policies, choose another one for ambiguous areas in the settings: the slide is not "
-    "gone over again. Which objects change is listed on smaller regions only."
+    "evaluated again. Which objects change is listed on smaller regions only."
 )
 REVIEW = (
     "No verdicts on whole slides: they are too large to be held in memory. Choose a smaller region "
@@ -62,5 +62,5 @@ def waiting(saying: str, share: float) -> str:
     """
     return (
         f"This slide is being evaluated: {saying}, {share:.0%}. Figures and objects come when all "
-        "of it has been gone over; the picture can be looked at meanwhile."
+        "of it has been evaluated; the picture can be looked at meanwhile."
     )

@@ -26,13 +26,13 @@ LUT_LENGTH = (1 << 16) - 1
 """Rows of a colour table: one per uint16 label, so that no label wraps onto another's colour.
 
 One less than there are labels: napari cannot draw wider numbers with a longer
-table, and somebody may give a layer such data."""
+table, and the user may give a layer such data."""
 
 NEUTRAL_COLOUR: Rgb = (255, 255, 255)
 """Colour of objects that were not evaluated."""
 
 FAILURES: tuple[Status, ...] = (Status.FN, Status.FP, Status.MISCLASSIFIED)
-"""The statuses that somebody has to look at."""
+"""The statuses that need a look."""
 
 THIN_ON_SCREEN_PX, EXTRA_ON_SCREEN_PX = 2.7, 1.2
 """Outline width of a prediction on the screen, and by how much a reference outline is
@@ -47,7 +47,7 @@ OUTLINE_OPACITY = 1.0
 class ColourBy(StrEnum):
     """What the colour of an object tells."""
 
-    STATUS = "status"  # what became of it
+    STATUS = "status"  # of the object
     CLASS = "class"  # which kind of nucleus it is
 
 
@@ -126,7 +126,7 @@ def status_lut(
     status
         int8 (n,): status codes, in row order.
     values
-        int64 (n,): the label of each object, where they are not 1..n.
+        int64 (n,): the label of each object, if they are not 1..n.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def class_lut(
     colours
         The colour of each class, in class order.
     values
-        int64 (n,): the label of each object, where they are not 1..n.
+        int64 (n,): the label of each object, if they are not 1..n.
 
     Returns
     -------
@@ -165,12 +165,12 @@ def neutral_lut(count: int) -> NDArray[np.float32]:
 
 
 def ratio_text(value: float) -> str:
-    """Write a ratio with three decimals; an en dash where undefined."""
+    """Write a ratio with three decimals; an en dash if undefined."""
     return UNDEFINED if math.isnan(value) else f"{value:.3f}"
 
 
 def signed_text(value: float) -> str:
-    """Write a difference of ratios with its sign; an en dash where undefined.
+    """Write a difference of ratios with its sign; an en dash if undefined.
 
     Four decimals: one object among hundreds changes no more than the last.
     """
@@ -188,12 +188,12 @@ def signed_count_text(value: int) -> str:
 
 
 def length_text(value: float, unit: str = "px") -> str:
-    """Write a length with one decimal and its unit; an en dash where undefined."""
+    """Write a length with one decimal and its unit; an en dash if undefined."""
     return UNDEFINED if math.isnan(value) else f"{_spaced(f'{value:,.1f}')}{THIN_SPACE}{unit}"
 
 
 def decimal_text(value: float) -> str:
-    """Write a number with one decimal and no unit; an en dash where undefined."""
+    """Write a number with one decimal and no unit; an en dash if undefined."""
     return UNDEFINED if math.isnan(value) else _spaced(f"{value:,.1f}")
 
 
@@ -203,7 +203,7 @@ def count_text(value: int) -> str:
 
 
 def points_text(value: float) -> str:
-    """Write points, a whole number that may be negative; an en dash where undefined."""
+    """Write points, a whole number that may be negative; an en dash if undefined."""
     if math.isnan(value):
         return UNDEFINED
     return f"\N{MINUS SIGN}{count_text(-int(value))}" if value < 0 else count_text(int(value))

@@ -48,7 +48,7 @@ from napari_panoptic.viewer.styles import Display, Look
 from napari_panoptic.viewer.timers import stop_timers
 
 MAX_TEAMS = 6
-"""So many cells can still be read on one screen."""
+"""The largest number of cells that can be read on one screen."""
 SPACING = 4.0
 """Screen pixels between cells."""
 TITLE_SIZE, SMALLEST_TITLE = 11, 6
@@ -293,7 +293,7 @@ class TeamGrid:
         return found
 
     def apply_look(self, look: Look) -> None:
-        """Colour anew; outlines of another width are asked for."""
+        """Recolour; request outlines if their width changed."""
         if self._shown is None or self._is_changing or self._unfilled:
             return
         if self.wanted_widths() != self._shown.contents.pictures.widths:
@@ -311,7 +311,7 @@ class TeamGrid:
         for team, cell in self._cells.items():
             picture = None if selection is None else self._picture(team, selection)
             ring: Any = cell["ring"]
-            # Always visible: napari arranges all cells anew when a layer is shown or hidden.
+            # Always visible: napari arranges all cells again when a layer is shown or hidden.
             if picture is None:
                 ring.data = _NO_RING
                 continue
@@ -342,7 +342,7 @@ class TeamGrid:
             elif self._leftovers:
                 self._remove_leftovers(1)
         elif any(layer not in self._viewer.layers for layer in coming.all):
-            self.leave()  # somebody deleted one
+            self.leave()  # the user deleted one
             self._left()
         elif coming.wanted:
             self._make(coming, *coming.wanted.popleft())
@@ -467,7 +467,7 @@ class TeamGrid:
         viewer = self._viewer
         active = viewer.layers.selection.active
         self._scene.step_aside(self)
-        # What is kept of the scene, or is somebody else's, would get cells too.
+        # Layers kept from the scene, or owned by others, would get cells too.
         others = [(layer, layer.visible) for layer in viewer.layers if layer.visible]
         self._before = _Before.of(viewer, others, active, region)
         for layer, _ in others:
@@ -590,7 +590,7 @@ class TeamGrid:
         self._arranger.start()
 
     def _on_removed(self, event: Any) -> None:
-        """Go back to one team where somebody deleted a layer of a cell."""
+        """Go back to one team if the user deleted a layer of a cell."""
         if self._is_changing or self._before is None:
             return
         if role_of(event.value, CELL) is not None:

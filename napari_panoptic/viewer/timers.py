@@ -8,9 +8,9 @@ from qtpy.QtCore import QTimer
 
 
 def stop_timers(*timers: QTimer) -> None:
-    """Stop timers that nobody will hold any more; they may be gone with their application.
+    """Stop timers whose owner goes away; they may be gone with their application.
 
-    Garbage is collected in whatever thread needs memory. PySide, other than PyQt, deletes
+    Garbage is collected in whatever thread needs memory. Unlike PyQt, PySide deletes
     a timer there, and Qt would still call one that was running.
     """
     for timer in timers:

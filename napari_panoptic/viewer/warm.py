@@ -1,4 +1,4 @@
-"""The compiled kernels, made ready while the window opens, so that nobody waits for them later.
+"""Load or compile the kernels while the window opens, so that it does not wait for them later.
 
 Everything that the desk does is done once with a region of a few pixels. A kernel
 that was compiled before comes from the disk; on a first start, when there is none,

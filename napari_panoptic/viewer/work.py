@@ -38,13 +38,13 @@ DRAWING_MS = 10
 LONGEST_DRAWING_S = 2.0
 """How long the other teams wait at most while the one that is looked at is drawn."""
 TOLD_EVERY_S = 0.1
-"""How often it is told how far a slide is."""
+"""Interval between reports of a slide's progress."""
 ABANDONED_AFTER_MS = 1000
 """How long a newer request waits at most for the reading of an outdated one, as from a network."""
 MOST_ABANDONED = 3
-"""So many outdated workers at most are waited for by nobody."""
+"""The largest number of outdated workers that are left to finish unattended."""
 LONGEST_HOLD_S = 5.0
-"""How long the background waits at most for what somebody waits for."""
+"""How long the background pauses at most for work that the user waits for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,7 @@ class SummaryWork:
             self.progressed.emit(self.total, self.total)
 
     def hold(self, held: bool) -> None:
-        """Pause or go on: what somebody waits for comes first."""
+        """Pause or continue: work that the user waits for comes first."""
         (self._gate.clear if held else self._gate.set)()
 
     @property
@@ -307,16 +307,16 @@ def warm_up() -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Watch:
-    """What a worker is to be told, and whom it tells.
+    """What a worker asks and reports to.
 
     Parameters
     ----------
     is_wanted
         Whether nothing newer was asked for.
     may_go_on
-        Whether nobody has stopped the evaluation of the slide.
+        Whether the evaluation of the slide has not been stopped.
     tell
-        Takes how far a slide is, in any thread.
+        Takes the progress of a slide, in any thread.
     held_up_to_px
         Regions of more pixels are evaluated in windows.
     """
@@ -327,7 +327,7 @@ class _Watch:
     held_up_to_px: int
 
     def told_now_and_then(self) -> Callable[[float, str], None]:
-        """Return what passes on only so much as somebody can read."""
+        """Return a callable that passes on only as many reports as can be read."""
         last = 0.0
 
         def tell(share: float, saying: str) -> None:

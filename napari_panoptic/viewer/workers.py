@@ -11,7 +11,7 @@ def connect_worker(worker: Any, **slots: Callable[..., object]) -> None:
     """Connect slots to a worker's signals, with the worker as the first argument.
 
     A slot that kept the worker itself would close a circle through the worker's
-    signals: PySide, other than PyQt, cannot see such circles and never frees them.
+    signals: PySide, unlike PyQt, cannot see such circles and never frees them.
 
     Parameters
     ----------

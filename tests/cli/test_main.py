@@ -665,7 +665,7 @@ def test_a_slide_without_its_pixels_is_enough_to_evaluate(
 
 def test_a_region_without_annotation(run: Run, cohort: Path, tmp_path: Path) -> None:
     xml_path(cohort).unlink()
-    said = "have no annotation: they can be looked at, not evaluated"
+    said = "have no annotation: they can be viewed but not evaluated"
     survives(run, cohort, tmp_path, kind="missing", said=said, lost=ALL_LOST)
 
 

@@ -436,7 +436,7 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(desk_module, "show_info", told.append)
             desk.settings.add_detections.click()
-        assert "nothing to change" in told[0]
+        assert "nothing to edit" in told[0]
         assert not desk.settings.add_detections.isChecked()
     desk._on_team("careful")
     desk._show_lists()
@@ -561,7 +561,7 @@ def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, mon
     assert "file of the cohort" in told[0]
     assert theirs.read_bytes() == content
     desk.save_to(tmp_path / "no" / "a.csv", Side.PREDICTION)
-    assert "nothing that was changed is lost" in told[1]
+    assert "your changes are kept" in told[1]
     assert desk.session.unsaved
     desk.save_to(tmp_path / "a.csv", Side.PREDICTION)
     points = read_points(tmp_path / "a.csv").points
@@ -584,7 +584,7 @@ def test_a_name_without_an_ending_replaces_no_file_unasked(desk, layers, tmp_pat
     )
     answers.append(QMessageBox.StandardButton.No)
     desk.save_as()
-    assert "mine.csv is there already" in asked[0]
+    assert "mine.csv exists already" in asked[0]
     assert earlier.read_text() == "1,2\n"
     assert desk.session.unsaved
     answers.append(QMessageBox.StandardButton.Yes)

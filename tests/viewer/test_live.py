@@ -820,7 +820,7 @@ class TestAround:
         ):
             QTest.mouseClick(part.widget.save, LEFT)
         wait_until(lambda: not part.is_busy)
-        assert "mine.tif is there already" in asked.call_args.args[2]
+        assert "mine.tif exists already" in asked.call_args.args[2]
         assert (theirs.read_bytes() == b"theirs") == (answer == "No")
         assert bool(part.edits.unsaved) == (answer == "No")
 

@@ -579,7 +579,7 @@ class TestGroups:
         press(panel.compute)
         wait_until(lambda: desk.is_settled)
         desk.panels.settings.threshold.setValue(0.6)
-        assert "other settings" in panel.note_text()
+        assert "settings have changed" in panel.note_text()
         wait_until(lambda: desk.is_settled)
 
     def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):

@@ -361,7 +361,7 @@ def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterato
     lacking = [frame.name for frame in frames if frame.reference is None]
     if lacking and layout.reference:
         yield missing(
-            "frame(s)", lacking, "have no annotation: they can be looked at, not evaluated"
+            "frame(s)", lacking, "have no annotation: they can be viewed but not evaluated"
         )
 
 

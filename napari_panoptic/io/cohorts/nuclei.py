@@ -253,7 +253,7 @@ class _Discovery:
                     self._add_companions(found, known.companions)
         for form in forms.values():
             form.rules = masks.rules
-        self._findings.extend(_rules_of_nobody(masks.rules, forms))
+        self._findings.extend(_rules_without_team(masks.rules, forms))
         return forms
 
     def _add_companions(self, found: Found, companions: Callable[[Path], tuple[Path, ...]]) -> None:
@@ -473,7 +473,7 @@ def _rules_of(rules: Mapping[str, OutlineRules], team: str) -> OutlineRules:
     return OutlineRules(own.vertices or usual.vertices, own.multipolygons or usual.multipolygons)
 
 
-def _rules_of_nobody(
+def _rules_without_team(
     rules: Mapping[str, OutlineRules], forms: Mapping[Source, _Form]
 ) -> Iterator[Finding]:
     """Report rules for teams without files: their names may be misspelt."""
@@ -502,7 +502,7 @@ def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]
         yield missing(
             "region(s)",
             without_reference,
-            "have no annotation: they can be looked at, not evaluated",
+            "have no annotation: they can be viewed but not evaluated",
         )
 
 

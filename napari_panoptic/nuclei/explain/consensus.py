@@ -98,7 +98,7 @@ class Consensus:
 
     @property
     def missed_by_all(self) -> BoolArray:
-        """Reference objects that every team missed which is judged on them, and one at least is."""
+        """Reference objects missed by every team that is judged on them, at least one."""
         judged: IntArray = len(self.teams) - self.ignored
         missed: BoolArray = (self.missed > 0) & (self.missed == judged)
         return missed

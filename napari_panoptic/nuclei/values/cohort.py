@@ -314,7 +314,7 @@ class Region:
         The image file, or None if there is none.
     reference
         The annotation, or None if there is none: such a region can be
-        looked at, not evaluated.
+        viewed but not evaluated.
     image_item
         Which image of a file that holds many; None if it holds one.
     """

@@ -1,4 +1,4 @@
-"""The words for what became of an object, and why."""
+"""The words for the status of an object and the cause of a failure."""
 
 from __future__ import annotations
 

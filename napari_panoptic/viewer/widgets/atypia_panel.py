@@ -26,13 +26,13 @@ from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
 from napari_panoptic.viewer.widgets.navigator import NAME_ROLE, figure_tree, fill_item
 
 _TEAM_HEADER = {
-    "Team": "Whose scores; click to list them.",
+    "Team": "The team; click to list its scores.",
     **{title: ATYPIA_MEANINGS[title] for title in ("rank", "points", "frames", "right")},
     str(AnswerState.NOT_EVALUATED): ATYPIA_MEANINGS[str(AnswerState.NOT_EVALUATED)],
     str(AnswerState.MISSING): ATYPIA_MEANINGS[str(AnswerState.MISSING)],
 }
 _TEAM_ROWS = 7
-"""So many teams are seen without scrolling."""
+"""Number of teams that are seen without scrolling."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class AtypiaPanel(QWidget):
         self._teams.setCurrentItem(self._items[name])
 
     def note(self) -> str:
-        """Return what is said about the scores as a whole."""
+        """Return the text about the scores as a whole."""
         return self._note.text()
 
     def _fill_teams(self, scores: AtypiaEvaluation | None) -> None:
@@ -157,7 +157,7 @@ class AtypiaPanel(QWidget):
         return (
             Column(
                 "frame",
-                "The frame whose atypia was scored; click to look at it.",
+                "The frame whose atypia was scored; click to show it.",
                 _words([row.loaded.frame.name for row in rows]),
                 width=80,
                 is_text=True,
@@ -184,7 +184,7 @@ class AtypiaPanel(QWidget):
             ),
             Column(
                 "conf",
-                "How sure the team is of its score.",
+                "The team's confidence in its score.",
                 np.array([row.answer.given.confidence for row in rows], float),
                 text=ratio_text,
                 width=44,

@@ -44,7 +44,7 @@ def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column
         columns.append(
             Column(
                 policy,
-                f"What becomes of it under the policy {policy}.",
+                f"Its outcome under the policy {policy}.",
                 _words(part[f"status_{which}"]),
                 tooltip=partial(_tooltip, statuses, causes),
                 colour=partial(_colour, statuses),
@@ -68,7 +68,7 @@ def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column
             text=share_text,
             width=54,
         ),
-        Column("Why", "What each policy does with it.", _words(reasons), width=420, is_text=True),
+        Column("Why", "The effect of each policy on it.", _words(reasons), width=420, is_text=True),
     ]
     return columns
 
@@ -81,7 +81,7 @@ def spill_columns(spill: pd.DataFrame) -> list[Column]:
         Column("Class", "Predicted class.", _words(spill["class"]), width=80, is_text=True),
         Column(
             "Status",
-            "What became of it under the policy that is set.",
+            "Its outcome under the current policy.",
             _words(spill["status"]),
             tooltip=partial(_tooltip, statuses, causes),
             colour=partial(_colour, statuses),
@@ -104,7 +104,7 @@ def spill_columns(spill: pd.DataFrame) -> list[Column]:
         ),
         Column(
             "FP by spill",
-            "It is an FP although most of it lies in the ambiguous area: only because it leaks.",
+            "It is an FP only because it leaks: most of it is in the ambiguous area.",
             np.where(spill["fp_by_spill"].to_numpy(bool), "yes", ""),
             width=74,
             is_text=True,

@@ -53,9 +53,9 @@ class Listed(StrEnum):
 
 _LISTED_MEANINGS: Mapping[Listed, str] = {
     Listed.FLIPS: "Objects whose status is not the same under both policies.",
-    Listed.TOUCHING: "All objects with a pixel in the ambiguous area, and what is done with them.",
+    Listed.TOUCHING: "All objects with a pixel in the ambiguous area, and their treatment.",
     Listed.SPILL: (
-        "Predictions that leak out of an ambiguous area, under the policy that is set: the "
+        "Predictions that leak out of an ambiguous area, under the current policy: the "
         "remainder outside may count as an FP."
     ),
 }
@@ -101,11 +101,11 @@ class AuditPanel(ListPanel):
         return self._lists[listed]
 
     def headline_text(self) -> str:
-        """Return what is said about PQ."""
+        """Return the text about PQ."""
         return self._headline.text()
 
     def sentence_text(self) -> str:
-        """Return what is said about the selected object."""
+        """Return the text about the selected object."""
         return self._sentence.text()
 
     def listed_objects(self) -> list[tuple[Side, int]]:
@@ -128,7 +128,7 @@ class AuditPanel(ListPanel):
         self.marks_changed.emit()
 
     def show_audit(self, audited: Audited | None, *, empty: str = EMPTY) -> None:
-        """Show what two policies make of a region; a hint where there is nothing to audit."""
+        """Show what two policies make of a region; a hint if there is nothing to audit."""
         self._audited, self._empty = audited, empty
         there = audited is not None
         for widget in (self.effect, self._headline, self.marked, *self._lists.values()):

@@ -159,7 +159,7 @@ class ChoiceMenu(QToolButton):
         return action
 
     def show_choice(self, choice: WorstFirst | Others) -> None:
-        """Show what is chosen, and tell nobody."""
+        """Show the choice without emitting a signal."""
         for other, action in self._actions.items():
             action.setChecked(other is choice)
         self.setText(f"{self._title}: {choice.short}")

@@ -36,7 +36,7 @@ class CloseGuard(QObject):
             window.removeEventFilter(self)
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
-        """Swallow the closing of the window where somebody wants to stay."""
+        """Ignore the closing of the window if the user wants to stay."""
         is_closing = event is not None and event.type() == QEvent.Type.Close
         if is_closing and watched is self._window() and not self._may_close():
             event.ignore()  # type: ignore[union-attr]

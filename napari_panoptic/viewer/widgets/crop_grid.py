@@ -84,7 +84,7 @@ class Contents:
     groups
         The groups, from the top.
     caption, tooltip
-        Row -> what is said about it.
+        Row -> its tooltip.
     draw
         Row, width on the screen, pixels per point -> its picture.
     name
@@ -109,8 +109,8 @@ class Contents:
 class CropGrid(QAbstractScrollArea):
     """Crops in a grid below the headings of their groups; drawn only when seen.
 
-    Signals give the row of a crop: ``chosen`` where the keys moved to it,
-    ``wanted`` where it was clicked or confirmed.
+    Signals give the row of a crop: ``chosen`` if the keys moved to it,
+    ``wanted`` if it was clicked or confirmed.
     """
 
     chosen = Signal(int)
@@ -153,13 +153,13 @@ class CropGrid(QAbstractScrollArea):
         self._contents = Contents()
 
     def forget_pictures(self) -> None:
-        """Draw every crop anew."""
+        """Redraw every crop."""
         self._pixmaps.clear()
         self._stale.clear()
         self._look_again()
 
     def redraw_pictures(self) -> None:
-        """Draw every crop anew, and show the old ones until then."""
+        """Redraw every crop, and show the old ones until then."""
         self._stale = set(self._pixmaps)
         self._look_again()
 
@@ -186,7 +186,7 @@ class CropGrid(QAbstractScrollArea):
         return None if self._place_of(self._selected) is None else self._selected
 
     def cell_rect(self, row: int) -> QRect | None:
-        """Return where a crop is in the viewport, or None where there is no such crop."""
+        """Return where a crop is in the viewport, or None if there is no such crop."""
         place = self._place_of(row)
         return None if place is None else self._rect(place).translated(0, -self._scrolled())
 
@@ -208,7 +208,7 @@ class CropGrid(QAbstractScrollArea):
         for place in self._places_in_sight():
             self._paint_cell(painter, place)
         painter.end()
-        # A panel that comes from behind others in tabs is painted, and told nothing else.
+        # A panel that comes from behind others in tabs is painted, and gets no other event.
         if not self._timer.isActive() and self._next_missing() is not None:
             self._timer.start(0)
 
@@ -219,7 +219,7 @@ class CropGrid(QAbstractScrollArea):
         self._look_again()
 
     def showEvent(self, event: QShowEvent | None) -> None:  # noqa: N802
-        """Draw what was not drawn while nobody looked."""
+        """Draw what was left out while the grid was hidden."""
         super().showEvent(event)
         place = self._place_of(self._selected)
         if place is not None:
@@ -227,7 +227,7 @@ class CropGrid(QAbstractScrollArea):
         self._look_again()
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802, ARG002
-        """Draw what comes into sight."""
+        """Draw crops that come into sight."""
         self._look_again()
 
     def viewportEvent(self, event: QEvent | None) -> bool:  # noqa: N802
@@ -238,7 +238,7 @@ class CropGrid(QAbstractScrollArea):
         return super().viewportEvent(event)
 
     def tooltip_at(self, place: QPoint) -> str:
-        """Return what is said about the crop or heading under a point of the viewport."""
+        """Return the text about the crop or heading under a point of the viewport."""
         row = self.row_at(place)
         if row is not None:
             return self._contents.tooltip(row)

@@ -36,8 +36,8 @@ class CurveView(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setToolTip(
-            "Precision against recall over all frames, a point per threshold of confidence; the "
-            "ring is what counts now. Click to set the threshold there. Grey: equal F-measure."
+            "Precision against recall over all frames, one point per confidence threshold; the "
+            "ring marks the current one. Click to set the threshold there. Grey: equal F-measure."
         )
 
     def sizeHint(self) -> QSize:  # noqa: N802
@@ -50,7 +50,7 @@ class CurveView(QWidget):
         self.update()
 
     def text(self) -> str:
-        """Describe why there is no curve; empty where there is one."""
+        """Describe why there is no curve; empty if there is one."""
         if self._curve is None or not len(self._curve):
             return NO_CURVE if self._curve is None else "No curve: nothing was detected."
         return "" if self._curve.n_reference else NOTHING_ANNOTATED

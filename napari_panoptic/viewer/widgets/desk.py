@@ -191,7 +191,7 @@ class Desk:
         window = self._inspector.window()
         if not isinstance(window, QMainWindow):
             return
-        # Beside each other the titles of so many panels would be cut off, and in a tall window,
+        # Side by side the titles of all panels would be cut off, and in a tall window,
         # where the panels below the metrics have less height, above each other.
         at_the_side = window.height() < TALL_WINDOW
         tabs = QTabWidget.TabPosition.East if at_the_side else QTabWidget.TabPosition.South
@@ -249,7 +249,7 @@ class Desk:
         self.link.start(region)
 
     def ask_for_cohort(self) -> None:
-        """Let somebody choose a folder, and open it on the desk that suits it."""
+        """Let the user choose a folder, and open it on the matching desk."""
         ask_for_folder(self._viewer, self._inspector)
 
     def _show_keys(self) -> None:
@@ -358,7 +358,7 @@ def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
     """
     viewer = unwrapped(viewer or napari.current_viewer())
     if viewer is None:
-        raise PanopticError("the inspector stands in a napari window: open one first")
+        raise PanopticError("the inspector needs a napari window: open one first")
     return Inspector(viewer) if _inspector_in(viewer) is None else PlainLabel(ALREADY_OPEN)
 
 
@@ -382,7 +382,7 @@ def desk_of(viewer: napari.Viewer) -> Desk:
 
 
 def desk_in(viewer: napari.Viewer) -> Desk | None:
-    """Return the desk of a viewer, or None where it is not open."""
+    """Return the desk of a viewer, or None if none is open."""
     inspector = _inspector_in(unwrapped(viewer))
     return None if inspector is None else inspector.desk
 

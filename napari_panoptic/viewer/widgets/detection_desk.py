@@ -158,7 +158,7 @@ class DetectionDesk:
         self.step_failure(1)
 
     def may_leave(self) -> bool:
-        """Ask before edits that are not saved are lost; True where they may be."""
+        """Ask before edits that are not saved are lost; True if they may be."""
         places = [] if self.session is None else self.session.unsaved
         if not places:
             return True
@@ -495,7 +495,7 @@ class DetectionDesk:
             self.title.show_selected(self.session, side, tool)
             self.settings.show_edits(self.session, side)
 
-    # --- what somebody does, and where it goes ---
+    # --- user actions, and the methods that handle them ---
 
     def _on_points(self, side: Side, points: Points, goes_on: bool) -> None:
         if self.session is not None:
@@ -519,7 +519,7 @@ class DetectionDesk:
             side = self.scene.side_edited() if selection is None else selection[0]
         if session.points(side) is None:
             whose = "annotation" if side is Side.REFERENCE else "team"
-            show_info(f"this {whose} has no usable file of this frame: there is nothing to change")
+            show_info(f"this {whose} has no usable file of this frame: there is nothing to edit")
         row = selection[1] if selection is not None and selection[0] is side else None
         self.scene.take_tool(side, tool, row)
         self._show_tool()
@@ -572,7 +572,7 @@ class DetectionDesk:
     def step_failure(self, step: int) -> None:
         """Go to the next (1) or previous (-1) failure in the order of the table.
 
-        Where there is none it is said why.
+        If there is none, show why.
         """
         if self.session is None:
             return
@@ -650,7 +650,7 @@ class DetectionDesk:
             write_points(path, points)
         except (OSError, PanopticError) as error:
             reason = getattr(error, "strerror", None) or error
-            show_error(f"{path} cannot be written ({reason}); nothing that was changed is lost")
+            show_error(f"{path} cannot be written ({reason}); your changes are kept")
             return
         session.mark_saved(side)
         show_info(f"saved: {path}")
@@ -677,6 +677,6 @@ def detection_desk_of(viewer: napari.Viewer) -> DetectionDesk:
 
 
 def detection_desk_in(viewer: Any) -> DetectionDesk | None:
-    """Return the desk of a viewer, or None where it is not open."""
+    """Return the desk of a viewer, or None if none is open."""
     docked = viewer.window.dock_widgets.values()
     return next((widget.desk for widget in docked if isinstance(widget, DetectionInspector)), None)

@@ -74,14 +74,14 @@ _FRAME_HEADER = {
     **_FAILURES,
 }
 _TEAM_HEADER = {
-    "Team": "Whose detections; click to show them.",
+    "Team": "The team; click to show its detections.",
     "F": f"{DETECTION_MEANINGS['f_measure']} Over all frames.",
     "here": f"{DETECTION_MEANINGS['f_measure']} Of the frame shown.",
     **_FAILURES,
 }
 _STEPS = 1000
 SIDE_WORDS = {Side.REFERENCE: "annotated", Side.PREDICTION: "detected"}
-NOTHING_SELECTED = "Click a point to see what became of it; N: next failure."
+NOTHING_SELECTED = "Click a point to see its outcome; N: next failure."
 _TOOL_HINTS = {
     Tool.ADD: "Click the image to add {} points; the button again stops.",
     Tool.MOVE: "Drag {} points, Delete removes them; the button again stops.",
@@ -148,7 +148,7 @@ class DetectionNavigator(QWidget):
                 self._team_items[name] = item
 
     def show_figures(self, session: DetectionSession, *, is_paused: bool = False) -> None:
-        """Show frame, team and all figures anew, and of how many frames they are known."""
+        """Show frame, team and all figures again, and for how many frames they are known."""
         cohort = session.cohort
         current = "" if session.shown is None else session.shown.frame.name
         with measured_once(self._tree):
@@ -165,9 +165,9 @@ class DetectionNavigator(QWidget):
         self._progress.setFormat(f"frames: {n_known} of {n_frames}")
         self._pause.setText("go on" if is_paused else "stop")
         self._pause.setToolTip(
-            "Find out the figures of the other frames."
+            "Compute the figures of the other frames."
             if is_paused
-            else "Leave the figures of the other frames unknown for now."
+            else "Stop computing the figures of the other frames."
         )
 
     def _fill_frames(self, session: DetectionSession) -> None:
@@ -187,7 +187,7 @@ class DetectionNavigator(QWidget):
             fill_item(item, 1, _texts(by_patient.get(patient), ""))
 
     def progress_text(self) -> str:
-        """Return how many frames' figures are known; empty where all are."""
+        """Return how many frames' figures are known; empty if all are."""
         return "" if self._progress_row.isHidden() else self._progress.format()
 
     def frame_text(self, name: str, column: int) -> str:
@@ -263,7 +263,7 @@ class DetectionFigures(QWidget):
         Parameters
         ----------
         here
-            Of the frame shown; None where it has none.
+            Of the frame shown; None if it has none.
         everywhere, curve
             Of all frames.
         frames
@@ -355,7 +355,7 @@ class PointTable(QWidget):
                 ),
                 Column(
                     "status",
-                    "What became of it.",
+                    "Its outcome.",
                     words,
                     width=62,
                     is_text=True,
@@ -388,7 +388,7 @@ class PointTable(QWidget):
         self.table.select(None if selection is None else self._row(*selection))
 
     def note_text(self) -> str:
-        """Return what is said instead of points; empty where they are listed."""
+        """Return the text shown instead of points; empty if they are listed."""
         return "" if self._note.isHidden() else self._note.text()
 
     def next_failure(
@@ -444,7 +444,7 @@ class DetectionSettingsPanel(QWidget):
         self._range: tuple[float, float] | None = None
         self.team, self.distance = QComboBox(), QDoubleSpinBox()
         self.team.setStyleSheet(COMPACT_COMBO)
-        self.team.setToolTip("Whose detections are shown.")
+        self.team.setToolTip("The team whose detections are shown.")
         self.distance.setRange(0.1, 1000.0)
         self.distance.setDecimals(1)
         self.distance.setSuffix(" µm")
@@ -469,11 +469,11 @@ class DetectionSettingsPanel(QWidget):
             button.setCheckable(True)
         self.undo = _push_button(
             "undo",
-            f"Take the newest change of this frame back, of detections or annotated points "
+            f"Undo the last change of this frame, of detections or annotated points "
             f"({key_text('Ctrl-z')}).",
         )
         self.redo = _push_button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
-        self.save = _push_button("save as…", "Write the points that were changed to a CSV file.")
+        self.save = _push_button("save as…", "Write the changed points to a CSV file.")
         self._edits = ElidedLabel()
         self._lay_out()
         self._connect()
@@ -525,11 +525,11 @@ class DetectionSettingsPanel(QWidget):
         self.tool_wanted.emit(side, tool if checked else Tool.LOOK)
 
     def threshold_text(self) -> str:
-        """Return what is said about the threshold."""
+        """Return the text about the threshold."""
         return self._threshold.text()
 
     def edits_text(self) -> str:
-        """Return what is said about edits."""
+        """Return the text about edits."""
         return self._edits.text()
 
     def _lay_out(self) -> None:
@@ -630,7 +630,7 @@ class DetectionTitle(QWidget):
         first.addWidget(self._title, 1)
         first.addWidget(self._figure)
         self._notes = NotesButton(
-            "What was odd in the files of this frame. Click for the list.", self.notes_clicked.emit
+            "Problems in the files of this frame. Click for the list.", self.notes_clicked.emit
         )
         second.addWidget(self._selected, 1)
         second.addWidget(self._notes)
@@ -682,11 +682,11 @@ class DetectionTitle(QWidget):
         return self._figure.text()
 
     def notes_text(self) -> str:
-        """Return what the notes button says; empty where it is hidden."""
+        """Return the text of the notes button; empty if it is hidden."""
         return "" if self._notes.isHidden() else self._notes.text()
 
     def selected_text(self) -> str:
-        """Return what is said about the selected point."""
+        """Return the text about the selected point."""
         return self._selected.text()
 
 
@@ -794,5 +794,5 @@ class DetectionLegend(QWidget):
             self._words[side, status].setText(f"{word} {text}")
 
     def text(self, side: Side, status: Status) -> str:
-        """Return what is said about a status."""
+        """Return the text about a status."""
         return self._words[side, status].text()

@@ -69,15 +69,15 @@ FOLLOW_MS = 60
 AS_SELECTED = "as the selected object"
 NOTHING_EDITED = (
     "Nothing is edited here. Press Edit, choose the brush (2) or the eraser (1), and paint on the "
-    "image: every figure follows. The brush draws a new object, or goes on with the selected one. "
+    "image: every figure follows. The brush draws a new object, or continues the selected one. "
     "Files are never changed; what you draw is a working copy."
 )
 NOTHING_DRAWN = (
     "Nothing is drawn yet. Choose the brush (2) or the eraser (1) and paint on the image: every "
-    "figure follows. The brush goes on with one object, also elsewhere, until you press “New "
+    "figure follows. The brush continues one object, also elsewhere, until you press “New "
     "object” (or M) or select another one. Files are never changed; what you draw is a copy."
 )
-GOES_ON = "The brush goes on with one object, also elsewhere, until “New object” (or M)."
+GOES_ON = "The brush continues one object, also elsewhere, until “New object” (or M)."
 DRAW_AREAS = (
     "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
     "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo (Ctrl+Z) takes back "
@@ -125,12 +125,10 @@ class EditsPanel(QScrollArea):
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.edit = _button("Edit", "Let the objects be painted on (Alt+D).", checkable=True)
+        self.edit = _button("Edit", "Make the objects editable (Alt+D).", checkable=True)
         self.side = _menu("Whose objects the brush paints: the annotation's or the team's.")
-        self.new_object = _button(
-            "New object", "Take the brush and paint an object that is not there yet."
-        )
-        self.new_class = _menu("The class that newly painted objects get.")
+        self.new_object = _button("New object", "Paint a new object with the brush.")
+        self.new_class = _menu("The class of newly painted objects.")
         self.object_class = _menu(
             "The class of the selected object; choose another to change it. Undo (Ctrl+Z) takes "
             "it back, as it does a stroke."
@@ -140,7 +138,7 @@ class EditsPanel(QScrollArea):
             "Take back what was done last on the active layer: a stroke, a class given, or an "
             "ambiguous area (Ctrl+Z).",
         )
-        self.redo = _button("Redo", "Do it again (Ctrl+Shift+Z).")
+        self.redo = _button("Redo", "Redo the last undone change (Ctrl+Shift+Z).")
         self.shapes = _button(
             "Ambiguous areas as shapes",
             "Draw, move and delete the areas that the annotation excludes; figures follow.",
@@ -158,7 +156,7 @@ class EditsPanel(QScrollArea):
             "Go on with objects that were saved: those of the side chosen above become those of a "
             "file, as if you had drawn them.",
         )
-        self.discard = _button("Discard…", "Go back to what the files of this region say.")
+        self.discard = _button("Discard…", "Go back to the files of this region.")
         self.left = QFrame()
         self.left.setFrameShape(QFrame.Shape.StyledPanel)
         self.left_state = PlainLabel()
@@ -184,8 +182,8 @@ class EditsPanel(QScrollArea):
             return
         header = [
             Cell("", "Figures of this region and team."),
-            Cell("files", "What the files say."),
-            Cell("edited", "What the working copy says."),
+            Cell("files", "From the files."),
+            Cell("edited", "From the working copy."),
             Cell("difference", "Edited minus files."),
         ]
         rows = []
@@ -392,7 +390,7 @@ class EditsPart(DeskPart):
         super().detach()
 
     def may_leave(self) -> bool:
-        """Ask before edits that are not saved are lost; True where they may be."""
+        """Ask before edits that are not saved are lost; True if they may be."""
         if self.edits is None or not self.edits.unsaved:
             return True
         lines = [f"{copied.region}: {copied.words}" for copied in self.edits.unsaved]
@@ -414,7 +412,7 @@ class EditsPart(DeskPart):
         return self._is_given_up
 
     def _save_all(self) -> bool:
-        """Ask where to save what is not saved, and write it; True where all of it is saved."""
+        """Ask where to save what is not saved, and write it; True if all of it is saved."""
         if self.edits is None or self.around is None:
             return True
         unsaved = self.edits.unsaved_objects()
@@ -590,7 +588,7 @@ class EditsPart(DeskPart):
             self.save_to(path, objects)
 
     def _ask_where(self, objects: Objects) -> Path | None:
-        """Ask for the file to save objects in; None where the user cancels."""
+        """Ask for the file to save objects in; None if the user cancels."""
         endings = {f"{f.title} (*{f.endings[0]})": f.endings[0] for f in writable_forms()}
         path, chosen = QFileDialog.getSaveFileName(
             self._panel,
@@ -694,7 +692,7 @@ class EditsPart(DeskPart):
             masks, problem = answer
             if masks is not None and (self.edits is not edits or self._side_to_open() != copied):
                 masks = None
-                problem = f"{path.name} was not opened: another region or team is shown by now"
+                problem = f"{path.name} was not opened: another region or team is shown now"
             if masks is None:
                 show_error(problem)
                 return
@@ -808,7 +806,7 @@ class EditsPart(DeskPart):
             more += f" {DRAW_AREAS}"
         elif self.edits.is_on:
             more += f" {GOES_ON}"
-        return f"✎ Working copies: {', '.join(lines)}. The files are as they were.{more}"
+        return f"✎ Working copies: {', '.join(lines)}. The files are unchanged.{more}"
 
     def _draws_areas(self) -> bool:
         """Return whether napari's tools work on the shapes of ambiguous areas."""
@@ -932,7 +930,7 @@ class EditsPart(DeskPart):
 
 
 def signed(name: str, before: float, now: float) -> str:
-    """Write how a figure changed, with its sign; an en dash where one is undefined."""
+    """Write how a figure changed, with its sign; an en dash if one is undefined."""
     change = now - before
     if math.isnan(change):
         return styles.UNDEFINED

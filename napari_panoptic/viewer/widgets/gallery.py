@@ -39,9 +39,7 @@ from napari_panoptic.viewer.widgets.parts import ElidedLabel, is_in_sight
 EDIT_REST_MS = 150
 """How long the hand rests before crops follow an edit."""
 NO_COHORT = "No crops to show. Open a cohort, or choose a region and team with a prediction."
-NO_FAILURES = (
-    "No failures here: nothing is missed, invented or misnamed. J goes to the next region."
-)
+NO_FAILURES = "No failures here: nothing is FN, FP or misclassified. J goes to the next region."
 ALL_HIDDEN = "None of the listed objects is a failure. Press “list all” to see every failure."
 MISNAMED = "misclassified"
 
@@ -95,7 +93,7 @@ class GalleryPanel(QWidget):
         self._seen.start()
 
     def hint_text(self) -> str:
-        """Return the hint; empty where there are crops."""
+        """Return the hint; empty if there are crops."""
         return "" if self.hint.isHidden() else self.hint.text()
 
 
@@ -140,7 +138,7 @@ class GalleryPart(DeskPart):
         return self._panel.view.is_busy
 
     def connections(self, around: Surroundings) -> Connections:
-        """Follow the table and the selection; tell where somebody wants to go."""
+        """Follow the table and the selection; emit where the user wants to go."""
         view = self._panel.view
         return [
             (around.link.panels.objects.listed_changed, self.refresh),
@@ -152,7 +150,7 @@ class GalleryPart(DeskPart):
         ]
 
     def refresh(self) -> None:
-        """Show the failures that the table lists, in its order; later where nobody looks."""
+        """Show the failures that the table lists, in its order; later if the gallery is hidden."""
         self._is_stale = not is_in_sight(self._panel)
         if self._is_stale:
             self._panel.view.let_go()

@@ -73,15 +73,15 @@ class GroupsPanel(ListPanel):
         self.show_losses(None)
 
     def headline_text(self) -> str:
-        """Return what is said about all groups of the region."""
+        """Return the text about all groups of the region."""
         return self._headline.text()
 
     def what_if_text(self) -> str:
-        """Return what is said about the selected group."""
+        """Return the text about the selected group."""
         return self._what_if.text()
 
     def note_text(self) -> str:
-        """Return what is said about the sum over the cohort."""
+        """Return the text about the sum over the cohort."""
         return self._note.text()
 
     def is_counting(self) -> bool:
@@ -94,7 +94,7 @@ class GroupsPanel(ListPanel):
         return None if row is None or self._grouped is None else self._grouped.groups[row]
 
     def show_groups(self, grouped: Grouped | None, *, empty: str = EMPTY) -> None:
-        """List the groups of a region; a hint where there are none."""
+        """List the groups of a region; a hint if there are none."""
         self._grouped = grouped
         groups = () if grouped is None else grouped.groups
         with QSignalBlocker(self.kind):
@@ -120,7 +120,7 @@ class GroupsPanel(ListPanel):
         self._show_members(number)
 
     def show_losses(self, so_far: LossesSoFar | None, *, note: str = "") -> None:
-        """Show what the groups cost over the cohort; None where that is not known."""
+        """Show what the groups cost over the cohort; None if that is not known."""
         counting = so_far is not None and so_far.done < so_far.total
         self._progress.setVisible(counting)
         self.stop.setVisible(counting)
@@ -139,7 +139,7 @@ class GroupsPanel(ListPanel):
         header = [
             Cell("Kind", "What went wrong."),
             Cell("groups", "How many groups of this kind."),
-            Cell("pooled PQ", "PQ of all counts summed over the cohort, not a mean over patients."),
+            Cell("pooled PQ", "PQ of the counts summed over the cohort, not a mean over patients."),
             Cell("if one", "The same with every group of this kind merged or cut as it should be."),
             Cell("lost", "The difference: what these groups cost."),
         ]

@@ -47,7 +47,7 @@ class KeptSizes(QObject):
         self._widths: dict[QDockWidget, int] = {}
         self._shares: dict[QDockWidget, float] = {}
         self._is_changing = False
-        # Qt lays docks out after it has told of a new size.
+        # Qt lays docks out after the resize event.
         self._later, self._end = QTimer(self), QTimer(self)
         for timer, wait_ms, action in (
             (self._later, 0, self._follow),
@@ -75,7 +75,7 @@ class KeptSizes(QObject):
         self._window = lambda: None  # type: ignore[assignment]
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
-        """Notice another size of the window, or of a dock by somebody's hand; hold nothing back."""
+        """Notice a new size of the window, or of a dock resized by the user; pass events on."""
         if event is not None and event.type() == QEvent.Type.Resize:
             if watched is self._window():
                 self._is_changing = True
@@ -92,7 +92,7 @@ class KeptSizes(QObject):
             return
         if self._is_changing:
             self._give_back(window)
-            self._end.start()  # what comes of that is nobody's hand
+            self._end.start()  # resizing that follows is not the user's
         else:
             self._note(window)
 
@@ -121,7 +121,7 @@ class KeptSizes(QObject):
     def _heights(
         window: QMainWindow, upper: QDockWidget, lower: QDockWidget
     ) -> tuple[int, int] | None:
-        """Return the heights of two docks; None where one of them is not in sight."""
+        """Return the heights of two docks; None if one of them is not in sight."""
         beneath = [lower, *window.tabifiedDockWidgets(lower)]
         seen = [dock for dock in beneath if is_in_sight(dock)]
         if not seen or upper in beneath or not is_in_sight(upper):

@@ -45,10 +45,10 @@ _SHORT_WORDS = {str(Status.MISCLASSIFIED): "mis."}
 """As in the gallery."""
 _ICON_PX, _CHIP_PADDING_PX = 18, 7
 _SIDE_MEANINGS: Mapping[Side, str] = {
-    Side.REFERENCE: "The annotation, drawn with heavy outlines.",
+    Side.REFERENCE: "The annotation, drawn with thick outlines.",
     Side.PREDICTION: "The team's objects, drawn with thin outlines.",
 }
-NOTHING_SELECTED = "Click a nucleus to see what became of it; N goes to the next failure."
+NOTHING_SELECTED = "Click a nucleus to see its outcome; N goes to the next failure."
 KEYS = " · ".join(f"{shortcut.text}: {shortcut.meaning}" for shortcut in (*DESK_KEYS, KEY_LIST))
 
 
@@ -63,7 +63,7 @@ class Chip:
     colour
         Its colour.
     count
-        How many objects, or None where that is unknown.
+        How many objects, or None if that is unknown.
     meaning
         One sentence.
     """
@@ -144,7 +144,7 @@ class LegendStrip(QWidget):
         self._display = _menu({choice.value: choice for choice in Display})
         self._display.setToolTip("How objects are drawn (H)")
         self._colour_by = _menu({f"by {choice.value}": choice for choice in ColourBy})
-        self._colour_by.setToolTip("What colours tell (Q)")
+        self._colour_by.setToolTip("What the colours mean (Q)")
         for line, menu in enumerate((self._display, self._colour_by)):
             menu.currentIndexChanged.connect(self._on_menu)
             grid.addWidget(menu, line, 2)
@@ -185,7 +185,7 @@ class LegendStrip(QWidget):
             self._fit_all()
 
     def instead_text(self) -> str:
-        """Return what is said of another view's colours; empty where none is shown."""
+        """Return the text about another view's colours; empty if none is shown."""
         return "" if self._instead.isHidden() else self._instead.text()
 
     def show_look(self, look: Look) -> None:
@@ -290,7 +290,7 @@ class TitleStrip(QWidget):
         self._figure = RichLabel()
         self._figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
         self._notes = NotesButton(
-            "What was odd in the files: vanished, overlapping, missing. Click for the list.",
+            "Problems in the files: vanished, overlapping, missing. Click for the list.",
             self.notes_clicked.emit,
         )
         self._busy = QProgressBar()
@@ -327,11 +327,11 @@ class TitleStrip(QWidget):
         return self._figure.text()
 
     def selected_text(self) -> str:
-        """Return what is said about the selected object."""
+        """Return the text about the selected object."""
         return self._selected.text()
 
     def notes_text(self) -> str:
-        """Return what the notes button says; empty where it is hidden."""
+        """Return the text of the notes button; empty if it is hidden."""
         return self._notes.said()
 
     def show_title(self, parts: Sequence[str], pq: float | None, note: str = "") -> None:

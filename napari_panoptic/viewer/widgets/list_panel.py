@@ -11,7 +11,7 @@ MIN_LIST_PX = 92
 
 
 class ListPanel(QScrollArea):
-    """A list with more above and below it, or a hint where nothing is listed.
+    """A list with more above and below it, or a hint if nothing is listed.
 
     In a low dock the panel scrolls, so that nothing is squeezed.
     """
@@ -31,5 +31,5 @@ class ListPanel(QScrollArea):
         self._rows.setSpacing(3)
 
     def hint_text(self) -> str:
-        """Return the hint; empty where something is listed."""
+        """Return the hint; empty if something is listed."""
         return "" if self._hint.isHidden() else self._hint.text()

@@ -50,10 +50,12 @@ EMPTY = (
 
 _SCROLL_BAR_PX = 24
 """Width of a scroll bar and the margins, generously."""
-ABSENT = "This class is not annotated here, so its predictions make it 0; the mean counts that."
+ABSENT = (
+    "This class is not annotated here, so its predictions make its PQ 0, which counts in the mean."
+)
 
 Shown = Evaluation | Evaluation[TiledPair]
-"""What figures are shown of: a region in memory, or a slide that was gone over in windows."""
+"""What figures are shown of: a region in memory, or a slide that was evaluated in windows."""
 
 
 class MetricsPanel(QScrollArea):
@@ -93,11 +95,11 @@ class MetricsPanel(QScrollArea):
         return self._figures[name].text()
 
     def figure_tooltip(self, name: str) -> str:
-        """Return what is said about a figure."""
+        """Return the text about a figure."""
         return self._figures[name].toolTip()
 
     def definitions_text(self) -> str:
-        """Return what is said about figures that differ by definition."""
+        """Return the text about figures that differ by definition."""
         return self._definitions.text()
 
     def confusion_texts(self) -> list[list[str]]:
@@ -133,11 +135,11 @@ class MetricsPanel(QScrollArea):
         self._message.setText(words)
 
     def message_text(self) -> str:
-        """Return what is said instead of figures; empty where there are some."""
+        """Return the text shown instead of figures; empty if there are some."""
         return "" if self._message.isHidden() else self._message.text()
 
     def show_evaluation(self, evaluation: Shown | None, scheme: ClassScheme | None = None) -> None:
-        """Show the figures of an evaluation; a hint where there is none."""
+        """Show the figures of an evaluation; a hint if there is none."""
         self._message.setVisible(evaluation is None)
         self._content.setVisible(evaluation is not None)
         if evaluation is None or scheme is None or (evaluation, scheme) == self._shown:
@@ -331,9 +333,9 @@ def _long(name: str, none: str) -> str:
 def _sentence(reference: str, prediction: str, count: int, none: str) -> str:
     objects = f"{count_text(count)} object{'' if count == 1 else 's'}"
     if reference == none:
-        return f"{objects} predicted as {prediction} where there is no such nucleus (FP)."
+        return f"{objects} predicted as {prediction} but not annotated (FP)."
     if prediction == none:
         return f"{objects}: {reference} not found (FN)."
     if reference == prediction:
-        return f"{objects}: {reference} found and rightly named (TP)."
+        return f"{objects}: {reference} found with the right class (TP)."
     return f"{objects}: {reference} taken for {prediction} (misclassified)."

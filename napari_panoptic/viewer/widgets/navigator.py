@@ -53,7 +53,7 @@ _REGION_HEADER = {
     **_FAILURE_MEANINGS,
 }
 _TEAM_HEADER = {
-    "Team": "Whose predictions; click to show them.",
+    "Team": "The team; click to show its predictions.",
     "mean PQ": f"{FIGURE_MEANINGS['pq']} Mean over the patients of the cohort.",
     "here": f"{FIGURE_MEANINGS['pq']} Of the region shown.",
     **_FAILURE_MEANINGS,
@@ -104,7 +104,7 @@ class Navigator(QWidget):
         self.show_cohort(None, {})
 
     def show_cohort(self, cohort: Cohort | None, summaries: Summaries) -> None:
-        """List the regions and teams of a cohort; a hint where there is none."""
+        """List the regions and teams of a cohort; a hint if there is none."""
         self._cohort, self._summaries, self._region, self._team = cohort, summaries, None, None
         self._known_pqs = {}
         self._regions_of = {}
@@ -148,7 +148,7 @@ class Navigator(QWidget):
         self._fill_team(summary.team)
 
     def refresh(self) -> None:
-        """Show all lines anew."""
+        """Refresh all lines."""
         for name in self._region_items:
             self._fill_region(name)
         for patient in self._patient_items:
@@ -171,7 +171,7 @@ class Navigator(QWidget):
         return self._region_items[name].toolTip(column)
 
     def hint_text(self) -> str:
-        """Return the hint; empty where there is nothing to hint at."""
+        """Return the hint; empty if there is nothing to hint at."""
         return "" if self._hint.isHidden() else self._hint.text()
 
     def choose_region(self, name: str) -> None:
@@ -387,7 +387,7 @@ def fill_item(item: QTreeWidgetItem, first: int, texts: tuple[str, ...]) -> None
 
 
 def _failures(counts: Counts) -> tuple[str, str, str]:
-    """Count what was missed, invented and misnamed."""
+    """Count FNs, FPs and misclassified objects."""
     confusion = counts.confusion
     matched = confusion[1:, 1:]
     misclassified = int(matched.sum() - np.trace(matched))

@@ -34,7 +34,7 @@ _OF_NEITHER = (
 _MARGIN_PX = 3
 """Around a text in its cell."""
 _DETAILS = _HEADER.index("Details")
-NOTHING = "Nothing odd was found in the files of this region."
+NOTHING = "No problems were found in the files of this region."
 
 
 class _Wrapped(QStyledItemDelegate):
@@ -117,7 +117,7 @@ class NotesDialog(QDialog):
         """List what was odd at a place."""
         self._intro.setText(
             f"{place}: {len(findings)} {'note' if len(findings) == 1 else 'notes'}. "
-            "Nothing was dropped in silence."
+            "Nothing was dropped silently."
             if findings
             else NOTHING
         )

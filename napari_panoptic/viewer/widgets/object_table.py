@@ -41,12 +41,12 @@ from napari_panoptic.viewer.widgets.sortable_view import SortableView
 
 EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
-    "here, or a file is missing, as the notes above the image tell: choose another region or team."
+    "here, or a file is missing, as the notes above the image say: choose another region or team."
 )
 ID_MARGIN_PX = 16
 """Beside an id, for the edges of its cell and the larger letters of some themes."""
 LONGEST_TITLE_PX = 300
-"""Of what is said to be listed; names of classes may be long."""
+"""Longest description of what is listed; names of classes may be long."""
 ALL_HIDDEN = "No object passes the filters. Press “all” to see every object again."
 NO_FAILURE = "No failure here: nothing is missed (FN), invented (FP) or misclassified."
 FAILURES_HIDDEN = (
@@ -104,7 +104,7 @@ class _View(SortableView):
 class ObjectTable(QWidget):
     """The object table with its filters.
 
-    Signals tell the side and row of an object that somebody chose here; setting
+    Signals carry the side and row of an object that the user chose here; setting
     the selection from outside emits nothing.
     """
 
@@ -121,7 +121,7 @@ class ObjectTable(QWidget):
         self.view = _View(self.model)
         self.worst = ChoiceMenu(
             "first",
-            "What the table, and N and Shift+N, take for the worst.",
+            "The measure of “worst” for the table, N and Shift+N.",
             list(WorstFirst),
         )
         self.follow = self.worst.add_switch(
@@ -129,7 +129,7 @@ class ObjectTable(QWidget):
             "Whether N and Shift+N centre the object and zoom until it is large enough to judge.",
         )
         self.others = ChoiceMenu(
-            "image", "What the image shows beside the listed objects.", list(Others)
+            "image", "What the image shows besides the listed objects.", list(Others)
         )
         self._behind = QToolButton()
         self._columns = TickMenu(self)
@@ -148,7 +148,7 @@ class ObjectTable(QWidget):
         self.show_outcomes(None)
 
     def show_outcomes(self, outcomes: Outcomes | None) -> None:
-        """List the objects of a label pair; a hint where there is none.
+        """List the objects of a label pair; a hint if there is none.
 
         The outcomes that are listed already change nothing.
         """
@@ -199,7 +199,7 @@ class ObjectTable(QWidget):
         return self._menus[name]
 
     def count_text(self) -> str:
-        """Return what is said about how many objects are listed."""
+        """Return the text about how many objects are listed."""
         return self._count.text()
 
     def say_when_empty(self, words: str = EMPTY) -> None:
@@ -209,7 +209,7 @@ class ObjectTable(QWidget):
             self._hint.setText(words)
 
     def hint_text(self) -> str:
-        """Return the hint; empty where objects are listed."""
+        """Return the hint; empty if objects are listed."""
         return "" if self._hint.isHidden() else self._hint.text()
 
     def selected(self) -> tuple[Side, int] | None:
@@ -223,7 +223,7 @@ class ObjectTable(QWidget):
         Returns
         -------
         str
-            Why no other one was chosen; empty where one was.
+            Why no other one was chosen; empty if one was.
         """
         start = None if selected is None else self.model.table_row(*selected)
         row = self.model.failure_after(start, step)
@@ -240,7 +240,7 @@ class ObjectTable(QWidget):
         return self._outcomes
 
     def standing_out(self) -> Listed | None:
-        """Return the objects that stand out on the image; None where all look alike."""
+        """Return the objects that stand out on the image; None if all look alike."""
         others = Others(self.others.choice)
         if others is Others.SHOWN or self._outcomes is None or self.model.filter.is_open:
             return None
@@ -272,7 +272,7 @@ class ObjectTable(QWidget):
         self._show_columns()
 
     def behind_text(self) -> str:
-        """Return what is said about the figure behind which the listed objects stand."""
+        """Return the text about the figure behind which the listed objects stand."""
         return "" if self._behind.isHidden() else self._behind.text()
 
     def _set_up_view(self) -> None:
@@ -326,9 +326,9 @@ class ObjectTable(QWidget):
             self._menus[name] = menu
         failures, everything = QPushButton("failures"), QPushButton("all")
         unreviewed = QPushButton("unreviewed")
-        unreviewed.setToolTip("List only the failures that have no verdict of yours yet.")
+        unreviewed.setToolTip("List only the failures without a verdict of yours.")
         unreviewed.clicked.connect(lambda _=False: self.set_filter(_UNREVIEWED_ONLY))
-        failures.setToolTip("List only what somebody has to look at: FN, FP and misclassified.")
+        failures.setToolTip("List only the failures: FN, FP and misclassified.")
         everything.setToolTip("Remove the filters and put the worst first.")
         failures.clicked.connect(lambda _=False: self.set_filter(_FAILURES_ONLY))
         everything.clicked.connect(lambda _=False: self._show_all())
@@ -379,7 +379,7 @@ class ObjectTable(QWidget):
     def _clear_sort_indicator(self) -> None:
         horizontal = self.view.horizontalHeader()
         if horizontal is not None:
-            blocked = horizontal.blockSignals(True)  # the table is sorted by what comes next
+            blocked = horizontal.blockSignals(True)  # the table is sorted below
             horizontal.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
             horizontal.blockSignals(blocked)
             self._show_count()
@@ -392,7 +392,7 @@ class ObjectTable(QWidget):
             self.view.setColumnHidden(number, unknown or column.name in self._hidden)
         for action in self._columns.actions():
             action.setChecked(action.data() not in self._hidden)
-            # An object without its id cannot be told from another.
+            # An object without its id cannot be distinguished from another.
             action.setEnabled(action.data() != "id")
 
     def _on_columns(self) -> None:
@@ -417,7 +417,7 @@ class ObjectTable(QWidget):
         self.listed_changed.emit()
 
     def _reset(self, change: Any) -> None:
-        """Change the model without taking the lost selection for somebody's wish."""
+        """Change the model without taking the lost selection for a choice of the user."""
         selected = self.selected()
         self._is_synchronising = True
         try:

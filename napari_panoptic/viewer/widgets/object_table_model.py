@@ -21,7 +21,7 @@ _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 class ObjectTableModel(QAbstractTableModel):
-    """Every object in the order and choice that somebody asked for.
+    """Every object, sorted and filtered as the user asked for.
 
     Columns stay where they are; only an array of row numbers is sorted and
     filtered.
@@ -110,7 +110,7 @@ class ObjectTableModel(QAbstractTableModel):
         self.sort_by(name, descending=order == Qt.SortOrder.DescendingOrder)
 
     def table_row(self, side: Side, object_row: int) -> int | None:
-        """Find an object in the table; None where a filter hides it."""
+        """Find an object in the table; None if a filter hides it."""
         found = np.flatnonzero(self._order == self._rows.row_of(side, object_row))
         return int(found[0]) if len(found) else None
 

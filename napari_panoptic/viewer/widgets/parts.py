@@ -113,9 +113,9 @@ def viewport_of(area: QAbstractScrollArea) -> QWidget:
 
 
 def is_in_sight(widget: QWidget) -> bool:
-    """Return whether somebody can see a widget.
+    """Return whether the user can see a widget.
 
-    Qt calls a panel visible though it lies behind others in tabs.
+    Qt calls a panel visible even if it is hidden behind another tab.
     """
     return widget.isVisible() and not widget.visibleRegion().isEmpty()
 
@@ -131,7 +131,7 @@ def bring_to_front(widget: QWidget) -> None:
 def show_in_front(dialog: QDialog) -> None:
     """Show a dialog that stays open over the dock that it belongs to, beside the image.
 
-    It is put there when it opens; where the user moves it, it stays until it is closed.
+    It is put there when it opens; if the user moves it, it stays there until it is closed.
     """
     dock = dock_of(dialog.parentWidget())
     if dock is not None and not dialog.isVisible():
@@ -227,7 +227,7 @@ _PRESS_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 
 
 class Figure(QWidget):
-    """A figure with its name above it; told to be a link, it can be clicked.
+    """A figure with its name above it; as a link, it can be clicked.
 
     Parameters
     ----------
@@ -344,7 +344,7 @@ class Figure(QWidget):
 
 
 def draw_frame(painter: QPainter, around: QRectF, widget: QWidget, *, is_chosen: bool) -> None:
-    """Frame something: heavily where it is chosen, dotted where it only has the keys."""
+    """Frame something: heavily if it is chosen, dotted if it only has the keys."""
     pen = QPen(widget.palette().color(widget.foregroundRole()))
     pen.setWidthF(2.0 if is_chosen else 1.0)
     if not is_chosen:
@@ -371,7 +371,7 @@ class Cell:
     bold
         Whether it stands out.
     target
-        What a click on it asks for; None where there is nothing to click.
+        What a click on it asks for; None if there is nothing to click.
     """
 
     text: str
@@ -425,7 +425,7 @@ class FigureTable(QTableWidget):
     ----------
     stretch_first
         Whether the first column takes the room that is left; otherwise all are
-        as wide as their contents, and are scrolled where there is not room enough.
+        as wide as their contents, and are scrolled if there is not enough room.
     tint
         RGB colour of shaded cells.
     """

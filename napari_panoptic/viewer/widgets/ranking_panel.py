@@ -41,10 +41,10 @@ HINT = (
     "Evaluate the cohort to see how teams rank under each protocol and average, how firmly, and "
     "what changes it. It takes about a second per region."
 )
-OF_OTHERS = "Other settings since: evaluate the cohort anew."
+OF_OTHERS = "Settings have changed: evaluate the cohort again."
 GOING_ON = (
-    "The cohort is being evaluated: {done} of {total} done; every region is gone over {times}. "
-    "What comes of it is shown here. “Stop” keeps what is done: the evaluation goes on from there."
+    "The cohort is being evaluated: {done} of {total} done; every region is evaluated {times}. "
+    "The results appear here. “Stop” keeps what is done: the evaluation continues from there."
 )
 SUMMING_UP = "All regions are evaluated; averages, statistics and ranks are being computed …"
 
@@ -60,7 +60,7 @@ _PROTOCOL_TITLES = {
 """The columns of table 4 of the errors paper; the report has every combination."""
 _PROTOCOL_MEANINGS = {
     CHALLENGE_PROTOCOL: "The challenge's scoring with its errors.",
-    f"{CHALLENGE_PROTOCOL}+matching": "False positives are what matches nothing, not ids unlike.",
+    f"{CHALLENGE_PROTOCOL}+matching": "False positives are unmatched predictions, not ids.",
     f"{CHALLENGE_PROTOCOL}+absent-class-fp": "Predictions of classes that a region lacks count.",
     f"{CHALLENGE_PROTOCOL}+per-patient": "Regions of a patient are summed before dividing.",
     CORRECTED_PROTOCOL: "All three errors corrected.",
@@ -130,7 +130,7 @@ class RankingPanel(QWidget):
         return View(self.view.currentData())
 
     def note_text(self) -> str:
-        """Return what is said about what is shown."""
+        """Return the text about the current view."""
         return self._note.text()
 
     def show_hint(self, text: str) -> None:
@@ -140,7 +140,7 @@ class RankingPanel(QWidget):
         self.picture.hide()
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
-        """Show how far the evaluation is; None where none is under way."""
+        """Show how far the evaluation is; None if none is under way."""
         busy = progress is not None
         self._progress.setVisible(busy)
         self.stop.setVisible(busy)
@@ -348,11 +348,11 @@ def _difference_columns(found: Sequence[Difference]) -> list[Column]:
         np.array([str(getattr(one, word)) for one in found], object) for word in words
     )
     return [
-        Column("Region", "Where; choose a row to go there.", region, width=190, is_text=True),
+        Column("Region", "The place; choose a row to go there.", region, width=190, is_text=True),
         Column("Class", "Of the predicted objects.", class_name, width=80, is_text=True),
         Column(
             "Objects",
-            "How many predicted objects; none where a whole region is meant.",
+            "How many predicted objects; empty for a whole region.",
             np.array([len(one.ids) or np.nan for one in found], np.float64),
             text=lambda n: "" if math.isnan(n) else count_text(int(n)),
             width=60,

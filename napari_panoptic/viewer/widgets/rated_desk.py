@@ -66,7 +66,7 @@ RATED_KEYS: tuple[Shortcut, ...] = (
 RATED_LIST_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Up", "the case above"),
     Shortcut("Down", "the case below"),
-    Shortcut("Enter", "draw the level, or the rater alone, again all"),
+    Shortcut("Enter", "draw the level, or the rater alone; again: all"),
 )
 """Keys of its lists."""
 RATED_NAPARI_KEYS: tuple[Shortcut, ...] = (
@@ -280,7 +280,7 @@ class RatedDesk:
     def _on_step(self) -> None:
         self.slices.show_current(self.scene.slice_number)
 
-    # --- what comes back -------------------------------------------------------------------------
+    # --- answers of workers ---
 
     def _on_view(self, view: CaseView) -> None:
         before, self.view = self.view, view
@@ -314,7 +314,7 @@ class RatedDesk:
         self.scene.show_nothing()
         self.levels.show_figures(None, None, self.scene.level, why_none=NOT_READ)
         self.slices.show_slices(np.zeros(0), np.zeros(0, bool), why_none=NOT_READ)
-        # The line above the image is cut off where it is long.
+        # The line above the image is cut off if it is long.
         why = f"{wanted.case} cannot be shown: {message}"
         self.raters.show_raters(None, (), None, None, wanted.structure, why_none=why)
         self.legend.show_legend((), ())

@@ -67,15 +67,15 @@ _STANDING_MEANING = (
 )
 NO_TEAMS = (
     "There are no predictions yet: add a folder per team, TEAM/CASE/STRUCTURE.nii.gz, or name "
-    "files.predictions in the cohort.toml. The raters can be compared without."
+    "files.predictions in the cohort.toml. The raters can be compared without them."
 )
 COMPUTING = "The figures are being computed …"
 _SHOWN_MEANINGS = {
     Shown.RATERS: "The outline of each rater's mask, in a colour of their own.",
     Shown.REFERENCE: "Where the share of raters who marked a pixel reaches the level.",
     Shown.PREDICTION: "Where the predicted probability reaches the level.",
-    Shown.DISAGREEMENT: "1 - |2 p - 1| of the raters' mean p: clear where all are of one mind, "
-    "pink where they are divided.",
+    Shown.DISAGREEMENT: "1 - |2 p - 1| of the raters' mean p: clear where all agree, "
+    "pink where they differ.",
 }
 
 
@@ -234,7 +234,7 @@ class LevelsPanel(QWidget):
         self.stands.set_text(STANDING_WORDS[standing(own, spread)], reason=reason)
         blues = level_colours(REFERENCE_COLOURS, n)
         header = [
-            Cell("level", "Pixels are compared whose probability reaches it."),
+            Cell("level", "The compared pixels are those whose probability reaches it."),
             Cell("Dice", "2 both / (mean + prediction)"),
             Cell("raters' mean", "Pixels that reach the level."),
             Cell("prediction", "Pixels that reach the level."),
@@ -353,7 +353,7 @@ class RatersPanel(QScrollArea):
         self.pairs = FigureTable(stretch_first=False)
         self.pairs.chosen.connect(self._on_rater)
         self.quality = FigureTable(stretch_first=False)
-        self._pairs_title = heading("Dice of each two raters")
+        self._pairs_title = heading("Dice of each pair of raters")
         self._quality_title = heading("Objects: PQ above, F1 below the diagonal")
         inner = QWidget()
         layout = QVBoxLayout(inner)
@@ -453,7 +453,7 @@ class RatedTitle(QWidget):
         self._title = ElidedLabel()
         self._title.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._notes = NotesButton(
-            "What was odd in the files of this case. Click for the list.", self.notes_clicked.emit
+            "Problems in the files of this case. Click for the list.", self.notes_clicked.emit
         )
         self.keys = KeysButton(self, self.keys_clicked.emit)
         layout = QHBoxLayout(self)
@@ -469,11 +469,11 @@ class RatedTitle(QWidget):
         self._notes.show_count(len(findings))
 
     def text(self) -> str:
-        """Return what is said."""
+        """Return the text."""
         return self._title.text()
 
     def notes_text(self) -> str:
-        """Return what the notes button says; empty where it is hidden."""
+        """Return the text of the notes button; empty if it is hidden."""
         return self._notes.said()
 
 

@@ -42,7 +42,7 @@ class HistoryDialog(QDialog):
         self.setWindowTitle("History of verdicts")
         self._intro = PlainLabel()
         self._intro.setWordWrap(True)
-        self._list = _list(("When", "Verdict", "Tag", "Note", "What became of it"))
+        self._list = _list(("When", "Verdict", "Tag", "Note", "Outcome"))
         _lay_out(self, self._intro, self._list)
         self.resize(640, 260)
 
@@ -113,7 +113,7 @@ class CompareDialog(QDialog):
         self._clear()
 
     def text(self) -> str:
-        """Return what is said about the agreement."""
+        """Return the text about the agreement."""
         return self._kappa.text()
 
     def intro(self) -> str:
@@ -139,7 +139,7 @@ class CompareDialog(QDialog):
         own
             Who asks.
         compare
-            Compares two of them; None where that failed and was told.
+            Compares two of them; None if that failed, which was reported.
         """
         self._compare = compare
         for menu in (self.first, self.second):
@@ -221,7 +221,7 @@ def agreement_text(found: ReviewerAgreement) -> str:
     same = agreement.n - len(found.disagreements)
     start = f"Both judged {objects}, {count_text(same)} of them alike. Cohen's κ = "
     if math.isnan(agreement.kappa):
-        return f"{start}{UNDEFINED}: undefined where both give one and the same verdict throughout."
+        return f"{start}{UNDEFINED}: undefined if both always give the same verdict."
     low, high = (signed_ratio(value) for value in (agreement.low, agreement.high))
     return f"{start}{signed_ratio(agreement.kappa)} (95 % interval {low} to {high})."
 

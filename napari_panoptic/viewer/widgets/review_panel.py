@@ -1,4 +1,4 @@
-"""The review: a verdict per object, how far it is, and what it comes to."""
+"""The review: a verdict per object, the progress, and the result."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ NAME_NEEDED = "Enter the reviewer's name above first: verdicts are kept under it
 LONGEST_NAME = 40
 """Letters of a name on a button."""
 WHAT_IF = (
-    "Figures if every verdict “prediction right” were the truth: such FNs go, such FPs become "
-    "TPs with an IoU of 1 (so SQ is an upper bound), such misclassified pairs become TPs."
+    "Figures if every verdict “prediction right” were the truth: such FNs are removed, such FPs "
+    "become TPs with an IoU of 1 (so SQ is an upper bound), such misclassified pairs become TPs."
 )
 
 
@@ -129,7 +129,7 @@ class ReviewPanel(QScrollArea):
         self.following = QPushButton("next open")
         self.history = QPushButton("history…")
         self.compare = QPushButton("compare reviewers…")
-        self.goes_on = QCheckBox("go on after a verdict")
+        self.goes_on = QCheckBox("next after a verdict")
         self.place = QPushButton()
         self.suggestion = QPushButton()
         self.retry = QPushButton("try again")
@@ -187,7 +187,7 @@ class ReviewPanel(QScrollArea):
         record
             The verdict on it, or None.
         hint
-            What is said without a selection; how to make one where None.
+            The text without a selection; how to make one if None.
         fresh
             Whether it is another object than before: tag and note are then its own.
         draft
@@ -225,7 +225,7 @@ class ReviewPanel(QScrollArea):
         self._where.set_text(f"{verb} {path.parent.name}/{path.name}", tooltip=str(path))
 
     def show_problem(self, text: str, *, suggestion: Path | None = None) -> None:
-        """Show why the review file cannot be used, and what to do; nothing where it can."""
+        """Show why the review file cannot be used, and what to do; nothing if it can."""
         self._problem.setVisible(bool(text))
         self._problem_text.setText(text[:1].upper() + text[1:])
         self.suggestion.setVisible(suggestion is not None)
@@ -246,7 +246,7 @@ class ReviewPanel(QScrollArea):
             (self.region_progress, "region", region),
             (self.cohort_progress, "cohort", cohort),
         ):
-            # A bar that is told its value paints the window at once; this lets it wait its turn.
+            # A bar whose value is set paints the window at once; this lets it wait its turn.
             bar.setUpdatesEnabled(False)
             bar.setRange(0, max(share.total if share else 0, 1))
             bar.setValue(share.done if share else 0)
@@ -283,22 +283,22 @@ class ReviewPanel(QScrollArea):
         self._figures.setVisible(bool(units))
         self._figures_hint.setVisible(not units)
 
-    # What is said, for tests and screen readers.
+    # Texts, for tests and screen readers.
 
     def state_text(self) -> str:
-        """Return what is said about the last verdict."""
+        """Return the text about the last verdict."""
         return self._state.text()
 
     def object_text(self) -> str:
-        """Return what is said about the selected object."""
+        """Return the text about the selected object."""
         return self._object.text()
 
     def place_text(self) -> str:
-        """Return what is said about the place of the verdicts."""
+        """Return the text about the place of the verdicts."""
         return self._where.text()
 
     def problem_text(self) -> str:
-        """Return why the file cannot be used; empty where it can."""
+        """Return why the file cannot be used; empty if it can."""
         return "" if self._problem.isHidden() else self._problem_text.text()
 
     def figures(self) -> list[list[str]]:
@@ -336,7 +336,7 @@ class ReviewPanel(QScrollArea):
         self.tag.setEditable(True)
         self.tag.setLineEdit(self._tag_line)
         self.tag.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.tag.setToolTip("A word of your own for sorting, kept with the verdict.")
+        self.tag.setToolTip("Your own keyword for sorting, kept with the verdict.")
         self.tag.setCurrentText("")
         self.note.setToolTip("A remark, kept with the verdict. Enter saves it.")
         self.note.setPlaceholderText("note")
@@ -346,12 +346,11 @@ class ReviewPanel(QScrollArea):
         )
         self.name.setToolTip("Who reviews. Verdicts are kept under this name. Enter to change it.")
         self.undo.setToolTip(
-            "Withdraw the newest verdict that you gave in this window; the one before it stands "
-            "again."
+            "Withdraw your last verdict of this window; the previous one counts again."
         )
         self.withdrawal.setToolTip(
-            "Withdraw your verdict on the selected object, whenever it was given; the one before "
-            "it stands again."
+            "Withdraw your verdict on the selected object, whenever it was given; the previous "
+            "one counts again."
         )
         self.following.setToolTip("The next failure without a verdict, in the order of the table.")
         self.history.setToolTip("Every verdict that you ever gave on this object.")
@@ -361,7 +360,7 @@ class ReviewPanel(QScrollArea):
         )
         self.goes_on.setToolTip("Whether a verdict leads to the next failure without one.")
         self.place.setText("other place…")
-        self.place.setToolTip("Choose another file for the verdicts, or one that is there already.")
+        self.place.setToolTip("Choose another file for the verdicts, new or existing.")
         self.suggestion.setText("use my own folder")
         self.retry.setToolTip("Try the review file again.")
         self.stop.setToolTip("Stop counting the verdicts in the other regions.")
@@ -391,7 +390,7 @@ class ReviewPanel(QScrollArea):
         self._who = PlainLabel(WHO)
         self._who.setWordWrap(True)
         self._figures_hint = PlainLabel(
-            "Verdicts “prediction right” show here what they would do to the figures."
+            "Shows how the verdicts “prediction right” would change the figures."
         )
         self._figures_hint.setWordWrap(True)
         self._state.setWordWrap(True)
@@ -481,7 +480,7 @@ class ReviewPanel(QScrollArea):
 
 
 def difference_text(before: float, after: float) -> str:
-    """Write a difference with its sign; an en dash where undefined."""
+    """Write a difference with its sign; an en dash if undefined."""
     if math.isnan(before) or math.isnan(after):
         return UNDEFINED
     text = f"{after - before:+.3f}".replace("-", "−")

@@ -42,9 +42,12 @@ _TITLES: Mapping[str, tuple[str, str]] = {
     "radius": ("Radius", "Pixels by which border-dilated grows objects; negative shrinks."),
     "matching": ("Match", "Which prediction belongs to which nucleus."),
     "iou_threshold": ("IoU >", "Overlap that a pair must exceed to match."),
-    "ambiguous": ("Ambiguous", "What becomes of areas that the annotation excludes."),
+    "ambiguous": ("Ambiguous", "How areas that the annotation excludes are treated."),
     "outlines": ("HD of", "Which outlines a Hausdorff distance compares."),
-    "overlaps": ("Overlaps", "What becomes of pixels that several objects of one side claim."),
+    "overlaps": (
+        "Overlaps",
+        "Which object gets the pixels that objects of one side share.",
+    ),
 }
 _SLIDERS: Mapping[str, tuple[int, int, float]] = {
     "radius": (-3, 5, 1),
@@ -57,7 +60,7 @@ _DIFFERS = "● "
 
 
 class SettingsPanel(QWidget):
-    """Team, source and evaluation settings; every change is told at once."""
+    """Team, source and evaluation settings; every change emits a signal."""
 
     team_chosen = Signal(str)
     source_chosen = Signal(object)  # Source | None
@@ -166,10 +169,8 @@ class SettingsPanel(QWidget):
             spin.valueChanged.connect(lambda value, n=name: self._on_change(n, value))
         self.team.currentIndexChanged.connect(lambda _: self._on_team())
         self.source.currentIndexChanged.connect(self._on_source)
-        self.team.setToolTip("Whose predictions are shown and judged.")
-        self.source.setToolTip(
-            "Which files the predictions are read from, where there are several."
-        )
+        self.team.setToolTip("The team whose predictions are shown and judged.")
+        self.source.setToolTip("Which files the predictions are read from, if there are several.")
         for combo in (self.team, self.source, *self._combos.values()):
             combo.setSizeAdjustPolicy(
                 QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon

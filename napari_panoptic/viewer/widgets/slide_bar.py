@@ -35,15 +35,15 @@ class SlideBar(QWidget):
         self.show_nothing()
 
     def text(self) -> str:
-        """Return what is said, as rich text; empty where the line is hidden."""
+        """Return the text, as rich text; empty if the line is hidden."""
         return "" if self.isHidden() else self._words.text()
 
     def progress_text(self) -> str:
-        """Return what is said about work under way; empty where there is none."""
+        """Return the text about work under way; empty if there is none."""
         return "" if self._progress.isHidden() else self._progress.format()
 
     def button_text(self) -> str:
-        """Return what can be done; empty where nothing can."""
+        """Return what can be done; empty if nothing can."""
         return "" if self._button.isHidden() else self._button.text()
 
     def press(self) -> None:

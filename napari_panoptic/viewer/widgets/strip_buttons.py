@@ -18,13 +18,13 @@ class KeysButton(QToolButton):
     strip
         The strip that it lies on; the key works in its window.
     wanted
-        Called when somebody wants the list.
+        Called when the user asks for the list.
     """
 
     def __init__(self, strip: QWidget, wanted: Callable[[], object]) -> None:
         super().__init__(strip)
         self.setText(KEY_LIST.text)
-        self.setToolTip(f"All keys and what they do ({KEY_LIST.text})")
+        self.setToolTip(f"All keys and their actions ({KEY_LIST.text})")
         self.clicked.connect(lambda _=False: wanted())
         action = QAction(strip)
         # Whether Shift counts as part of the character is not the same everywhere.
@@ -41,7 +41,7 @@ class NotesButton(QPushButton):
     meaning
         The tooltip.
     wanted
-        Called when somebody wants the list.
+        Called when the user asks for the list.
     """
 
     def __init__(self, meaning: str, wanted: Callable[[], object]) -> None:
@@ -56,5 +56,5 @@ class NotesButton(QPushButton):
         self.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
 
     def said(self) -> str:
-        """Return what it says; empty where it is hidden."""
+        """Return its text; empty if it is hidden."""
         return "" if self.isHidden() else self.text()

@@ -1,4 +1,4 @@
-"""The columns of the table of teams, and what is said about its rows."""
+"""The columns of the table of teams, and the texts about its rows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def object_columns(comparison: Comparison, order: NDArray[np.intp]) -> list[Colu
         ),
         Column(
             "Found",
-            "How many teams found it under its right name (TP), of how many.",
+            "How many teams found it with the right class (TP), out of how many.",
             result.found[order],
             text=lambda value: f"{value} / {n}",
             width=50,
@@ -81,7 +81,7 @@ def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -
 
     return Column(
         _heading(comparison, team),
-        f"What became of the object with {team}, and below its name the team's PQ here.",
+        f"Outcome of the object with {team}, and below its name the team's PQ here.",
         codes,
         text=lambda code: SHORT_WORDS[STATUSES[code]],
         tooltip=tooltip,
@@ -102,7 +102,7 @@ def place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> li
         Column("Place", "Number of the place, most teams first.", np.arange(1, len(places) + 1)),
         Column(
             "Teams",
-            "How many teams invent something here, of how many.",
+            "How many teams have an FP here, out of how many.",
             (numbers > 0).sum(axis=1),
             text=lambda value: f"{value} / {n}",
         ),
@@ -128,7 +128,7 @@ def _place_colour(numbers: NDArray[np.int64]) -> Callable[[int], Rgb | None]:
 
 
 def object_sentence(result: Consensus, row: int) -> str:
-    """Describe what became of a reference object with each team."""
+    """Describe the outcome of a reference object with each team."""
     own = result.reference
     words: dict[str, list[str]] = {}
     for team, code in zip(result.teams, result.status[row], strict=True):
@@ -140,7 +140,7 @@ def object_sentence(result: Consensus, row: int) -> str:
 _FATES = {
     "TP": "found by",
     "FN": "missed by",
-    "misclassified": "misnamed by",
+    "misclassified": "misclassified by",
     "ignored": "not judged for",
     "FP": "invented by",
 }

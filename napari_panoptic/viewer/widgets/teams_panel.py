@@ -65,9 +65,9 @@ class Listed(StrEnum):
 
 
 _MODE_MEANINGS: Mapping[ViewMode, str] = {
-    ViewMode.ONE: "The canvas shows one team, as usual (Shift+U goes on).",
+    ViewMode.ONE: "The canvas shows one team, as usual (Shift+U: next view).",
     ViewMode.GRID: (
-        f"Up to {MAX_TEAMS} teams beside each other, each coloured by its own outcomes; "
+        f"Up to {MAX_TEAMS} teams side by side, each coloured by its own outcomes; "
         "they move and zoom as one (Shift+U)."
     ),
     ViewMode.CONSENSUS: (
@@ -77,14 +77,14 @@ _MODE_MEANINGS: Mapping[ViewMode, str] = {
 }
 _LISTED_MEANINGS: Mapping[Listed, str] = {
     Listed.ALL: "Every annotated object, those found by the fewest teams first.",
-    Listed.MISSED: "Annotated objects that every team missed which is judged on them.",
-    Listed.ONE_ONLY: "Annotated objects that exactly one team found under the right name.",
+    Listed.MISSED: "Annotated objects missed by every team that is judged on them.",
+    Listed.ONE_ONLY: "Annotated objects that exactly one team found with the right class.",
     Listed.INVENTED: "Places where two or more teams predict an object that is not annotated.",
 }
 _COUNT_WORDS: Mapping[Count, str] = {
     Count.FOUND: "found by",
     Count.MISSED: "missed by",
-    Count.MISNAMED: "misnamed by",
+    Count.MISNAMED: "misclassified by",
 }
 
 
@@ -138,11 +138,11 @@ class TeamsPanel(QWidget):
         return self._modes[which] if isinstance(which, ViewMode) else self._lists[which]
 
     def hint_text(self) -> str:
-        """Return the hint; empty where there is something to see."""
+        """Return the hint; empty if there is something to see."""
         return "" if self._hint.isHidden() else self._hint.text()
 
     def sentence_text(self) -> str:
-        """Return what is said about the selected row."""
+        """Return the text about the selected row."""
         return self._sentence.text()
 
     def count(self) -> Count:
@@ -154,7 +154,7 @@ class TeamsPanel(QWidget):
         return not self._progress.isHidden()
 
     def legend_text(self) -> str:
-        """Return the legend of the consensus; empty where it is not shown."""
+        """Return the legend of the consensus; empty if it is not shown."""
         return "" if self._legend.isHidden() else self._legend.text()
 
     def offer_teams(self, teams: Sequence[str], chosen: Sequence[str]) -> None:
@@ -183,13 +183,13 @@ class TeamsPanel(QWidget):
         self._count.setVisible(mode is ViewMode.CONSENSUS)
 
     def show_progress(self, done: int, total: int) -> None:
-        """Show how much of a view is there; nothing where all is, or nothing is to come."""
+        """Show how much of a view is there; nothing if all is, or nothing is to come."""
         self._progress.setVisible(done < total)
         self._progress.setMaximum(total)
         self._progress.setValue(done)
 
     def show_comparison(self, comparison: Comparison | None, *, empty: str = EMPTY) -> None:
-        """Show the teams of a region; a hint where there is nothing to compare."""
+        """Show the teams of a region; a hint if there is nothing to compare."""
         self._comparison, self._empty = comparison, empty
         for button in (*self._modes.values(), *self._lists.values()):
             button.setEnabled(comparison is not None)

@@ -70,7 +70,7 @@ def test_defect_01_undo_lets_the_object_be_judged_again(review):
 
 
 def test_defect_01_other_settings_do_not_select_an_object_anew(review, wait_until):
-    review.button("go on after a verdict").click()
+    review.button("next after a verdict").click()
     review.session.select_row(Side.REFERENCE, 0)
     review.give(1)
     stored, chosen = review.stored(), review.session.selection

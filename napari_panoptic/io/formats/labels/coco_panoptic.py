@@ -35,7 +35,7 @@ WHAT = "a COCO panoptic JSON (images, annotations with segments_info, categories
 WHAT_PNG = "a COCO panoptic PNG (RGB: the id of a segment is R + 256 G + 65536 B)"
 JSON_NAME = "panoptic.json"
 AMBIGUOUS = "Ambiguous"
-"""What excluded areas are called where nothing else is said."""
+"""Default name of excluded areas."""
 _HIGHEST_ID = 256**3 - 1
 
 
@@ -92,7 +92,7 @@ def panoptic_scheme(path: Path) -> ClassScheme:
 
 
 def _hue(place: int, count: int) -> Rgb:
-    """Return one of so many colours that are spread over the circle of hues."""
+    """Return one of `count` colours that are spread over the circle of hues."""
     red, green, blue = colorsys.hsv_to_rgb(place / max(count, 1), 0.9, 1.0)
     return round(255 * red), round(255 * green), round(255 * blue)
 

@@ -310,7 +310,7 @@ def _hdf5_variables(path: Path) -> dict[str, tuple[int, ...]]:
     """Return the variables whose numbers lie in the file itself.
 
     Links to other files, and numbers stored outside or assembled from other files, are left
-    out: whoever made the file may have chosen any file of this machine.
+    out: the author of the file may have chosen any file of this machine.
     """
     h5py = _h5py(path)
     with h5py.File(path, "r") as file:

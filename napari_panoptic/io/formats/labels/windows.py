@@ -157,7 +157,7 @@ class _Opening:
     ) -> TiledMasks:
         """Take the objects from the table of their classes."""
         if classes.ids.max(initial=0) > _HIGHEST_ID:
-            pixels, classes = self._numbered_anew(pixels, classes, findings)
+            pixels, classes = self._renumbered(pixels, classes, findings)
         known = classes.only(classes.class_index(self.scheme) >= 0)
         # The ambiguous class has number 0: known, and no object.
         class_index = known.class_index(self.scheme)
@@ -185,7 +185,7 @@ class _Opening:
         labels = replace(labels, unknown_ids=unknown_ids)
         return TiledMasks(labels, area, located(findings, self.request), after)
 
-    def _numbered_anew(
+    def _renumbered(
         self, pixels: _Pixels, classes: ClassTable, findings: list[Finding]
     ) -> tuple[_Pixels, ClassTable]:
         """Renumber the objects from 1 if any id of the image is too large."""
