@@ -365,9 +365,11 @@ def _lay_disk(
             reach += 1
             _lay_over(spread[reach:], line, of_bits)
             _lay_over(spread, line[reach:], of_bits)
-        for row in (middle[1] - distance, middle[0] + distance):
-            if 0 <= row < len(result):
-                _lay_over(result[row], spread, of_bits)
+        above, below = middle[1] - distance, middle[0] + distance
+        if 0 <= above < len(result):
+            _lay_over(result[above], spread, of_bits)
+        if above != below and 0 <= below < len(result):
+            _lay_over(result[below], spread, of_bits)
 
 
 @compiled
