@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,6 @@ from napari_panoptic.kernels.jit import bands_of, compiled, in_threads
 
 UNKNOWN = 255
 """The class of a pixel whose colour is not in the table of `classify`."""
-_BAND_PX = 128
-_T = TypeVar("_T", bound=np.generic)
 # Columns of a run: where it starts and ends (half open) in its line, and its component.
 _START, _END, _NUMBER = 0, 1, 2
 
@@ -239,21 +236,60 @@ def grow(
         Number of pixels taken from earlier classes, counted once for each class that takes
         one.
     """
-    grown = _dilated(labels, widths)
-    if len(widths) > 2:  # by one pixel, objects of a class do not reach each other
-        # Later classes have the higher labels: the highest one within reach lies on top, unless
-        # it is of the pixel's own class.
-        is_own = (labels > 0) & (grown <= last.take(class_image))
-        np.copyto(grown, labels, where=is_own)
-    present = [kind for kind in range(1, 256) if last[kind] > last[kind - 1]]
-    if len(present) < 2:
-        return grown, 0
-
-    reached_px = (
-        np.count_nonzero(_dilated((class_image == kind).view(np.uint8), widths)) for kind in present
+    grown = np.empty_like(labels)
+    overlapping_px = in_threads(
+        lambda band: _grow(labels, class_image, last, widths, band.start, grown[band]),
+        bands_of(labels.shape),
     )
+    return grown, sum(overlapping_px)
+
+
+@compiled
+def _grow(
+    labels: NDArray[np.int32],
+    class_image: NDArray[np.uint8],
+    last: NDArray[np.int32],
+    widths: NDArray[np.int64],
+    top: int,
+    result: NDArray[np.int32],
+) -> int:
+    """Write a band of the grown objects, from row ``top`` on; return its overlapping pixels."""
+    height, width = result.shape
+    radius = len(widths) - 1
+    _dilate(labels, top, widths, result, False)
+    # Later classes have the higher labels: the highest one within reach lies on top, unless it
+    # is of the pixel's own class. (By one pixel, objects of a class do not reach each other.)
+    for k in range(height if radius > 1 else 0):
+        line, own, kinds = result[k], labels[top + k], class_image[top + k]
+        for x in range(width):
+            if own[x] > 0 and line[x] <= last[kinds[x]]:
+                line[x] = own[x]
+
+    bit_count = np.zeros(256, np.uint8)
+    for value in range(256):
+        bit_count[value] = bit_count[value // 2] + value % 2
+    first = max(top - radius, 0)
+    near = class_image[first : top + height + radius]
+    bits, reached = np.empty(near.shape, np.uint8), np.empty(result.shape, np.uint8)
     # Each class covers what it reaches: what exceeds the area of all together is taken.
-    return grown, int(sum(reached_px) - np.count_nonzero(grown))
+    overlapping_px = 0
+    for k in range(height):
+        for x in range(width):
+            overlapping_px -= result[k, x] > 0
+    for before in range(0, 255, 8):  # a bit for each of eight classes
+        if last[before] == last[255]:
+            break
+        bit_of = np.zeros(256, np.uint8)
+        for kind in range(before + 1, min(before + 9, 256)):
+            bit_of[kind] = 1 << (kind - before - 1)
+        for y in range(len(near)):
+            for x in range(width):
+                bits[y, x] = bit_of[near[y, x]]
+        _dilate(bits, top - first, widths, reached, True)
+        for k in range(height):
+            for x in range(width):
+                overlapping_px += bit_count[reached[k, x]]
+    return overlapping_px
 
 
 def shrink(labels: NDArray[np.int32], widths: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -271,67 +307,78 @@ def shrink(labels: NDArray[np.int32], widths: NDArray[np.int64]) -> NDArray[np.i
     widths
         int64 (radius + 1,): the disk to erode by, from :func:`half_widths`.
     """
-    gone = np.zeros(labels.shape, np.bool_)
-    along, across = labels[:, 1:] != labels[:, :-1], labels[1:] != labels[:-1]
-    for reach in range(1, len(widths)):
-        _raise(gone[:, : along.shape[1] - reach + 1], along[:, reach - 1 :])
-        _raise(gone[:, reach:], along)
-    for distance, spread in _spread(across, widths):
-        if distance > 0:
-            _raise(gone[: len(across) - distance + 1], spread[distance - 1 :])
-            _raise(gone[distance:], spread)
-    return np.where(gone, np.int32(0), labels)
-
-
-def _dilated(image: NDArray[_T], widths: NDArray[np.int64]) -> NDArray[_T]:
-    """Return the highest value in the disk around each pixel, the outside left out."""
-    result = np.empty_like(image)
-    if len(widths) == 2:
-        in_threads(
-            lambda band: _dilate_by_one(image, band.start, result[band]), bands_of(image.shape)
-        )
-        return result
-    result[:] = image
-    for top in range(0, len(image), _BAND_PX):  # these stay in the processor's cache
-        band, above = result[top : top + _BAND_PX], min(len(widths) - 1, top)
-        rows = image[top - above : top + _BAND_PX + len(widths) - 1]
-        for distance, spread in _spread(rows, widths):
-            _raise(band[max(distance - above, 0) :], spread[max(above - distance, 0) :])
-            _raise(band, spread[above + distance :])
+    result = np.empty_like(labels)
+    _shrink(labels, widths, result)
     return result
 
 
 @compiled
-def _dilate_by_one(image: NDArray[Any], top: int, result: NDArray[Any]) -> None:
-    """Write the highest value of each pixel and its four neighbours, from row ``top`` on."""
-    last = image.shape[1] - 1
-    for k in range(len(result) if last >= 0 else 0):
-        y = top + k
-        own, line = image[y], result[k]
-        above, below = image[max(y - 1, 0)], image[min(y + 1, len(image) - 1)]
-        # Without a branch, for vector instructions.
-        for x in range(1, last):
-            sides = max(max(own[x - 1], own[x + 1]), own[x])
-            line[x] = max(sides, max(above[x], below[x]))
-        for x in (0, last):
-            sides = max(max(own[max(x - 1, 0)], own[min(x + 1, last)]), own[x])
-            line[x] = max(sides, max(above[x], below[x]))
+def _shrink(
+    labels: NDArray[np.int32], widths: NDArray[np.int64], result: NDArray[np.int32]
+) -> None:
+    """Write the eroded objects; see `shrink`."""
+    height, width = labels.shape
+    gone = np.zeros(labels.shape, np.uint8)
+    changes = np.empty(width, np.uint8)
+    for y in range(height):
+        line, below = labels[y], labels[min(y + 1, height - 1)]
+        for x in range(width - 1):
+            changes[x] = line[x] != line[x + 1]
+        for reach in range(1, min(len(widths), width)):
+            _lay_over(gone[y], changes[reach - 1 : width - 1], True)
+            _lay_over(gone[y, reach:], changes[: width - 1], True)
+        for x in range(width):
+            changes[x] = line[x] != below[x]
+        _lay_disk(changes, (y, y + 1), widths, gone, True)
+    for y in range(height):
+        for x in range(width):
+            result[y, x] = 0 if gone[y, x] else labels[y, x]
 
 
-def _spread(rows: NDArray[_T], widths: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[_T]]]:
-    """Yield each distance from the middle of a disk, and the rows spread as far as it reaches."""
-    spread = rows.copy()
-    reach = 0
-    for distance in range(len(widths) - 1, -1, -1):
-        while reach < widths[distance]:
+@compiled
+def _dilate(
+    image: NDArray[Any], top: int, widths: NDArray[np.int64], result: NDArray[Any], of_bits: bool
+) -> None:
+    """Lay the pixels in the disk around each pixel of a band over each other, see `_lay_over`."""
+    radius = len(widths) - 1
+    result[:] = image[top : top + len(result)]
+    # Row by row, so that each is in the processor's cache from its first use to its last.
+    for y in range(max(top - radius, 0), min(top + len(result) + radius, len(image))):
+        _lay_disk(image[y], (y - top, y - top), widths, result, of_bits)
+
+
+@compiled
+def _lay_disk(
+    line: NDArray[Any],
+    middle: tuple[int, int],
+    widths: NDArray[np.int64],
+    result: NDArray[Any],
+    of_bits: bool,
+) -> None:
+    """Lay a line over all rows that disks on it reach.
+
+    ``middle`` is its row, twice; or the two rows between which it lies.
+    """
+    last, spread, reach = len(line) - 1, line.copy(), 0
+    for distance in range(len(widths) - 1, middle[1] - middle[0] - 1, -1):
+        while reach < min(widths[distance], last):
             reach += 1
-            _raise(spread[:, reach:], rows)
-            _raise(spread, rows[:, reach:])
-        yield distance, spread
+            _lay_over(spread[reach:], line, of_bits)
+            _lay_over(spread, line[reach:], of_bits)
+        above, below = middle[1] - distance, middle[0] + distance
+        if 0 <= above < len(result):
+            _lay_over(result[above], spread, of_bits)
+        if above != below and 0 <= below < len(result):
+            _lay_over(result[below], spread, of_bits)
 
 
-def _raise(target: NDArray[Any], source: NDArray[Any]) -> None:
-    """Raise each value to the other's, as far as both reach."""
-    height, width = (min(sizes) for sizes in zip(target.shape, source.shape, strict=True))
-    target = target[:height, :width]
-    np.maximum(target, source[:height, :width], out=target)
+@compiled
+def _lay_over(target: NDArray[Any], source: NDArray[Any], of_bits: bool) -> None:
+    """Raise each value to the other's, or add its bits, as far as both reach."""
+    n = min(len(target), len(source))
+    if of_bits:
+        for x in range(n):
+            target[x] |= source[x]
+    else:
+        for x in range(n):
+            target[x] = max(target[x], source[x])

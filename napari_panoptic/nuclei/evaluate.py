@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol
 
@@ -34,6 +34,7 @@ from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class Evaluation(Generic[PairT]):
         Areas and intersections; a row per object of the pair, also of those
         without a pixel.
     outcomes
-        Status, cause, partner, IoU and distances of every object with a pixel.
+        Status, cause, partner, IoU and distances of every object with a pixel, by id.
+        These are the rows of the pair and the table too, except after edits; see `tidied`.
     counts
         Their sums, which can be added over regions.
     distances
@@ -101,6 +103,24 @@ class Evaluation(Generic[PairT]):
     def confusion(self) -> pd.DataFrame:
         """The confusion matrix: rows reference, columns prediction, ``none`` first."""
         return confusion_frame(self.counts)
+
+    def tidied(self: Evaluation[LabelPair]) -> Evaluation[LabelPair]:
+        """Return the evaluation with the rows of the outcomes in its pair and table.
+
+        They differ only after an edit that erased an object, or drew one with a lower id than
+        others: then the pixels are copied and counted again. Else nothing is copied.
+        """
+        pair = self.pair
+        if all(
+            np.array_equal(labels.ids, self.outcomes.side(side).ids)
+            for side, labels in (
+                (Side.REFERENCE, pair.reference),
+                (Side.PREDICTION, pair.prediction),
+            )
+        ):
+            return self
+        pair = pair.tidied()
+        return replace(self, pair=pair, table=overlap_table(pair), distances=KnownDistances.none())
 
 
 def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Evaluation:

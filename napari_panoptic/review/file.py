@@ -119,16 +119,18 @@ def suggested_path(path: Path) -> Path | None:
 
 
 def open_review_file(
-    path: Path, timeout_s: float
+    path: Path, timeout_s: float, *, create: bool = True
 ) -> tuple[sqlite3.Connection, tuple[Finding, ...]]:
     """Open a review file; set a damaged one aside and start a new one.
 
     Parameters
     ----------
     path
-        The file; created if missing.
+        The file.
     timeout_s
         Time to wait, in seconds, while another connection writes.
+    create
+        Whether to create a missing file and its folder; an error if not.
 
     Returns
     -------
@@ -142,16 +144,17 @@ def open_review_file(
     ReviewError
         If the file cannot be used.
     """
-    _prepare_folder(path)
+    _prepare_folder(path, create=create)
     notices: tuple[Finding, ...] = ()
     for _ in range(3):
         identity = identity_of(path)
         try:
-            connection, found = _connected(path, timeout_s)
+            connection, found = _connected(path, timeout_s, create=create)
         except _DamagedError as error:
             # Another window may have set it aside already; its new file must stay.
             if identity_of(path) == identity:
                 notices += (_set_aside(path, str(error)),)
+                create = True
             continue
         return connection, (*notices, *found)
     raise ReviewError(
@@ -162,10 +165,10 @@ def open_review_file(
     )
 
 
-def _prepare_folder(path: Path) -> None:
+def _prepare_folder(path: Path, *, create: bool) -> None:
     try:
         is_folder = path.is_dir()
-        if not path.parent.is_dir():
+        if create and not path.parent.is_dir():
             path.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise _not_writable(path, error.strerror or str(error)) from error
@@ -177,11 +180,17 @@ def _prepare_folder(path: Path) -> None:
         )
 
 
-def _connected(path: Path, timeout_s: float) -> tuple[sqlite3.Connection, tuple[Finding, ...]]:
+def _connected(
+    path: Path, timeout_s: float, *, create: bool
+) -> tuple[sqlite3.Connection, tuple[Finding, ...]]:
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(
-            path, timeout=timeout_s, isolation_level=None, check_same_thread=False
+            path if create else _uri_without_creating(path),
+            timeout=timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=not create,
         )
         _distrust(connection)
         notices = _prepared(connection, path)
@@ -201,6 +210,14 @@ def _connected(path: Path, timeout_s: float) -> tuple[sqlite3.Connection, tuple[
             connection.close()
         raise
     return connection, notices
+
+
+def _uri_without_creating(path: Path) -> str:
+    """Return the URI by which SQLite opens only an existing file (https://www.sqlite.org/uri.html)."""
+    uri = path.absolute().as_uri()
+    if not uri.startswith("file:///"):  # the name of a Windows server, which SQLite rejects
+        uri = uri.replace("file://", "file:////", 1)
+    return f"{uri}?mode=rw"
 
 
 def _distrust(connection: sqlite3.Connection) -> None:

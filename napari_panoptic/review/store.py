@@ -79,7 +79,7 @@ class ReviewStore:
     Parameters
     ----------
     path
-        The file; created if missing, with its folder if the folder above exists.
+        The file.
     reviewer
         The reviewer's name.
     timeout_s
@@ -87,6 +87,9 @@ class ReviewStore:
     window
         Id of the window, to tell its verdicts from those of others; a new one if
         None.
+    create
+        Whether to create a missing file, with its folder if the folder above exists;
+        an error if not.
 
     Raises
     ------
@@ -96,7 +99,13 @@ class ReviewStore:
     """
 
     def __init__(
-        self, path: Path, *, reviewer: str, timeout_s: float = 2.0, window: str | None = None
+        self,
+        path: Path,
+        *,
+        reviewer: str,
+        timeout_s: float = 2.0,
+        window: str | None = None,
+        create: bool = True,
     ) -> None:
         self._path = path
         self._reviewer = _reviewer_name(reviewer)
@@ -106,7 +115,7 @@ class ReviewStore:
         self._notices: tuple[Finding, ...] = ()
         self._seen = (0, 0)
         self._times_opened = 0
-        self._open()
+        self._open(create=create)
 
     @property
     def path(self) -> Path:
@@ -137,9 +146,9 @@ class ReviewStore:
         Raises
         ------
         ReviewError
-            If the file cannot be used.
+            If the file cannot be used, or is not there any more.
         """
-        twin = ReviewStore(self._path, reviewer=self._reviewer, window=self._writer)
+        twin = ReviewStore(self._path, reviewer=self._reviewer, window=self._writer, create=False)
         twin._seen = -1, self._seen[1]
         return twin
 
@@ -443,8 +452,8 @@ class ReviewStore:
             ) from error
         return len(records)
 
-    def _open(self) -> None:
-        self._connection, notices = open_review_file(self._path, self._timeout_s)
+    def _open(self, *, create: bool = True) -> None:
+        self._connection, notices = open_review_file(self._path, self._timeout_s, create=create)
         self._notices += notices
         self._times_opened += 1
         self._identity = identity_of(self._path)
@@ -497,7 +506,7 @@ class ReviewStore:
             )
         self._connection.close()
         try:
-            self._open()
+            self._open(create=False)
         except ReviewError as error:
             raise ReviewError(
                 f"{failure}: {error.message}",

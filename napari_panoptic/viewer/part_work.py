@@ -66,7 +66,7 @@ class Material:
     def complete(self) -> dict[str, Evaluation]:
         """Evaluate what has not been; for workers."""
         settings = self.settings.replaced(distances=False)
-        done = {team: evaluate(_settled(pair), settings) for team, pair in self.pairs.items()}
+        done = {team: evaluate(pair.tidied(), settings) for team, pair in self.pairs.items()}
         return {team: done.get(team) or self.evaluations[team] for team in self.teams}
 
 
@@ -113,11 +113,6 @@ def _copied(labels: LabelImage) -> LabelImage:
         class_index=labels.class_index.copy(),
         original_ids=labels.original_ids.copy(),
     )
-
-
-def _settled(pair: LabelPair) -> LabelPair:
-    """Leave out objects that have no pixel any more, and sort the others by id."""
-    return replace(pair, reference=pair.reference.tidied(), prediction=pair.prediction.tidied())
 
 
 @dataclass(frozen=True, eq=False)

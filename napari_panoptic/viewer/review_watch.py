@@ -125,9 +125,12 @@ class Watch:
 
     def _looked(self, place: Place, is_outdated: bool) -> Looked:
         if self._twin is None:
-            if not may_be_there(self._store.path):
-                return Looked(place)  # moved away: no empty one is to take its place
-            self._twin = self._store.twin()
+            try:
+                self._twin = self._store.twin()
+            except ReviewError:
+                if may_be_there(self._store.path):
+                    raise
+                return Looked(place)  # the file was moved away
         regions = self._twin.poll()
         if not regions and not is_outdated:
             return Looked(place)

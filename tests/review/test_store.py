@@ -687,6 +687,37 @@ def test_a_file_that_was_deleted_takes_no_verdicts(path: Path) -> None:
 
 
 @posix_only
+@pytest.mark.parametrize("name", ["review.sqlite", "50 % done? #1 ä.sqlite"])
+def test_a_twin_opens_the_file_and_never_creates_one(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "folder" / name
+    with ReviewStore(path, reviewer="Ada") as store:
+        store.give(subject(1), Verdict.CANNOT_TELL)
+        with store.twin() as twin:
+            assert len(twin.verdicts()) == 1
+        aside = path.parent.rename(tmp_path / "elsewhere")
+        with pytest.raises(ReviewError, match="the review cannot be opened"):
+            store.twin()
+        assert not path.parent.exists()
+        path.parent.mkdir()
+        with pytest.raises(ReviewError, match="the review cannot be opened"):
+            store.twin()
+        assert not any(path.parent.iterdir())
+        assert (aside / name).exists()
+
+
+@posix_only
+def test_a_twin_sets_a_damaged_file_aside(path: Path) -> None:
+    with ReviewStore(path, reviewer="Ada") as store:
+        path.unlink()
+        path.write_bytes(b"no database " * 200)
+        with store.twin() as twin:
+            assert len(twin.notices) == 1
+            assert twin.verdicts() == []
+        store.give(subject(1), Verdict.CANNOT_TELL)
+        assert len(store.verdicts()) == 1
+
+
+@posix_only
 def test_a_file_that_was_replaced_is_followed(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.sqlite"
     with ReviewStore(other, reviewer="Ada") as store:

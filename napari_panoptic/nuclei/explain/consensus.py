@@ -141,6 +141,7 @@ def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
     SettingsError
         If the settings differ: statuses cannot be compared then.
     """
+    evaluations = {team: evaluation.tidied() for team, evaluation in evaluations.items()}
     _check(evaluations)
     first = next(iter(evaluations.values()))
     statuses = [evaluation.outcomes.reference.status for evaluation in evaluations.values()]

@@ -520,6 +520,10 @@ class LabelPair:
         """Return which points (n,) are in the ambiguous area."""
         return np.zeros(len(y), bool) if self.ambiguous is None else self.ambiguous[y, x]
 
+    def tidied(self) -> LabelPair:
+        """Return a copy with both sides tidied, see :meth:`LabelImage.tidied`."""
+        return replace(self, reference=self.reference.tidied(), prediction=self.prediction.tidied())
+
     def with_overlaps(self, overlaps: Overlaps) -> LabelPair:
         """Return both sides with the pixels that objects share, or without.
 
