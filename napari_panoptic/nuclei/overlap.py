@@ -35,7 +35,7 @@ from napari_panoptic.nuclei.values.labels import LabelPair
 # Each thread needs rows of its own; below this mean object size one thread is faster.
 _THREADS_FROM_PX_PER_OBJECT = 32
 # Pixels that are counted at a time, to limit the memory for their runs.
-_STRIP_PX = 1 << 16
+_STRIP_PX = 1 << 15
 _SUMS = [AREA, SUM_Y, SUM_X, VOID_AREA, VOID_SUM_Y, VOID_SUM_X]
 _LEAST, _MOST = [Y0, X0, FIRST], [Y1, X1]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import Any, Generic, TypeVar
+from weakref import ref
 
 import numpy as np
 from napari.utils.transforms import Affine
@@ -159,11 +160,22 @@ class RegionLoader:
             is_drawn,
             _start_thread=False,
         )
-        worker.yielded.connect(lambda answer: self._deliver(request, answer))
+        # The signals of a worker may outlive it; they must not keep the session.
+        known = ref(self)
+
+        def deliver(answer: _Answer[RegionSnapshot]) -> None:
+            if (loader := known()) is not None:
+                loader._deliver(request, answer)
+
+        def finish(worker: Any) -> None:
+            if (loader := known()) is not None:
+                loader._on_finished(worker)
+
+        worker.yielded.connect(deliver)
         # Painting comes before timers that are due later.
         worker.yielded.connect(lambda _answer: QTimer.singleShot(DRAWING_MS, is_drawn.set))
         worker.finished.connect(WARM_UP.go_on)
-        connect_worker(worker, finished=self._on_finished)
+        connect_worker(worker, finished=finish)
         self._worker = worker
         worker.start()
 
