@@ -13,31 +13,17 @@ from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.session import Selection, Session
-from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.working_copies import Originals, WorkingCopies
+from tests.support.edited_sessions import session_in, show
 from tests.support.small_cohort import write_cohort
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
-    session = Session(open_cohort(write_cohort(tmp_path)))
-    show(session)
-    return session
-
-
-def show(session: Session, **changes: Any) -> None:
-    request = session.request(**changes)
-    snapshot = load_region(
-        session.cohort,
-        request.region,
-        request.settings,
-        source=request.source,
-        previous=session.loaded,
-    )
-    assert session.deliver(request, snapshot)
+    return session_in(tmp_path)
 
 
 def rectangle(y: int, x: int, size: int = 6) -> tuple[np.ndarray, np.ndarray]:
