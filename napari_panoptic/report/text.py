@@ -37,6 +37,11 @@ def count(value: float) -> str:
     return UNDEFINED if math.isnan(value) else f"{int(value):,d}".replace(",", _THIN_SPACE)
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number of things, with an s behind the noun unless there is one."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def p_value(value: float) -> str:
     """Write a p-value; an en dash if undefined."""
     if math.isnan(value):

@@ -61,14 +61,14 @@ def team_statistics(
     Parameters
     ----------
     figures, patients, missing, worst, higher_is_better, unit
-        As in ``evaluation.statistics.paired_figures``.
+        As in `napari_panoptic.statistics.friedman.paired_figures`.
     resamples, seed
-        As in ``evaluation.bootstrap.mean_interval``.
+        As in `napari_panoptic.statistics.bootstrap.mean_interval`.
 
     Raises
     ------
     ValueError, SettingsError
-        As ``evaluation.statistics.paired_figures``.
+        As `napari_panoptic.statistics.friedman.paired_figures`.
     """
     comparison = compare_teams(
         figures,

@@ -68,7 +68,7 @@ from napari_panoptic.report.sections import (
     settings_section,
 )
 from napari_panoptic.report.statistics import friedman_sentence
-from napari_panoptic.report.text import count, ratio
+from napari_panoptic.report.text import count, counted, ratio
 
 WORST_FRAMES = 3
 FAILURES_PER_FRAME = 6
@@ -103,9 +103,9 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
     """Return the page of a report; see `write_detection_report`."""
     cohort, distance_um = evaluation.cohort, evaluation.settings.distance_um
     first = lead(
-        f"{count(len(cohort.frames))} frames of {count(len(cohort.patients))} patients, "
-        f"{count(len(evaluation.team_names))} team(s); detections within {distance_um:g} µm of an "
-        "annotated point are correct",
+        f"{counted(len(cohort.frames), 'frame')} of {counted(len(cohort.patients), 'patient')}, "
+        f"{counted(len(evaluation.team_names), 'team')}; detections within {distance_um:g} µm of "
+        "an annotated point are correct",
         date=date,
         findings=evaluation.findings,
         consequence="The figures of a team are over its own frames, and do not compare between "

@@ -56,7 +56,7 @@ from napari_panoptic.report.sections import (
     settings_section,
 )
 from napari_panoptic.report.statistics import friedman_sentence, rank_of
-from napari_panoptic.report.text import count, two_places
+from napari_panoptic.report.text import counted, two_places
 from napari_panoptic.statistics.bootstrap import LEVEL
 
 
@@ -104,8 +104,9 @@ def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str 
     """Return the page of a report, with pictures of the worst failures; see `write_report`."""
     cohort = report.cohort
     first = lead(
-        f"{count(len(cohort.regions))} regions of {count(len(cohort.patients))} patients, "
-        f"{count(len(report.evaluation.team_names))} team(s), protocol ",
+        f"{counted(len(cohort.regions), 'region')} of "
+        f"{counted(len(cohort.patients), 'patient')}, "
+        f"{counted(len(report.evaluation.team_names), 'team')}, protocol ",
         element("b", report.request.protocol),
         date=date,
         findings=report.findings,

@@ -68,7 +68,7 @@ from napari_panoptic.report.sections import (
     settings_section,
 )
 from napari_panoptic.report.statistics import StatisticsTables
-from napari_panoptic.report.text import count, ratio
+from napari_panoptic.report.text import counted, ratio
 
 WORST_PER_TEAM = 3
 """Number of pictures per team."""
@@ -111,8 +111,8 @@ def rater_page(evaluation: RatedEvaluation, worst: Sequence[WorstCase], *, date:
     """Return the page of a report."""
     cohort = evaluation.cohort
     first = lead(
-        f"{count(len(cohort.cases))} case(s), {count(len(cohort.structures))} structure(s), "
-        f"{count(len(cohort.raters))} rater(s), {count(len(evaluation.teams))} team(s)",
+        f"{counted(len(cohort.cases), 'case')}, {counted(len(cohort.structures), 'structure')}, "
+        f"{counted(len(cohort.raters), 'rater')}, {counted(len(evaluation.teams), 'team')}",
         date=date,
         findings=evaluation.findings,
         consequence="Missing predictions count as background.",

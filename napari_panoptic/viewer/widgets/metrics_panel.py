@@ -34,9 +34,6 @@ from napari_panoptic.viewer.shown import PlainLabel
 from napari_panoptic.viewer.styles import count_text, decimal_text, length_text, ratio_text
 from napari_panoptic.viewer.widgets.parts import Cell, Figure, FigureTable, heading
 
-MEANINGS = FIGURE_MEANINGS
-"""What each figure means, in one sentence."""
-
 _HEADLINES = ("pq", "sq", "dq")
 _DETECTION = tuple(name for name in METRIC_NAMES if name.startswith("detection_"))
 _MATCHED = tuple(name for name in METRIC_NAMES if name not in (*_HEADLINES, *_DETECTION))
@@ -219,10 +216,10 @@ class MetricsPanel(QScrollArea):
             Cell("TP", "Found, with the right class."),
             Cell("FP", "Predicted as this class: unmatched, or misclassified."),
             Cell("FN", "Nuclei of this class: unmatched, or misclassified."),
-            Cell("PQ", MEANINGS["pq"].split(",")[0] + "."),
+            Cell("PQ", FIGURE_MEANINGS["pq"].split(",")[0] + "."),
             Cell("SQ", "Mean IoU of the TPs of this class."),
             Cell("DQ", "TP / (TP + FP/2 + FN/2) of this class."),
-            Cell("HD px", MEANINGS["mean_hausdorff_px"]),
+            Cell("HD px", FIGURE_MEANINGS["mean_hausdorff_px"]),
         ]
         rows = []
         colours = _colours(scheme)
