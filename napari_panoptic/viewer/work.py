@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import Any, Generic, TypeVar
-from weakref import ref
 
 import numpy as np
 from napari.utils.transforms import Affine
@@ -160,22 +159,11 @@ class RegionLoader:
             is_drawn,
             _start_thread=False,
         )
-        # The signals of a worker may outlive it; they must not keep the session.
-        known = ref(self)
-
-        def deliver(answer: _Answer[RegionSnapshot]) -> None:
-            if (loader := known()) is not None:
-                loader._deliver(request, answer)
-
-        def finish(worker: Any) -> None:
-            if (loader := known()) is not None:
-                loader._on_finished(worker)
-
-        worker.yielded.connect(deliver)
+        connect_worker(worker, yielded=self._deliver)
         # Painting comes before timers that are due later.
         worker.yielded.connect(lambda _answer: QTimer.singleShot(DRAWING_MS, is_drawn.set))
         worker.finished.connect(WARM_UP.go_on)
-        connect_worker(worker, finished=finish)
+        connect_worker(worker, finished=self._on_finished)
         self._worker = worker
         worker.start()
 
@@ -183,8 +171,12 @@ class RegionLoader:
         if self.is_busy and not self._is_closed:
             self.progressed.emit(share, saying)
 
-    def _deliver(self, request: Request, answer: _Answer[RegionSnapshot]) -> None:
-        if self._is_closed or not (self._session.is_current(request) and self._is_open()):
+    def _deliver(self, worker: Any, answer: _Answer[RegionSnapshot]) -> None:
+        request = self._under_way
+        # What an abandoned worker still yields is outdated.
+        if self._is_closed or request is None or worker is not self._worker:
+            return
+        if not (self._session.is_current(request) and self._is_open()):
             return
         if answer.value is not None:
             self._session.deliver(request, answer.value)

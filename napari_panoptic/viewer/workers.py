@@ -1,17 +1,20 @@
-"""Connections to workers in other threads that do not keep the workers."""
+"""Connections to workers in other threads that keep neither the workers nor their receivers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
-from weakref import ref
+from weakref import WeakMethod, ref
 
 
 def connect_worker(worker: Any, **slots: Callable[..., object]) -> None:
     """Connect slots to a worker's signals, with the worker as the first argument.
 
     A slot that kept the worker itself would close a circle through the worker's
-    signals: PySide, unlike PyQt, cannot see such circles and never frees them.
+    signals: PySide, unlike PyQt, cannot see such circles and never frees them. The
+    signals of a worker can also outlive it, so they keep no object whose method is
+    a slot; a method of an object that is gone is not called.
 
     Parameters
     ----------
@@ -26,7 +29,10 @@ def connect_worker(worker: Any, **slots: Callable[..., object]) -> None:
 
 
 def _told(known: ref[Any], slot: Callable[..., object]) -> Callable[..., None]:
+    receiver = WeakMethod(slot) if isinstance(slot, MethodType) else lambda kept=slot: kept
+
     def tell(*told: object) -> None:
-        slot(known(), *told)
+        if (called := receiver()) is not None:
+            called(known(), *told)
 
     return tell

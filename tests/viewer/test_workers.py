@@ -36,6 +36,21 @@ def test_slots_are_told_the_worker_and_do_not_keep_it(wait_until):
     assert told == [(True, 1), (True, 2), (True, 3), (True,)]
 
 
+@pytest.mark.usefixtures("qtbot")
+def test_an_object_whose_method_is_a_slot_is_not_kept():
+    class Receiver:
+        def note(self, worker, *values):
+            pass
+
+    receiver = Receiver()
+    known = weakref.ref(receiver)
+    worker = create_worker(numbers, _start_thread=False)
+    connect_worker(worker, yielded=receiver.note, finished=receiver.note)
+    del receiver
+    assert known() is None
+    worker.yielded.emit(1)  # the method is not called
+
+
 def test_no_timer_runs_on_where_a_layer_is_not_watched_any_more(desk, close_desk):
     edits = next(part for part in desk.parts if part.title == "Edits").edits
     edits.set_on(True)
