@@ -20,7 +20,6 @@ import os
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -78,7 +77,7 @@ def census(desk: Desk) -> Census:
         "layers": len(desk._viewer.layers),
         "widgets": len(QApplication.allWidgets()),
         "Qt objects": sum(issubclass(kind, QObject) for kind in map(type, gc.get_objects())),
-        "threads": _own_threads(),
+        "threads": threading.active_count(),
         "files": _open_files(),
         **{kind.__name__: alive[kind] for kind in WATCHED},
     }
@@ -87,18 +86,9 @@ def census(desk: Desk) -> Census:
     return Census(psutil.Process().memory_info().rss / 2**20, counts)
 
 
-def _own_threads() -> int:
-    """Count the threads without those of Qt's pool, which starts a few more when it needs them."""
-    return sum(not thread.name.startswith("Dummy-") for thread in threading.enumerate())
-
-
 def _open_files() -> int:
-    """Count the open files, without the event counters of threads; 0 if they are not listed."""
-    folder, count = Path("/proc/self/fd"), 0
-    for file in folder.iterdir() if folder.is_dir() else ():
-        with suppress(FileNotFoundError):  # the listing itself
-            count += file.readlink() != Path("anon_inode:[eventfd]")
-    return count
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
 def use(desk: Desk, switches: int, strokes: int, *, seed: int) -> tuple[list[float], list[float]]:

@@ -18,7 +18,7 @@ TOO_SMALL, TOO_LARGE, DISPLACED, MISSED, SPURIOUS = 7, 8, 9, 10, 11
 """Positions in `napari_panoptic.nuclei.values.vocabulary.CAUSES`."""
 
 
-class Pairs(NamedTuple):
+class OverlappingPairs(NamedTuple):
     """The pairs of objects that share pixels, each field (m,)."""
 
     reference: NDArray[np.int32]
@@ -38,7 +38,7 @@ class Objects(NamedTuple):
 
 @compiled
 def causes(
-    pairs: Pairs, reference: Objects, prediction: Objects, near_iou: float
+    pairs: OverlappingPairs, reference: Objects, prediction: Objects, near_iou: float
 ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
     """Return the cause of every failure of both sides, int8 (n,) each; 0 for all other objects.
 
@@ -112,7 +112,11 @@ def causes(
 
 @compiled
 def _is_nearer(
-    pairs: Pairs, other: NDArray[np.int32], other_area: NDArray[np.int64], k: int, best: int
+    pairs: OverlappingPairs,
+    other: NDArray[np.int32],
+    other_area: NDArray[np.int64],
+    k: int,
+    best: int,
 ) -> bool:
     """Return whether a pair explains a failure better than the best one so far, -1 for none.
 
@@ -130,7 +134,7 @@ def _is_nearer(
 
 
 @compiled
-def _size_or_place(pairs: Pairs, reference: Objects, prediction: Objects, k: int) -> int:
+def _size_or_place(pairs: OverlappingPairs, reference: Objects, prediction: Objects, k: int) -> int:
     prediction_inside = 2 * pairs.shared[k] > prediction.area[pairs.prediction[k]]
     reference_inside = 2 * pairs.shared[k] > reference.area[pairs.reference[k]]
     if prediction_inside == reference_inside:

@@ -232,7 +232,7 @@ def paint_ellipses(
 ) -> None:
     """Paint the ellipse in each box, at least one pixel of it; later ones lie on top.
 
-    Where a width is given, only a rim so wide in px of the picture.
+    With a width above 0, paint only a rim of that width, in px of the picture.
 
     Boxes are in px at full resolution; the picture is a window, from ``top`` and
     ``left``, of an image that is smaller by a factor.

@@ -102,7 +102,7 @@ def _causes(
     judged: JudgedOverlap, reference_status: _Codes, prediction_status: _Codes, near_iou: float
 ) -> tuple[_Codes, _Codes]:
     """Assign a cause to every unmatched object: the first rule that applies."""
-    pairs = kernels.Pairs(
+    pairs = kernels.OverlappingPairs(
         judged.pair_reference, judged.pair_prediction, judged.intersection, judged.iou
     )
     reference = _asked(judged.reference, reference_status, Status.FN)

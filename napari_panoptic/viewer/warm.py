@@ -46,9 +46,9 @@ from napari_panoptic.viewer.shapes_ready import prepare_shapes
 from napari_panoptic.viewer.styles import ColourBy
 
 PATIENCE_S = 180.0
-"""How long anybody waits for kernels at most."""
+"""The longest time that a worker waits for kernels."""
 LEISURE_S = 5.0
-"""How long the kernels that no picture needs wait at most for the first picture."""
+"""The longest time that kernels which no picture needs wait for the first picture."""
 SIDE_PX = 24
 OTHER_SETTINGS = (
     {"matching": "centroid", "ambiguous": "keep", "outlines": "both-whole"},
@@ -60,7 +60,7 @@ OTHER_SETTINGS = (
 
 
 class WarmUp:
-    """Makes the kernels of this process ready, once, in a thread of its own."""
+    """Compiles or loads the kernels of this process, once, in a thread of its own."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -77,10 +77,10 @@ class WarmUp:
                 atexit.register(self.leave)
 
     def wait(self) -> None:
-        """Wait until a region can be shown; at once where nothing was started. For workers.
+        """Wait until a region can be shown; return at once if nothing was started. For workers.
 
-        On a first start that is when it can be edited, too: who does so at once
-        must not find the window busy with compiling.
+        On a first start, wait until it can be edited too: the window must not still be
+        compiling when the user starts to edit.
         """
         if self._thread is not None:
             self._can_show.wait(PATIENCE_S)
@@ -88,14 +88,14 @@ class WarmUp:
                 self._can_edit.wait(PATIENCE_S)
 
     def leave(self) -> None:
-        """Begin nothing more, and wait for the rest: compiling must not outlive the interpreter."""
+        """Start nothing more, and wait for the rest: compiling must not outlive the interpreter."""
         self._is_leaving.set()
         self._is_shown.set()
         if self._thread is not None:
             self._thread.join(PATIENCE_S)
 
     def go_on(self) -> None:
-        """Make ready what no picture needs: the first one is there."""
+        """Compile what no picture needs, now that the first one is shown."""
         self._is_shown.set()
 
     def finish(self) -> None:

@@ -100,7 +100,7 @@ def polygon_format(
                 objects.add(points, objects.numbers.of(value), id_=id_ or 0)
         except (ValueError, LookupError, TypeError, OSError) as error:
             raise UnreadableFileError(
-                f"expected {title}, found a file that cannot be read so ({error}); export it again",
+                f"expected {title}, found a file that cannot be read ({error}); export it again",
                 path=path,
             ) from error
         stated = OutlineRules(vertices, Multipolygons.ONE_OBJECT)
