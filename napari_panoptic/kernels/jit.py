@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -21,14 +24,33 @@ THREADS_FROM_PX = 1 << 20
 def compiled(function: F) -> F:
     """Compile a kernel with numba; cache it on disk and release the GIL.
 
-    Numba compiles a cached kernel again when its own file changes, but not when a file from
-    which it imports a constant or another kernel changes: after such an edit run ``make clean``.
-    If no cache folder is writable, kernels are compiled in each process.
+    Kernels are compiled again when a file beside theirs changes. If no cache folder is
+    writable, they are compiled in each process.
     """
     try:
-        return cast("F", numba.njit(cache=True, nogil=True)(function))
+        kernel = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # numba: "no locator available"
         return cast("F", numba.njit(nogil=True)(function))
+    _discard_outdated(Path(kernel.stats.cache_path), Path(function.__code__.co_filename).parent)
+    return cast("F", kernel)
+
+
+@cache
+def _discard_outdated(folder: Path, sources: Path) -> None:
+    """Delete the cached kernels of a folder if any source file has changed since.
+
+    Numba looks at a kernel's own file alone: it would keep the constants and callees that a
+    kernel took from another file. It also reads the types of a kernel's arguments from the
+    cache before it looks at that file, which fails if such a type was renamed.
+    """
+    stamps = sorted((path.name, path.stat().st_mtime_ns) for path in sources.glob("*.py"))
+    stamp, known = repr(stamps), folder / "sources.txt"
+    with suppress(OSError):
+        if not (known.is_file() and known.read_text("utf-8") == stamp):
+            for path in folder.glob("*.nbi"):
+                path.unlink(missing_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            known.write_text(stamp, "utf-8")
 
 
 def read_only(array: Array) -> Array:
