@@ -1,0 +1,1 @@
+"""The desks: docks around the image, and what connects them to a cohort."""

@@ -1,0 +1,1 @@
+"""Objects and areas under edit."""

@@ -1,0 +1,1 @@
+"""Small widgets and helpers that all panels share."""

@@ -1,0 +1,1 @@
+"""Two of the user's own layers, compared."""

@@ -1,0 +1,1 @@
+"""The napari layers that the desks create."""

@@ -1,0 +1,1 @@
+"""The docks: one folder or module per panel."""

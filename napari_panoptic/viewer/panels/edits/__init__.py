@@ -1,0 +1,1 @@
+"""Editing objects and areas."""

@@ -1,0 +1,1 @@
+"""Several teams compared."""

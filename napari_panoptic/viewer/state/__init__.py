@@ -1,0 +1,1 @@
+"""The desk's state that outlives a window."""
